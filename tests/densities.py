@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from oracles import distance, forward
 
-from nmd_lab._runtime.compiler import compile_inner
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.streams import new_stream, start_stream
 from nmd_lab.solver.sampler.t_draws import compile_t_draw
@@ -77,7 +77,7 @@ def many_draws(draw):
         for i in range(out.size):
             out[i] = draw(*arguments, stream)
 
-    compiled = compile_inner(loop)
+    compiled = compile_kernel(loop, "draws", cached=False)
 
     def sample(arguments, n, seed):
         out = np.empty(n)
@@ -96,7 +96,7 @@ def many_steps(draw):
         for i in range(out.size):
             out[i] = draw(t_old[i], *arguments, stream)
 
-    compiled = compile_inner(loop)
+    compiled = compile_kernel(loop, "draws", cached=False)
 
     def sample(t_old, arguments, seed):
         out = np.empty(t_old.size)

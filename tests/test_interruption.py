@@ -14,7 +14,7 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import fit as fit_module
 from nmd_lab._runtime import progress
-from nmd_lab._runtime.compiler import compile_scalar
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.checkpoint.checkpoint import read_file
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
@@ -274,7 +274,7 @@ def test_ctrl_c_while_a_kernel_is_compiled():
         def on_end(self, _event):
             pass
 
-    twice = compile_scalar.__wrapped__(lambda x: 2 * x)
+    twice = compile_kernel(lambda x: 2 * x, "twice", cached=False)
     listener = Once()
     with event.install_listener("numba:compile", listener), pytest.raises(KeyboardInterrupt):
         twice(3.0)

@@ -16,6 +16,7 @@ replaced.  Where nothing can be written, each process compiles its kernels.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -26,18 +27,21 @@ from typing import Any, cast
 from llvmlite import ir
 from numba import njit, types
 from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from nmd_lab._runtime.progress import without_interruption
 
 # "forceinline" is always given: without it, a function inherits the option from whoever calls it
 # first, so that the code of a kernel would depend on what was compiled before.
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "forceinline": True}
 # "reassoc" lets Numba reorder sums, so that they vectorise; NaN and infinity are not affected.
 _KERNEL: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
     "error_model": "numpy",
     "nogil": True,
+    "no_cfunc_wrapper": True,
     "forceinline": False,
 }
 
@@ -74,11 +78,26 @@ def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Callab
     compile_signature = dispatcher.compile
 
     def compile_uninterrupted(signature: Any) -> Any:
-        with without_interruption():
-            return compile_signature(signature)
+        collects = gc.isenabled()
+        gc.disable()  # collections take a sixth of the time
+        try:
+            with without_interruption():
+                return compile_signature(signature)
+        finally:
+            if collects:
+                gc.enable()
 
     dispatcher.compile = compile_uninterrupted
+    if "no_cpython_wrapper" in options:
+        dispatcher.__class__ = _ForKernels
     return dispatcher  # type: ignore[no-any-return]
+
+
+class _ForKernels(CPUDispatcher):
+    """A function for kernels, which Python runs as Python: what calls need is not compiled."""
+
+    def __call__(self, *args: Any) -> Any:
+        return self.py_func(*args)
 
 
 @cache
@@ -88,7 +107,7 @@ def compile_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
     A call with tuples of arrays among its arguments would count their references, which takes
     longer than a short T-update, and a loop with a call does not vectorise.
     """
-    return _dispatcher(_named(function, function.__qualname__), _SCALAR)
+    return _dispatcher(_named(function, function.__qualname__), _SCALAR | _INNER)
 
 
 def _number_at(typing_context, address, position):  # type: ignore[no-untyped-def]
@@ -135,7 +154,9 @@ number_of: Any = intrinsic(_number_of)
 @cache
 def compile_inner(function: Callable[..., Any], *, inline: bool = False) -> Callable[..., Any]:
     """Compile a function of arrays that kernels call, or inline."""
-    return _dispatcher(_named(function, function.__qualname__), _KERNEL | {"forceinline": inline})
+    return _dispatcher(
+        _named(function, function.__qualname__), _KERNEL | _INNER | {"forceinline": inline}
+    )
 
 
 inlined = partial(compile_inner, inline=True)  # a call counts the references of all arrays

@@ -61,18 +61,9 @@ def equal_patterns(x, v, before, v_before):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def workspace_of(n_groups, d):  # type: ignore[no-untyped-def]
-    """Return arrays for U, V, y, r, log |U|, probabilities, positions, and which groups have V."""
-    U, V, y = np.empty((n_groups, d, d)), np.empty((n_groups, d, d)), np.empty((n_groups, d))
-    positions, has_V = np.empty(d, np.int64), np.zeros(n_groups, np.bool_)
-    r = np.empty((n_groups, d))
-    return U, V, y, r, np.empty(n_groups), np.empty(n_groups), positions, has_V
-
-
-@compile_inner
 def factorise_groups(x, variance, mixture, workspace):  # type: ignore[no-untyped-def]
     """Factorise all groups for a row; return positions, and whether they are the missing ones."""
-    _, _, covariances, (inverses, _, _, log_sizes, common) = mixture
+    _, _, covariances, inverses, log_sizes, common = mixture
     U, _, _, _, halves, _, positions, has_V = workspace
     n, few = put_fewer(x, variance, common, positions)
     for k in range(halves.size):
@@ -90,88 +81,94 @@ def weigh_groups(x, mixture, columns, few, workspace):  # type: ignore[no-untype
 
     Return the log-likelihood of the row.
     """
-    log_weights, means, covariances, (inverses, gains, _, _, _) = mixture
+    log_weights, means, covariances, inverses, _, common = mixture
     U, V, y, r, halves, probabilities, _, has_V = workspace
+    best, total = -math.inf, 0.0
     for k in range(halves.size):
+        matrix = inverses[k] if few else covariances[k]
         put_residual(x, means[k], r[k])
-        length = solve_row(r[k], few, inverses[k], U[k], columns, y[k])
+        length = solve_row(r[k], few, matrix, U[k], columns, y[k])
         probabilities[k] = log_weights[k] - halves[k] - 0.5 * length
-    best = probabilities.max()
-    evidence = best + math.log(np.exp(probabilities - best).sum())
+        best = max(best, probabilities[k])
+    for k in range(halves.size):
+        total += math.exp(probabilities[k] - best)
+    evidence = best + math.log(total)
     for k in range(halves.size):
         p = math.exp(probabilities[k] - evidence)
         probabilities[k] = p if p >= LEAST_PROBABILITY else 0.0
         if probabilities[k] > 0 and not has_V[k]:
-            project(U[k], gains[k] if few else covariances[k], columns, V[k])
+            matrix = inverses[k] if few else covariances[k]
+            project(U[k], matrix, columns, few, common, V[k])
             has_V[k] = True
     observed = x.size - columns.size if few else columns.size
     return evidence - 0.5 * math.log(2 * math.pi) * observed
 
 
-def learn_rows(X, variance, mixture, sums):  # type: ignore[no-untyped-def]
-    """Add the sums of EM over some rows, and return their log-likelihood."""
-    _, means, _, (_, gains, explained_by_all, _, _) = mixture
-    counts, linear, squares, explained = sums
+@compile_inner
+def add_covariance(weight, matrix, few, v, rows, product, out):  # type: ignore[no-untyped-def]
+    """Add cov z times a weight to `out`; `rows` are those of V."""
+    np.dot(rows.T, rows, product)
+    scale = -v * v if few else 1.0
+    sign = 1.0 if few else -1.0
+    for j in range(out.shape[0]):
+        for b in range(out.shape[0]):
+            out[j, b] += weight * (scale * matrix[j, b] + sign * product[j, b])
+        if few:
+            out[j, j] += weight * v
+
+
+def pass_over_rows(X, variance, mixture, workspace, sums, out):  # type: ignore[no-untyped-def]
+    """Put the means and variances of z of some rows into `out`, or add the sums of EM over them.
+
+    Which of both is done shows from the size of `out`.  Return the log-likelihood of the rows.
+    """
+    _, means, covariances, inverses, _, common = mixture
+    counts, linear, squares = sums
     n_groups, d = means.shape
-    workspace = workspace_of(n_groups, d)
-    _, V, y, r, _, probabilities, columns, _ = workspace
-    of_pattern, here, total, few = np.zeros(n_groups), np.empty(d), 0.0, False
+    _, V, y, r, _, probabilities, columns, _ = workspace[0]
+    of_pattern, product, here, spread, mean, square = workspace[1]
+    log_likelihood, few = 0.0, False
+    predicts = out[0].size > 0
     for i in range(X.shape[0] + 1):
         last = i == X.shape[0]
         if i == 0 or last or not equal_patterns(X[i], variance[i], X[i - 1], variance[i - 1]):
             for k in range(n_groups):
                 if of_pattern[k] > 0:
-                    rows = V[k, : columns.size]
-                    of_rows = np.dot(rows.T, rows)
-                    if few:
-                        of_rows = explained_by_all[k] - of_rows
-                    for j in range(d):
-                        for b in range(d):
-                            explained[k, j, b] += of_pattern[k] * of_rows[j, b]
+                    matrix, rows = inverses[k] if few else covariances[k], V[k, : columns.size]
+                    add_covariance(of_pattern[k], matrix, few, common, rows, product, squares[k])
                     of_pattern[k] = 0.0
             if last:
                 break
-            columns, few = factorise_groups(X[i], variance[i], mixture, workspace)
-        total += weigh_groups(X[i], mixture, columns, few, workspace)
-        n = columns.size
+            columns, few = factorise_groups(X[i], variance[i], mixture, workspace[0])
+        log_likelihood += weigh_groups(X[i], mixture, columns, few, workspace[0])
+        n, total = columns.size, 0.0
+        for j in range(d):
+            mean[j] = square[j] = 0.0
         for k in range(n_groups):
             p = probabilities[k]
             if p == 0:
                 continue
+            matrix = inverses[k] if few else covariances[k]
+            put_mean(means[k], r[k], matrix, few, common, n, V[k], y[k], here)
+            total += p
+            if predicts:
+                put_variances(matrix, few, common, n, V[k], spread)
+                for j in range(d):
+                    mean[j] += p * here[j]
+                    square[j] += p * (spread[j] + here[j] ** 2)
+                continue
             of_pattern[k] += p
             counts[k] += p
-            put_mean(means[k], r[k], few, gains[k], V[k, :n], y[k, :n], here)
             for j in range(d):
                 linear[k, j] += p * here[j]
                 for b in range(d):
                     squares[k, j, b] += p * here[j] * here[b]
-    return total
-
-
-def predict_rows(X, variance, mixture, out):  # type: ignore[no-untyped-def]
-    """Put the means and variances of z of some rows into `out`."""
-    _, means, covariances, (_, gains, explained_by_all, _, _) = mixture
-    n_groups, d = means.shape
-    workspace = workspace_of(n_groups, d)
-    _, V, y, r, _, probabilities, columns, _ = workspace
-    centre, spread, sums, few = np.empty(d), np.empty(d), np.empty((2, d)), False
-    for i in range(X.shape[0]):
-        if i == 0 or not equal_patterns(X[i], variance[i], X[i - 1], variance[i - 1]):
-            columns, few = factorise_groups(X[i], variance[i], mixture, workspace)
-        weigh_groups(X[i], mixture, columns, few, workspace)
-        sums[:] = 0.0
-        n = columns.size
-        for k in range(n_groups):
-            if probabilities[k] > 0:
-                put_mean(means[k], r[k], few, gains[k], V[k, :n], y[k, :n], centre)
-                put_variances(covariances[k], few, explained_by_all[k], V[k, :n], spread)
-                for j in range(d):
-                    sums[0, j] += probabilities[k] * centre[j]
-                    sums[1, j] += probabilities[k] * (spread[j] + centre[j] ** 2)
-        sums /= probabilities.sum()
-        for j in range(d):
-            out[0][i, j] = sums[0, j]
-            out[1][i, j] = max(sums[1, j] - sums[0, j] ** 2, 0.0)
+        if predicts:
+            for j in range(d):
+                mean[j] /= total
+                out[0][i, j] = mean[j]
+                out[1][i, j] = max(square[j] / total - mean[j] ** 2, 0.0)
+    return log_likelihood
 
 
 @dataclass(frozen=True)
@@ -184,31 +181,36 @@ class GaussianMixture:
 
     def predict(self, X: Array, variance: Array) -> tuple[Array, Array]:
         """Return the means and variances of z, both (n, d), given the observed entries."""
-        mean, spread = np.empty_like(X), np.empty_like(X)
-        predict = cached_kernel(predict_rows, "predict_rows_of_mixture")
-
-        terms = self._terms(variance)
-
-        def predict_range(rows: slice) -> None:
-            predict(X[rows], variance[rows], terms, (mean[rows], spread[rows]))
-
-        map_ranges(predict_range, len(X))
-        return mean, spread
+        out = np.empty_like(X), np.empty_like(X)
+        self._pass(X, variance, out)
+        return out
 
     def improve(self, X: Array, variance: Array) -> tuple[GaussianMixture, float]:
         """Return the mixture after a round of EM, and the log-likelihood before it."""
+        nothing = np.empty((0, 0))
+        parts = self._pass(X, variance, (nothing, nothing))
+        counts, linear, squares, total = (sum(each) for each in zip(*parts, strict=True))
+        return mixture_of_sums(counts, linear, squares), float(total)
+
+    def _pass(self, X: Array, variance: Array, out: tuple[Array, Array]) -> list[tuple[Any, ...]]:
+        """Return the sums of EM and the log-likelihood of each range of rows, or predict them."""
         K, d = self.means.shape
-        learn = cached_kernel(learn_rows, "learn_rows_of_mixture")
+        kernel = cached_kernel(pass_over_rows, "pass_of_mixture")
         terms = self._terms(variance)
 
-        def add_range(rows: slice) -> tuple[Any, ...]:
-            sums = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d)), np.zeros((K, d, d))
-            return *sums, learn(X[rows], variance[rows], terms, sums)
+        def work(rows: slice) -> tuple[Any, ...]:
+            sums = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
+            there = out[0][rows], out[1][rows]
+            return *sums, kernel(X[rows], variance[rows], terms, self._workspace(), sums, there)
 
-        parts = map_ranges(add_range, len(X))
-        counts, linear, squares, explained, total = (sum(each) for each in zip(*parts, strict=True))
-        squares += counts[:, None, None] * self.covariances - explained
-        return mixture_of_sums(counts, linear, squares), float(total)
+        return map_ranges(work, len(X))
+
+    def _workspace(self) -> tuple[Any, ...]:
+        """Return room for U, V, y, r, log |U|, probabilities and positions, and for sums."""
+        K, d = self.means.shape
+        of_groups = np.empty((K, d, d)), np.empty((K, d, d)), np.empty((K, d)), np.empty((K, d))
+        numbers = np.empty(K), np.empty(K), np.empty(d, np.int64), np.zeros(K, np.bool_)
+        return (*of_groups, *numbers), (np.zeros(K), np.empty((d, d)), *np.empty((4, d)))
 
     def noise(self, n: int) -> float:
         """Return the variance of independent noise in z, as n rows show it.
@@ -222,16 +224,15 @@ class GaussianMixture:
         return float(medians[counts >= min(2 * d, counts.max())].min())
 
     def _terms(self, variance: Array) -> tuple[Any, ...]:
-        """Return logarithms of the probabilities, means, covariances, and A, G, ΣG, -½ log |A|, v.
+        """Return logarithms of the probabilities, means, covariances, and A, -½ log |A|, v.
 
         The common variance v of entries is the smallest one.
         """
         common = float(variance.min())
         of_all = self.covariances + common * np.eye(self.means.shape[1])
-        A = np.linalg.inv(of_all)
-        G, half = A @ self.covariances, 0.5 * np.linalg.slogdet(of_all)[1]
+        half = 0.5 * np.linalg.slogdet(of_all)[1]
         first = np.log(self.weights), self.means, self.covariances
-        return *first, (A, G, self.covariances @ G, half, common)
+        return *first, np.linalg.inv(of_all), half, common
 
 
 def mixture_of_sums(counts: Array, linear: Array, squares: Array) -> GaussianMixture:

@@ -8,18 +8,18 @@ With A = Σ_oo + diag(v_o) = Uᵀ U, y = U⁻ᵀ (x_o - μ_o) and V = U⁻ᵀ Σ
 
     log p(x_o) = -½ yᵀ y - log |U| + constant,      E z = μ + Vᵀ y,      cov z = Σ - Vᵀ V.
 
-With few missing entries m and one variance v, the inverse A = (Σ + vI)⁻¹ is cheaper.  With G = AΣ,
-r = x - μ, which is 0 where x is missing, A_mm = Uᵀ U, y = -U⁻ᵀ A_m: r and V = U⁻ᵀ G_m:
+With few missing entries m and one variance v, the inverse A = (Σ + vI)⁻¹ is cheaper.  With
+r = x - μ, which is 0 where x is missing, A_mm = Uᵀ U, y = -U⁻ᵀ A_m: r and V = U⁻ᵀ (I - vA)_m:
 
     log p(x_o) = -½ (rᵀ A r - yᵀ y) + ½ log |A| - log |U| + constant,
-    E z = μ + Gᵀ r + Vᵀ y,      cov z = Σ - ΣG + Vᵀ V.
+    E z = μ + r - vA r + Vᵀ y,      cov z = vI - v² A + Vᵀ V.
+
+Everywhere below, `matrix` is A if the missing entries are few, and Σ otherwise.
 """
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from nmd_lab._runtime.compiler import compile_inner
 
@@ -46,16 +46,25 @@ def put_fewer(x, variance, common, positions):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def invert(covariance, variance):  # type: ignore[no-untyped-def]
-    """Return A, G and ΣG."""
-    A = np.linalg.inv(covariance + variance * np.eye(len(covariance)))
-    G = np.dot(A, covariance)
-    return A, G, np.dot(covariance, G)
+def invert(matrix):  # type: ignore[no-untyped-def]
+    """Overwrite a positive definite matrix with its inverse, by elimination without pivoting."""
+    d = matrix.shape[0]
+    for k in range(d):
+        scale = 1.0 / matrix[k, k]
+        matrix[k, k] = 1.0
+        for j in range(d):
+            matrix[k, j] *= scale
+        for i in range(d):
+            if i != k:
+                factor = matrix[i, k]
+                matrix[i, k] = 0.0
+                for j in range(d):
+                    matrix[i, j] -= factor * matrix[k, j]
 
 
 @compile_inner
 def factorise(matrix, columns, few, variance, U):  # type: ignore[no-untyped-def]
-    """Put the factor of A_mm, or else of Σ_oo + diag(v_o), into `U`; return log |U|."""
+    """Put the factor of A_mm or of Σ_oo + diag(v_o) into `U`, and return log |U|."""
     n = columns.size
     for a in range(n):
         for b in range(a, n):
@@ -83,19 +92,18 @@ def put_residual(x, mean, r):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def solve_row(r, few, A, U, columns, y):  # type: ignore[no-untyped-def]
+def solve_row(r, few, matrix, U, columns, y):  # type: ignore[no-untyped-def]
     """Put y into `y`, and return the squared length of the observed entries."""
     n, whole, square = columns.size, 0.0, 0.0
     for a in range(n):
-        y[a] = r[columns[a]]
+        y[a] = 0.0 if few else r[columns[a]]
     if few:
-        y[:n] = 0.0
         for j in range(r.size):
             for a in range(n):
-                y[a] -= A[columns[a], j] * r[j]
+                y[a] -= matrix[columns[a], j] * r[j]
             product = 0.0
             for i in range(r.size):
-                product += A[j, i] * r[i]
+                product += matrix[j, i] * r[i]
             whole += r[j] * product
     for a in range(n):
         y[a] /= U[a, a]
@@ -106,12 +114,15 @@ def solve_row(r, few, A, U, columns, y):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def project(U, matrix, columns, V):  # type: ignore[no-untyped-def]
-    """Put U⁻ᵀ Σ_o:, or else U⁻ᵀ G_m:, into `V`."""
+def project(U, matrix, columns, few, v, V):  # type: ignore[no-untyped-def]
+    """Put V into `V`."""
     n, d = columns.size, matrix.shape[0]
+    scale = -v if few else 1.0
     for a in range(n):
         for j in range(d):
-            V[a, j] = matrix[columns[a], j]
+            V[a, j] = scale * matrix[columns[a], j]
+        if few:
+            V[a, columns[a]] += 1.0
     for a in range(n):
         for j in range(d):
             V[a, j] /= U[a, a]
@@ -122,24 +133,26 @@ def project(U, matrix, columns, V):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def put_mean(mean, r, few, G, V, y, centre):  # type: ignore[no-untyped-def]
-    """Put E z into `centre`."""
+def put_mean(mean, r, matrix, few, v, n, V, y, centre):  # type: ignore[no-untyped-def]
+    """Put E z into `centre`; the first `n` rows of V and entries of y count."""
     for j in range(mean.size):
         centre[j] = mean[j]
     if few:
+        for j in range(r.size):
+            centre[j] += r[j]
         for i in range(r.size):
             for j in range(r.size):
-                centre[j] += r[i] * G[i, j]
-    for a in range(y.size):
+                centre[j] -= v * r[i] * matrix[i, j]
+    for a in range(n):
         for j in range(r.size):
             centre[j] += y[a] * V[a, j]
 
 
 @compile_inner
-def put_variances(covariance, few, explained, V, spread):  # type: ignore[no-untyped-def]
-    """Put the variances of the entries of z into `spread`; `explained` is ΣG."""
+def put_variances(matrix, few, v, n, V, spread):  # type: ignore[no-untyped-def]
+    """Put the variances of the entries of z into `spread`."""
     sign = 1.0 if few else -1.0
     for j in range(spread.size):
-        spread[j] = covariance[j, j] - (explained[j, j] if few else 0.0)
-        for a in range(V.shape[0]):
+        spread[j] = v - v * v * matrix[j, j] if few else matrix[j, j]
+        for a in range(n):
             spread[j] += sign * V[a, j] * V[a, j]

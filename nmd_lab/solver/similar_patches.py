@@ -70,50 +70,63 @@ Estimate = tuple[Array, Array]
 
 
 @compile_inner
-def sort_candidates(estimate, corner, places, candidates, distances):  # type: ignore[no-untyped-def]
-    """Put the patches of the window into `candidates`; return their order by the distance."""
+def nearest_patches(estimate, corner, places, chosen, distances):  # type: ignore[no-untyped-def]
+    """Put the most similar patches of a window into `chosen`; return their number."""
     strides, last, window, within = places
-    base, count = np.sum(corner * strides), 0
+    base, count = 0, 0
+    for axis in range(corner.size):
+        base += corner[axis] * strides[axis]
     for c in range(window.shape[0]):
         inside, at = True, 0
         for axis in range(corner.size):
             position = corner[axis] + window[c, axis]
             inside = inside and 0 <= position <= last[axis]
             at += position * strides[axis]
-        if inside:
-            distance = 0.0
-            for j in within:
-                difference = estimate[at + j] - estimate[base + j]
-                distance += difference * difference
-            candidates[count], distances[count] = at, distance
-            count += 1
-    return np.argsort(distances[:count])
+        if not inside:
+            continue
+        distance = 0.0
+        for j in within:
+            difference = estimate[at + j] - estimate[base + j]
+            distance += difference * difference
+        if count == chosen.size and distance >= distances[count - 1]:
+            continue
+        count = min(count + 1, chosen.size)
+        i = count - 1
+        while i > 0 and distances[i - 1] > distance:
+            chosen[i], distances[i] = chosen[i - 1], distances[i - 1]
+            i -= 1
+        chosen[i], distances[i] = at, distance
+    return count
 
 
 @compile_inner
-def learn_gaussian(estimate, spread, chosen, within, Z, mean):  # type: ignore[no-untyped-def]
-    """Put the mean of the chosen patches into `mean`, and return their covariance."""
-    n, d = chosen.size, within.size
+def learn_gaussian(guess, chosen, n, within, Z, mean, variance, covariance):  # type: ignore[no-untyped-def]
+    """Put the mean and the covariance of the first `n` chosen patches into place."""
+    estimate, spread = guess
+    d = within.size
+    for j in range(d):
+        mean[j] = variance[j] = 0.0
     for i in range(n):
         for j in range(d):
             Z[i, j] = estimate[chosen[i] + within[j]]
+            mean[j] += Z[i, j] / n
+            variance[j] += SPREAD * spread[chosen[i] + within[j]] / n
+    root = math.sqrt(n)
+    for i in range(n):
+        for j in range(d):
+            Z[i, j] = (Z[i, j] - mean[j]) / root
+    np.dot(Z[:n].T, Z[:n], covariance)
     for j in range(d):
-        mean[j] = Z[:n, j].mean()
-        for i in range(n):
-            Z[i, j] -= mean[j]
-    covariance = np.dot(Z[:n].T, Z[:n]) / n
-    for j in range(d):
-        covariance[j, j] += SPREAD * spread[chosen + within[j]].mean()
-    return covariance
+        covariance[j, j] += variance[j]
 
 
 @compile_inner
-def load_patch(pixels, places, x, v):  # type: ignore[no-untyped-def]
-    """Put the pixels at some places and their noise into `x` and `v`; return if that changes U."""
+def load_patch(pixels, corner, within, x, v):  # type: ignore[no-untyped-def]
+    """Put the pixels of a patch and their noise into `x` and `v`; return if that changes U."""
     X, noise = pixels
     changed = False
-    for j in range(places.size):
-        here = places[j]
+    for j in range(within.size):
+        here = corner + within[j]
         changed = changed or math.isnan(x[j]) != math.isnan(X[here]) or v[j] != noise[here]
         x[j], v[j] = X[here], noise[here]
     return changed
@@ -121,32 +134,41 @@ def load_patch(pixels, places, x, v):  # type: ignore[no-untyped-def]
 
 def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-untyped-def]
     """Put the corners, means and variances of the patches like those at some corners into `out`."""
-    noise, (estimate, spread) = pixels[1], guess
-    _, _, window, within = places
+    within = places[3]
     at, means, variances = out
-    d, common = within.size, noise.min()
-    candidates, distances = np.empty(len(window), np.int64), np.empty(len(window))
+    d, common = within.size, pixels[1][0]
+    for noise in pixels[1]:
+        common = min(common, noise)
+    chosen, distances = np.empty(SIMILAR, np.int64), np.empty(SIMILAR)
     Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
+    covariance, inverse = np.empty((d, d)), np.empty((d, d))
     mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
-    x, v, r = np.empty((3, d))
+    x, v, r = np.empty(d), np.empty(d), np.empty(d)
     n, few = 0, False
     for c in range(corners.shape[0]):
-        order = sort_candidates(estimate, corners[c], places, candidates, distances)
-        chosen = candidates[order[:SIMILAR]]
-        covariance = learn_gaussian(estimate, spread, chosen, within, Z, mean)
-        (A, G, explained), inverted = (covariance, covariance, covariance), False
-        for i in range(min(PREDICTED, chosen.size)):
-            if load_patch(pixels, chosen[i] + within, x, v) or i == 0:
+        count = nearest_patches(guess[0], corners[c], places, chosen, distances)
+        learn_gaussian(guess, chosen, count, within, Z, mean, r, covariance)
+        inverted = False
+        for i in range(min(PREDICTED, count)):
+            changed = load_patch(pixels, chosen[i], within, x, v)
+            if changed or i == 0:
                 n, few = put_fewer(x, v, common, positions)
                 if few and not inverted:
-                    (A, G, explained), inverted = invert(covariance, common), True
-                factorise(A if few else covariance, positions[:n], few, v, U)
-                project(U, G if few else covariance, positions[:n], V)
+                    for j in range(d):
+                        for b in range(d):
+                            inverse[j, b] = covariance[j, b]
+                        inverse[j, j] += common
+                    invert(inverse)
+                    inverted = True
+                matrix = inverse if few else covariance
+                factorise(matrix, positions[:n], few, v, U)
+                project(U, matrix, positions[:n], few, common, V)
+            matrix = inverse if few else covariance
             put_residual(x, mean, r)
-            solve_row(r, few, A, U, positions[:n], y)
+            solve_row(r, few, matrix, U, positions[:n], y)
             at[c, i] = chosen[i]
-            put_mean(mean, r, few, G, V[:n], y[:n], means[c, i])
-            put_variances(covariance, few, explained, V[:n], variances[c, i])
+            put_mean(mean, r, matrix, few, common, n, V, y, means[c, i])
+            put_variances(matrix, few, common, n, V, variances[c, i])
 
 
 @dataclass(frozen=True)

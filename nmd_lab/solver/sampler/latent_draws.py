@@ -281,16 +281,16 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, lim
         seed, sweep, shift, keys = key
         stream, of_limits = new_stream(), new_stream()
         for i in range(first, last):
-            start_stream(stream, seed, sweep, LATENT, i + shift)
+            start_stream(stream, seed, sweep, np.int64(LATENT), i + shift)
             if limited:
-                start_stream(of_limits, seed, sweep, LIMITS, i + shift)
+                start_stream(of_limits, seed, sweep, np.int64(LIMITS), i + shift)
             at = i if rho.size > 1 else 0
             ends, total = cuts[at], 0.0
             for k in range(starts[i], starts[i + 1]):
                 if known and not is_limited[k]:
                     continue
                 if keys.size:
-                    start_stream(stream, seed, sweep, LATENT, keys[k])
+                    start_stream(stream, seed, sweep, np.int64(LATENT), keys[k])
                 weight, v = weights[k] if weights.size else 1.0, V[k - starts[first]]
                 inner = rho[at] if after else rho[at] * weight
                 outer = beta[at] * weight

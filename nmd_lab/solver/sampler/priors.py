@@ -197,7 +197,8 @@ def _wishart(factors, A, roots, precisions, deviations):  # type: ignore[no-unty
             for e in range(a + 1):
                 total += L[a, e] * x[e]
             x[a] = total
-            root[a, a + 1 :] = 0.0
+            for e in range(a + 1, d):
+                root[a, e] = 0.0
             for e in range(a + 1, d):
                 for f in range(d):
                     root[a, f] -= L[e, a] * root[e, f]

@@ -43,7 +43,7 @@ import math
 
 import numpy as np
 
-from nmd_lab._runtime.compiler import compile_inner, inlined
+from nmd_lab._runtime.compiler import compile_inner
 
 from .streams import MISSING, draw_index, fill_normal, new_stream, normal, start_stream
 
@@ -51,7 +51,7 @@ CHUNK = 256
 """Entries of a row whose vectors are gathered at a time."""
 
 
-@inlined
+@compile_inner
 def add_entries(columns, begin, end, y, weights, rho, other, scratch, normal, b):  # type: ignore[no-untyped-def]
     """Add Σ τ p pᵀ over the entries of a row to `normal` and, if y is given, Σ τ y p to `b`."""
     rho_of_columns, vectors = other
@@ -71,7 +71,9 @@ def add_entries(columns, begin, end, y, weights, rho, other, scratch, normal, b)
         count += 1
         if count == CHUNK or k == end - 1:
             np.dot(gathered[:count].T, gathered[:count], product)
-            normal += product
+            for a in range(b.size):
+                for c in range(b.size):
+                    normal[a, c] += product[a, c]
             count = 0
 
 
@@ -161,7 +163,7 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
     by_column = rho_of_columns, vectors
     narrow = np.empty((CHUNK, d), vectors.dtype), np.empty((d, d), vectors.dtype)
     wide = np.empty((CHUNK, d)), np.empty((d, d))
-    y, none, absent = np.empty(n), np.empty(0), np.empty(n, np.int64)
+    y, none, absent = np.empty(n), np.empty(0), np.empty(n, indices.dtype)
     of_absent, before = np.zeros((d, d)), indices[:0]  # sum to subtract, and columns of that row
     stream = new_stream()
     for i in range(first, last):
@@ -172,15 +174,18 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
             for c in range(d):
                 normal[a, c] = 0.0 if in_groups else precision[0, a, c]
         rho_of_row = rho_of_rows[i] if rho_of_rows.size > 1 else rho_of_rows[0]
-        begin, end = indptr[i], indptr[i + 1]
+        begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
         for k in range(begin, end):
             y[k - begin] = target[k] - constants[indices[k]] - mean
         if gram.size and 2 * (end - begin) > n:
             columns = indices[begin:end]
             if not equal(columns, before):
-                of_absent[:] = 0.0
+                for a in range(d):
+                    for c in range(d):
+                        of_absent[a, c] = 0.0
                 count = absent_columns(columns, absent)
-                add_entries(absent, 0, count, none, none, 1.0, by_column, wide, of_absent, half)
+                here = absent, np.int64(0), count, none, none
+                add_entries(*here, 1.0, by_column, wide, of_absent, half)
                 before = columns
             for a in range(d):
                 b[a] += rho_of_row * sums[i, a]
@@ -195,8 +200,11 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
                 labels[i] = draw_label(
                     normal, b, linear, precision, log_weights, stream, L, half, scores
                 )
-            normal += precision[labels[i]]
-            b += linear[labels[i]]
+            group = labels[i]
+            for a in range(d):
+                b[a] += linear[group, a]
+                for c in range(d):
+                    normal[a, c] += precision[group, a, c]
         draw_gaussian(normal, b, stream, noise, rows[i])
         if squares.size:
             total = 0.0
@@ -232,7 +240,7 @@ def fill_missing(first, last, few, cells, predicted, spreads, key, chosen, y):  
                 is_missing[j] = False
                 chosen[i, count] = j
                 count += 1
-        start_stream(stream, seed, sweep, MISSING, i)
+        start_stream(stream, seed, sweep, np.int64(MISSING), i)
         for k in range(begin, end):
             j = columns[k]
             if is_missing[j]:

@@ -186,9 +186,13 @@ fill_normal = compile_inner(_normals)
 
 
 def _index(logs, stream):  # type: ignore[no-untyped-def]
-    logs -= logs.max()
-    logs[:] = np.exp(logs)
-    rest = uniform(stream) * logs.sum()
+    highest, total = logs[0], 0.0
+    for k in range(logs.size):
+        highest = max(highest, logs[k])
+    for k in range(logs.size):
+        logs[k] = math.exp(logs[k] - highest)
+        total += logs[k]
+    rest = uniform(stream) * total
     for k in range(logs.size):
         rest -= logs[k]
         if rest < 0:

@@ -18,6 +18,7 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.devices import HOST
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.row_updates import factorize, substitute
 
 from .progress import (
     ITERATIONS_ABOVE_BEST,
@@ -64,16 +65,21 @@ def run_of_squares(
     solved_W, solved_H = columns.solved(rank)
     if not start.from_factors:
         W[:, solved_W] = 0
-    bounds = (solved_W.stop, solved_H.start, solved_H.stop)
+    bounds = (0, solved_W.stop), (solved_H.start, solved_H.stop)
     numbers = (problem.epsilon, rule.initial, rule.unit, rule.factor, rule.step, problem.size_of_T)
     rules = (2 * progress.lowest, progress.fewest, progress.most, progress.keeps_best)
-    arrays = (X, observed, *at, judged[2], W, H, *problem.alphas(rank))
+    factors = np.array(W.T, order="C"), H.copy()
+    shape, size = data.shape, max(stop - first for first, stop in bounds)
+    room = X.copy(), np.zeros(shape), np.empty(shape), np.empty(shape), np.empty(shape[::-1])
+    small = np.empty((size, size)), np.empty(size), np.empty(size)
+    squares = np.empty((progress.most if progress.keeps_best else 1, len(judged[2])))
     with np.errstate(over="ignore", invalid="ignore"):
-        W_aug, H_aug, progress.count, squares = _kernel()(
-            *arrays, bounds, numbers, rules, start.from_factors
+        progress.count = _kernel()(
+            *(X, observed, *at, judged[2], squares, factors, problem.alphas(rank), bounds),
+            *(numbers, rules, start.from_factors, room, small),
         )
-    curve = 0.5 * squares[: progress.count]  # after each iteration, or after the last alone
-    W, H, offsets = columns.split(W_aug, H_aug)
+    curve: Any = 0.5 * squares[: progress.count]  # after each iteration, or after the last alone
+    W, H, offsets = columns.split(factors[0].T, factors[1])
     return Run(curve[-1], Start(W, H, True, offsets), progress, curve)
 
 
@@ -82,45 +88,62 @@ def after_few(problem: Problem, start: Start, number: int) -> Start:
     return run_of_squares(problem, start, None, Progress(math.inf, 0, most=number)).start
 
 
-def _row_step(S, W, H, alphas, stop, epsilon, rho):  # type: ignore[no-untyped-def]
-    """Return the next W, of which the first columns are solved for."""
-    partners = H[:stop]
-    ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
-    inverse = np.linalg.inv(partners @ partners.T + np.diag(ridge))
-    step = (S @ H.T)[:, :stop] - ridge * W[:, :stop]
-    solved = W[:, :stop] + np.ascontiguousarray(step) @ inverse
-    return np.hstack((solved, W[:, stop:]))
+def _multiply(W, H, out):  # type: ignore[no-untyped-def]
+    """Put the product of the transpose of W and H into `out`."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        for k in range(W.shape[0]):
+            w = W[k, i]
+            for j in range(out.shape[1]):
+                out[i, j] += w * H[k, j]
 
 
-def _column_step(S, W, next_W, H, alphas, first, stop, epsilon, rho):  # type: ignore[no-untyped-def]
-    """Return the next H, of which some rows are solved for."""
-    partners = np.ascontiguousarray(next_W[:, first:stop])
-    rows = np.ascontiguousarray(H[first:stop])
-    ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
-    inverse = np.linalg.inv(partners.T @ partners + np.diag(ridge))
-    step = partners.T @ S - (partners.T @ (next_W - W)) @ H - ridge.reshape(-1, 1) * rows
-    return np.vstack((H[:first], rows + inverse @ step, H[stop:]))
+def _step(S, rows, others, alphas, bounds, empty, epsilon, rho, small):  # type: ignore[no-untyped-def]
+    """Add the least squares solution of S = (rows to add)ᵀ others to some rows of a factor."""
+    (first, stop), (normal, ridge, step) = bounds, small
+    size, square = stop - first, 0.0
+    for a in range(size):
+        for b in range(a + 1):
+            total = 0.0
+            for j in range(others.shape[1]):
+                total += others[first + a, j] * others[first + b, j]
+            normal[a, b] = total
+        square += normal[a, a]
+    for a in range(size):
+        ridge[a] = epsilon * square + alphas[a] / rho + TINY
+    L, ridge, step = normal[:size, :size], ridge[:size], step[:size]
+    factorize(L, ridge, L)
+    for i in range(rows.shape[1]):
+        for a in range(size):
+            total = -ridge[a] * rows[first + a, i]
+            for j in range(others.shape[1]):
+                total += S[i, j] * others[first + a, j]
+            step[a] = total
+        substitute(L, step)
+        for a in range(size):
+            rows[first + a, i] = 0.0 if empty[i] else rows[first + a, i] + step[a]
 
 
 @cache
 def _kernel() -> Any:
-    row_step, column_step = compile_inner(_row_step), compile_inner(_column_step)
+    step, multiply = compile_inner(_step), compile_inner(_multiply)
     further_fall = compile_inner(predicted_fall)
 
     def iterate(  # type: ignore[no-untyped-def]
-        X, observed, rows, columns, values, W, H, W_alphas, H_alphas, bounds, numbers, rules, warm
-    ):
-        (m, n), (stop_W, first_H, stop_H) = X.shape, bounds
+        X, observed, rows, columns, values, squares, factors, alphas, bounds, numbers, rules, warm,
+        room, small
+    ):  # fmt: skip
+        (m, n), (W, H), (T, U, A, S, S_transposed) = X.shape, factors, room
         epsilon, rho, unit, ratio, rho_step, size = numbers
         lowest, fewest, most, keeps = rules
-        empty = np.zeros(n, np.bool_)
-        for j in range(n):
-            empty[j] = np.sum(observed[:, j]) == 0
-        T, U, A = X.copy(), np.zeros((m, n)), W @ H
-        squares = np.zeros((most if keeps else 1, values.size))
+        full_rows, empty = np.zeros(m, np.bool_), np.ones(n, np.bool_)
+        for i in range(m):
+            for j in range(n):
+                empty[j] = empty[j] and observed[i, j] == 0
         primal = dual = change = 0.0
         means, before, earlier, count, best, lowest_here = np.inf, np.inf, np.inf, 0, 0, np.inf
-        next_W = W
+        multiply(W, H, A)
         while True:
             if count > 0 or warm:  # T and U at A = WH
                 primal = change = 0.0
@@ -155,21 +178,26 @@ def _kernel() -> Any:
                     over = over or min(means, means - further) > (1 + SETTLED) * lowest
                     over = over or 0 < abs(further) <= SETTLED * means
                 if over:
-                    return W, H, count, squares
+                    return count
                 new_rho = rho
                 if unit * primal > ratio * dual:
                     new_rho = rho * rho_step
                 elif dual > ratio * unit * primal:
                     new_rho = rho / rho_step
-                U *= rho / new_rho
+                for i in range(m):
+                    for j in range(n):
+                        U[i, j] *= rho / new_rho
                 rho = new_rho
-            S = T + U - A
-            next_W = row_step(S, W, H, W_alphas, stop_W, epsilon, rho)
-            next_H = column_step(S, W, next_W, H, H_alphas, first_H, stop_H, epsilon, rho)
-            for j in range(n):
-                for k in range(first_H, stop_H):
-                    next_H[k, j] = 0.0 if empty[j] else next_H[k, j]
-            W, H, count = next_W, next_H, count + 1
-            A = W @ H
+            for i in range(m):
+                for j in range(n):
+                    S[i, j] = T[i, j] + U[i, j] - A[i, j]
+            step(S, W, H, alphas[0], bounds[0], full_rows, epsilon, rho, small)
+            multiply(W, H, A)
+            for i in range(m):
+                for j in range(n):
+                    S_transposed[j, i] = T[i, j] + U[i, j] - A[i, j]
+            step(S_transposed, H, W, alphas[1], bounds[1], empty, epsilon, rho, small)
+            multiply(W, H, A)
+            count += 1
 
     return compile_kernel(iterate, "squares_trial", cached=True)
