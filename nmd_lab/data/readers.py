@@ -38,9 +38,12 @@ SPARSE = {"format", "shape", "data"}
 
 
 NAMES_AND_TEXTS = """import sys, h5netcdf
-with h5netcdf.File(sys.argv[1]) as file:
-    for variable in file.variables.values():
-        dict(variable.attrs), variable.dimensions, variable.dtype == object and variable[...]"""
+try:
+    with h5netcdf.File(sys.argv[1]) as file:
+        for variable in file.variables.values():
+            dict(variable.attrs), variable.dimensions, variable.dtype == object and variable[...]
+except Exception as error:
+    print(error)"""
 """Program that reads what has no fixed size in a NetCDF file, from which HDF5 may not return."""
 
 SECONDS = 20
@@ -86,14 +89,15 @@ def _check_netcdf(path: Path) -> None:
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as file:
         if file.find(RESULT_ATTRIBUTE.encode()) >= 0 and file.find(b'"schema":') >= 0:
             raise ValueError("it is a result of nmd_lab, not data")
+        if file[:4] != b"\x89HDF":
+            return
+    command = [sys.executable, "-c", NAMES_AND_TEXTS, path]
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", NAMES_AND_TEXTS, path], timeout=SECONDS, capture_output=True
-        )
+        done = subprocess.run(command, timeout=SECONDS, capture_output=True, text=True)
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"its names and texts were not read within {SECONDS} seconds") from error
-    if done.returncode < 0:
-        raise ValueError("HDF5 ends the process that reads it")
+    if done.returncode < 0 or done.stdout:
+        raise ValueError(done.stdout or "HDF5 ends the process that reads it")
 
 
 def _array(content: Any) -> Any:
