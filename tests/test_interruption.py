@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from killing import calls_in
 from numba.core import event
-from waiting import PATIENCE, wait_for
+from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import fit as fit_module
@@ -194,25 +194,6 @@ def test_ctrl_c_after_the_last_iteration(noisy, module, name, monkeypatch, inter
     fit = nmd.decompose(noisy, 3, **OPTIONS)
     assert fit.stop_reason == "interrupted: Ctrl-C after 12 iterations"
     np.testing.assert_array_equal(fit.W.values, alone.W.values)
-
-
-def test_starts_side_by_side_all_end(monkeypatch, interactive):
-    X = np.abs(synthetic(320, 240, 3, "modulus", noise=0.2, random_state=0).X.values)
-    run = restarts._Runner._run_or_none
-
-    def interrupted(self, *arguments):
-        if not self.interruption:
-            os.kill(os.getpid(), signal.SIGINT)
-            wait_for(lambda: self.interruption)
-        return run(self, *arguments)
-
-    alone = nmd.decompose(X, 3, **OPTIONS)
-    monkeypatch.setattr(restarts._Runner, "_run_or_none", interrupted)
-    fit = nmd.decompose(X, 3, n_init=4, compute=nmd.Compute(threads=2), **OPTIONS)
-    assert fit.stop_reason.code == "interrupted"
-    assert list(fit.starts["n_iter"].values[:1]) == [12]
-    assert np.all(fit.starts["n_iter"].values[1:] <= 1)
-    assert fit.objective <= alone.objective
 
 
 def test_before_the_first_iterate_there_is_nothing_to_return(noisy, monkeypatch, interactive):

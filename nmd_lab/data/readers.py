@@ -91,7 +91,7 @@ def _check_netcdf(path: Path) -> None:
             raise ValueError("it is a result of nmd_lab, not data")
         if file[:4] != b"\x89HDF":
             return
-    command = [sys.executable, "-c", NAMES_AND_TEXTS, path]
+    command = [sys.executable, "-c", NAMES_AND_TEXTS, str(path)]
     try:
         done = subprocess.run(command, timeout=SECONDS, capture_output=True, text=True)
     except subprocess.TimeoutExpired as error:

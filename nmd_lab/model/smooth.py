@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import sentence
@@ -176,18 +177,17 @@ def _with_parameters(scalar: Any) -> Any:
 def _compiled(f: Any, name: str) -> Any:
     """Return f, compiled for a float."""
     plain = getattr(f, "py_func", f)
+    scalar: Any = compile_scalar(plain)
     try:
-        scalar: Any = compile_scalar(plain)
-        result = scalar(0.5)
-    except (ArithmeticError, ValueError):  # f(0.5) alone
-        return scalar
+        scalar.compile((types.float64,))
     except Exception as error:
         raise ValueError(
             f"Smooth: Numba cannot compile {name!r} ({_reason(error)}): use numbers and `math` "
             "only, or give compile=False, which calls f in plain Python and is slow."
         ) from error
-    if isinstance(result, complex) or not np.isscalar(result):
-        raise ValueError(f"Smooth: {name}(0.5) is {result!r}: return one real number.")
+    returned = scalar.nopython_signatures[0].return_type
+    if not isinstance(returned, types.Float | types.Integer | types.Boolean):
+        raise ValueError(f"Smooth: {name}(0.5) is of type {returned}: return one real number.")
     return scalar
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from nmd_lab._runtime.checks import is_auto
+from nmd_lab._runtime.checks import check_size, is_auto
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
@@ -229,6 +229,7 @@ def _kind(
         return make_kind(as_nonlinearity(f), loss)
     try:
         ends = float(x.min()), float(x.max())
+        check_size("X", max(map(abs, ends)), x.dtype)
         function: Nonlinearity = bounded(f, ends, documented)
         loss.check_data(*ends)
         loss = loss.for_data(x, weights)

@@ -22,8 +22,6 @@ from .storage import BLOCK_ENTRIES
 from .tiles import ENTRIES
 
 OBSERVED_SHARE = 1 / 3  # fraction of observed entries below which "auto" means "observed"
-FEWEST_SIDE_BY_SIDE = 1 << 16  # entries; for fewer, the interpreter lock is the bottleneck
-MOST_SIDE_BY_SIDE = 1 << 19  # entries; for more, the sweeps themselves use the threads
 COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the weight of l1 penalties
 
 
@@ -96,13 +94,6 @@ def observed_only(shape: tuple[int, int], n_observed: int, split: str) -> bool:
 STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files are read by blocks
 
 
-def side_by_side(entries: int, threads: int, options: Options, starts: int) -> int:
-    """Return how many of some starts after the first run at the same time; at least 1."""
-    alone = options.callback is not None or options.time_limit is not None
-    suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
-    return max(1, min(threads, starts)) if suitable and not alone else 1
-
-
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
     """Return the bytes that a fit allocates in addition to its data."""
     observations, on_disk = problem.observations, problem.observations.scratch is not None
@@ -120,9 +111,7 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
             vectors += 2 * width  # the preconditioner
         blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
         numbers = arrays * stored + vectors * factors + blocks
-        entries = observations.n_stored
-        starts = side_by_side(entries, problem.threads, options, options.n_init - 1)
-        needed = starts * numbers * observations.dtype.itemsize
+        needed = numbers * observations.dtype.itemsize
     if init == "random" or on_disk:
         return needed
     # the first start is computed before T and U are there

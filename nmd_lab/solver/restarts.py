@@ -1,26 +1,22 @@
 """Several starts of one problem, and the best of their outcomes.
 
-The first start runs to its end.  The others may run at the same time, one for each thread.  Each
-ends early when it can no longer reach the objective of the first start.  The comparison is with the
-first start only, so that the outcome does not depend on how many starts run at the same time.
+The first start runs to its end, and each other one ends early when it can no longer reach the
+objective of the first one.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
 
-from .formulation import side_by_side
 from .initialization import Start
-from .loop import WINDOW_CHOSEN, exact_for, nothing
+from .loop import WINDOW_CHOSEN, exact_for
 from .problem import Problem
 from .request import Decided
 from .run import Outcome, RunState
@@ -53,7 +49,7 @@ def solve(decided: Decided) -> tuple[Outcome, list[dict[str, Any]]]:
             not_run = "the first start left nothing to gain"
         else:
             not_run = "an earlier start was stopped"
-            runner.run_others(decided.starts, options.n_init - 1)
+            runner.run_others(decided.starts)
         best = min(runner.finished, key=lambda outcome: outcome.score)
         if runner.stopped is not None:
             best = best._replace(stop_reason=runner.stopped)
@@ -91,7 +87,7 @@ def _row_not_run(reason: StopReason) -> dict[str, Any]:
 
 
 class _Runner:
-    """Runs starts, one after the other or several at the same time.
+    """Runs starts, one after the other.
 
     Attributes
     ----------
@@ -112,44 +108,29 @@ class _Runner:
         """Outcomes of the starts that have done an iteration."""
         return [outcome for outcome in self.outcomes if outcome is not None]
 
-    def run_others(self, starts: Iterator[Start], n_starts: int) -> None:
+    def run_others(self, starts: Iterator[Start]) -> None:
         """Run the other starts, until the user or the time limit stops one."""
-        options, target = self.options, self.finished[0].score
-        problem = self.decided.problem
-        entries = 0 if problem.observations.remote else problem.observations.n_stored
-        at_a_time = side_by_side(entries, problem.threads, options, n_starts)
-        done = len(self.outcomes) - 1
+        for _ in islice(starts, len(self.outcomes) - 1):  # those that ended before a pause
+            pass
         try:
-            if at_a_time > 1:
-                self._side_by_side(list(starts)[done:], target, at_a_time)
-                return
-            for _ in islice(starts, done):
-                pass
-            while self.stopped is None and len(self.outcomes) < options.n_init:
+            while self.stopped is None and len(self.outcomes) < self.options.n_init:
                 if self._time_left() <= 0:
                     self.stopped = self._time_limit_reason()
                 elif self.interruption:
                     self._record_interruption()
                 else:
-                    self.record(self._run_or_none(next(starts), target))
+                    self.record(self._run_or_none(next(starts)))
         except KeyboardInterrupt:
             if not is_interactive():
                 raise
             self._record_interruption()
 
-    def run(
-        self, start: Start, target: float, cancelled: Callable[[], bool] | None = None
-    ) -> Outcome:
+    def run(self, start: Start, target: float) -> Outcome:
         """Run one start, until it ends or can no longer reach the target."""
-        decided, options, fit = self.decided, self.options, self.decided.state
+        decided, options, save = self.decided, self.options, self.decided.save
         if options.time_limit is not None and self.outcomes:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
-        if cancelled is None:
-            state = fit.run = fit.run or RunState()
-            callback, before_each = options.callback, decided.save
-        else:
-            state = RunState()
-            callback, before_each = lambda _: cancelled(), nothing
+        state = decided.state.run = decided.state.run or RunState()
         rules = replace(
             decided.rules,
             time_limit=options.time_limit,
@@ -160,52 +141,27 @@ class _Runner:
             *(decided.problem, start, options, decided.plan, rules),
             state=state,
             held_out=decided.held_out,
-            cancelled=cancelled or self.interruption.__bool__,
-            before_each=before_each,
+            cancelled=self.interruption.__bool__,
+            before_each=save,
         )
         outcome = run.advance(
-            callback=callback,
+            callback=options.callback,
             interruption=self.interruption,
-            progress=options.progress if cancelled is None else False,
-            before_each=before_each,
+            progress=options.progress,
+            before_each=save,
         )
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
         return outcome._replace(kind=start.kind)
 
-    def _run_or_none(
-        self, start: Start, target: float, cancelled: Callable[[], bool] | None = None
-    ) -> Outcome | None:
-        """Run one start; return None if it is interrupted before its first iterate."""
+    def _run_or_none(self, start: Start) -> Outcome | None:
+        """Run another start; return None if it is interrupted before its first iterate."""
         try:
-            return self.run(start, target, cancelled)
+            return self.run(start, self.finished[0].score)
         except KeyboardInterrupt:
             if not is_interactive():
                 raise
             return None
-
-    def _side_by_side(self, starts: Sequence[Start], target: float, at_a_time: int) -> None:
-        """Run each start in a thread; Ctrl-C ends them all."""
-        stop = threading.Event()
-
-        def cancelled() -> bool:
-            return bool(self.interruption) or stop.is_set()
-
-        with ThreadPoolExecutor(at_a_time) as pool:
-            futures = [pool.submit(self._run_or_none, s, target, cancelled) for s in starts]
-            for future in futures:
-                try:
-                    outcome = future.result()
-                except KeyboardInterrupt:
-                    stop.set()
-                    if not is_interactive():
-                        raise
-                    outcome = future.result()
-                if outcome is not None and not outcome.complete:
-                    reason = self.interruption.reason(outcome.n_iter)
-                    outcome = outcome._replace(stop_reason=reason)
-                self.record(outcome)
-                self.decided.save()
 
     def record(self, outcome: Outcome | None) -> None:
         """Add the outcome of a start; None is that of a start interrupted before an iterate."""

@@ -7,8 +7,6 @@ from given import given
 import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
-from nmd_lab.solver.formulation import FEWEST_SIDE_BY_SIDE, MOST_SIDE_BY_SIDE
-from nmd_lab.solver.loop import Stopping
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}
@@ -189,75 +187,3 @@ def test_the_time_limit_is_for_all_starts_together(noisy, clock):
     assert 7.5 < seconds.sum() < 8.1
     assert set(fit.starts["stop_reason"].values[~run]) == {"not run: an earlier start was stopped"}
     assert fit.stop_reason == "time_limit: 8 s passed"
-
-
-# Side by side -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def medium():
-    return np.abs(synthetic(320, 240, 4, "modulus", noise=0.2, random_state=0).X.values)
-
-
-@pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("minmax", "l1"), ("square", "kl")])
-def test_threads_change_nothing(medium, f, loss, monkeypatch):
-    assert FEWEST_SIDE_BY_SIDE < medium.size < MOST_SIDE_BY_SIDE
-    together = []
-    run = restarts._Runner._side_by_side
-
-    def spy(self, points, target, at_a_time):
-        together.append(at_a_time)
-        return run(self, points, target, at_a_time)
-
-    monkeypatch.setattr(restarts._Runner, "_side_by_side", spy)
-    one, two, three = (
-        nmd_lab.decompose(
-            medium,
-            4,
-            given(f),
-            loss,
-            compute=nmd_lab.Compute(threads=threads),
-            **{**OPTIONS, "max_iter": 10},
-        )
-        for threads in (1, 2, 3)
-    )
-    assert together == [2, 3]
-    for other in (two, three):
-        np.testing.assert_array_equal(other.W.values, one.W.values)
-        np.testing.assert_array_equal(other.H.values, one.H.values)
-        np.testing.assert_array_equal(other.history["objective"], one.history["objective"])
-        told = (fit.starts.drop_vars("seconds") for fit in (one, other))
-        assert next(told).identical(next(told))
-
-
-@pytest.mark.parametrize("options", [{"callback": lambda state: False}, {"time_limit": 100.0}])
-def test_what_watches_the_starts_sees_them_one_by_one(medium, options, monkeypatch):
-    def never(*arguments):
-        raise AssertionError("side by side")
-
-    monkeypatch.setattr(restarts._Runner, "_side_by_side", never)
-    fit = nmd_lab.decompose(
-        medium,
-        2,
-        n_init=3,
-        max_iter=3,
-        random_state=0,
-        compute=nmd_lab.Compute(threads=2),
-        **options,
-    )
-    assert fit.starts.sizes == {"start": 3}
-
-
-def test_an_error_in_a_thread_is_not_swallowed(medium, monkeypatch):
-    reason = Stopping.reason_of_fit
-
-    def broken(self, *arguments):
-        if self.target < np.inf:  # not the first start
-            raise ZeroDivisionError
-        return reason(self, *arguments)
-
-    monkeypatch.setattr(Stopping, "reason_of_fit", broken)
-    with pytest.raises(ZeroDivisionError):
-        nmd_lab.decompose(
-            medium, 2, n_init=3, max_iter=3, random_state=0, compute=nmd_lab.Compute(threads=2)
-        )
