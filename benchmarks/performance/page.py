@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import first_call
 from benchmarks.common.summaries import with_summary
 
 from .iterations import ratios
@@ -36,6 +37,13 @@ class Part(NamedTuple):
 
 
 TABLES = {
+    "first": Part(
+        "The first call",
+        "Processor seconds of a new process on one thread, for the calls of the README: with "
+        "nothing compiled, and with what the first one left on disk.  Imports are those of "
+        "`import nmd_lab`; the dearest is one kernel with all that it calls.",
+        first_call.table,
+    ),
     "machine": Part(
         "The machine",
         "The speed of a large matrix product and of a copy, one thread.",
