@@ -48,15 +48,7 @@ def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, Sc
     if structure[0] == "mixed":
         return _compile_mixed(structure[1], limited)
     plain = cast(Structure, structure)
-    solve, loss = _compile_solve(plain, limited), _compile_loss(plain, limited)
-
-    def solve_plain(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
-        return solve(v, x, rho, limit, upper, model)
-
-    def loss_plain(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
-        return loss(x, a, limit, upper, model)
-
-    return compile_scalar(solve_plain), compile_scalar(loss_plain)
+    return _compile_solve(plain, limited), _compile_loss(plain, limited)
 
 
 def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
@@ -66,11 +58,11 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     update, forward = compile_t_update(structure), compile_forward(structure)
     ends = _compile_ends(structure)
 
-    def exact(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+    def exact(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, _ = model
         return update(v, x, rho, pieces, pf, pd)
 
-    def with_limits(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+    def with_limits(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, limits = model
         if limit != EXACT:
             y = forward(v, pieces, pf)
@@ -88,13 +80,13 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
         return within
     update_form = compile_form(form)
 
-    def with_form(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+    def with_form(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         pieces, pf, _, _, limits = model
         if limit != EXACT and limits[1] > 0.0:
             low, high = ends(x, limit, upper, limits[0])
             if low < high:
                 return update_form(v, x, rho, pieces, pf, (low, high, limits[1])) + 0.0 * x
-        return within(v, x, rho, limit, upper, model)
+        return within(v, x, rho, limit, upper, kind, model)
 
     return compile_scalar(with_form)
 
@@ -126,11 +118,11 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
     value_form = value if form is None else compile_scalar(form[1].value)
     has_form = form is not None
 
-    def exact(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
+    def exact(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, floors, _ = model
         return value(x, max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x)), pd)
 
-    def with_limits(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
+    def with_limits(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, floors, limits = model
         y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
         if limit != EXACT:
@@ -200,11 +192,11 @@ def _compile_branch(position: int, branch: Branch, limited: bool) -> tuple[Scala
     def solve_branch(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         weight, centre, size, numbers = read(model[2][position][model[1][kind]], model[3][position])
         rho_there = rho / (weight * size * size)
-        return (solve(centre + size * v, x, rho_there, limit, upper, numbers) - centre) / size
+        return (solve(centre + size * v, x, rho_there, limit, upper, kind, numbers) - centre) / size
 
     def loss_branch(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         weight, centre, size, numbers = read(model[2][position][model[1][kind]], model[3][position])
-        return weight * loss(x, centre + size * a, limit, upper, numbers)
+        return weight * loss(x, centre + size * a, limit, upper, kind, numbers)
 
     return compile_scalar(solve_branch), compile_scalar(loss_branch)
 
@@ -307,7 +299,7 @@ def compile_class(structure: Structure) -> tuple[ScalarMap, ScalarMap]:
 
     ends = compile_scalar(within)
 
-    def solve(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+    def solve(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, _ = model
         if limit != EXACT:
             low, high = ends(x, limit, upper, pd)
@@ -317,7 +309,7 @@ def compile_class(structure: Structure) -> tuple[ScalarMap, ScalarMap]:
                 return update_between(v, x, rho, pieces, pf, (low, high, 1.0)) + 0.0 * x
         return update(v, x, rho, pieces, pf, pd)
 
-    def loss_of(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
+    def loss_of(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, _ = model
         y = forward(a, pieces, pf)
         if limit != EXACT:

@@ -83,9 +83,10 @@ def best_piece(flat: tuple[bool, ...], loss: type[Loss], proximal: ScalarMap) ->
     if len(flat) > FEW and not any(flat):
         return _best_of_many(_piece_candidate(False, loss, proximal))
     # A chain of functions instead of a loop, because each piece has compiled code of its own.
-    best = _at(0, _piece_candidate(flat[0], loss, proximal))
+    candidates = {each: _piece_candidate(each, loss, proximal) for each in set(flat)}
+    best = _first_piece(candidates[flat[0]])
     for index in range(1, len(flat)):
-        best = _better_of(best, _at(index, _piece_candidate(flat[index], loss, proximal)))
+        best = _better_of(best, index, candidates[flat[index]])
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return best(v, x, rho, pieces, pd)[0]
@@ -107,23 +108,21 @@ def _best_of_many(candidate: ScalarMap) -> ScalarMap:
     return compile_scalar(solution)
 
 
-def _at(index: int, candidate: ScalarMap) -> ScalarMap:
-    """Return a compiled function for the solution on the piece at an index."""
+def _first_piece(candidate: ScalarMap) -> ScalarMap:
+    """Return a compiled function for the solution on the first piece, and its objective."""
 
-    def there(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-        return candidate(v, x, rho, pieces[index], pd)
+    def first(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
+        return candidate(v, x, rho, pieces[0], pd)
 
-    return compile_scalar(there)
+    return compile_scalar(first)
 
 
 def _piece_candidate(flat: bool, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return a compiled function whose values are the minimiser on a piece and its objective."""
     value = compile_scalar(loss.value)
 
-    def unbounded(q, x, rho, low, high, pd):  # type: ignore[no-untyped-def]
-        return proximal(q, x, rho, pd)
-
-    within = compile_scalar(unbounded if loss.convex else loss.proximal_within)
+    convex = loss.convex
+    within = proximal if convex else compile_scalar(loss.proximal_within)
 
     def on_flat(v, x, rho, piece, pd):  # type: ignore[no-untyped-def]
         low, high, intercept = piece[0], piece[1], piece[3]
@@ -134,23 +133,26 @@ def _piece_candidate(flat: bool, loss: type[Loss], proximal: ScalarMap) -> Scala
         low, high, slope, intercept = piece[0], piece[1], piece[2], piece[3]
         inverse = 1.0 / slope
         first, last = slope * low + intercept, slope * high + intercept
-        smallest, largest = min(first, last), max(first, last)
-        y = within(slope * v + intercept, x, rho * inverse * inverse, smallest, largest, pd)
+        q, there = slope * v + intercept, rho * inverse * inverse
+        if convex:
+            y = within(q, x, there, pd)
+        else:
+            y = within(q, x, there, min(first, last), max(first, last), pd)
         t = min(max((y - intercept) * inverse, low), high)
         return t, value(x, slope * t + intercept, pd) + 0.5 * rho * (t - v) * (t - v)
 
     return compile_scalar(on_flat if flat else on_slope)
 
 
-def _better_of(first: ScalarMap, second: ScalarMap) -> ScalarMap:
-    """Return a compiled function for the candidate with the lower objective."""
+def _better_of(before: ScalarMap, index: int, candidate: ScalarMap) -> ScalarMap:
+    """Return a compiled function for the better of a solution and that on the piece at an index."""
 
     def better(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-        t_first, objective_first = first(v, x, rho, pieces, pd)
-        t_second, objective_second = second(v, x, rho, pieces, pd)
-        if objective_second < objective_first:
-            return t_second, objective_second
-        return t_first, objective_first
+        t, objective = before(v, x, rho, pieces, pd)
+        t_here, objective_here = candidate(v, x, rho, pieces[index], pd)
+        if objective_here < objective:
+            return t_here, objective_here
+        return t, objective
 
     return compile_scalar(better)
 

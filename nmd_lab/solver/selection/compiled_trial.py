@@ -72,10 +72,11 @@ def run_of_squares(
     shape, size = data.shape, max(stop - first for first, stop in bounds)
     room = X.copy(), np.zeros(shape), np.empty(shape), np.empty(shape), np.empty(shape[::-1])
     small = np.empty((size, size)), np.empty(size), np.empty(size)
+    empty = np.zeros(shape[0], bool), ~observed.any(axis=0)
     squares = np.empty((progress.most if progress.keeps_best else 1, len(judged[2])))
     with np.errstate(over="ignore", invalid="ignore"):
         progress.count = _kernel()(
-            *(X, observed, *at, judged[2], squares, factors, problem.alphas(rank), bounds),
+            *(X, observed, empty, *at, judged[2], squares, factors, problem.alphas(rank), bounds),
             *(numbers, rules, start.from_factors, room, small),
         )
     curve: Any = 0.5 * squares[: progress.count]  # after each iteration, or after the last alone
@@ -131,18 +132,15 @@ def _kernel() -> Any:
     further_fall = compile_inner(predicted_fall)
 
     def iterate(  # type: ignore[no-untyped-def]
-        X, observed, rows, columns, values, squares, factors, alphas, bounds, numbers, rules, warm,
-        room, small
+        X, observed, empty, rows, columns, values, squares, factors, alphas, bounds, numbers, rules,
+        warm, room, small
     ):  # fmt: skip
         (m, n), (W, H), (T, U, A, S, S_transposed) = X.shape, factors, room
         epsilon, rho, unit, ratio, rho_step, size = numbers
         lowest, fewest, most, keeps = rules
-        full_rows, empty = np.zeros(m, np.bool_), np.ones(n, np.bool_)
-        for i in range(m):
-            for j in range(n):
-                empty[j] = empty[j] and observed[i, j] == 0
         primal = dual = change = 0.0
-        means, before, earlier, count, best, lowest_here = np.inf, np.inf, np.inf, 0, 0, np.inf
+        means = before = earlier = lowest_here = math.inf
+        count = best = 0
         multiply(W, H, A)
         while True:
             if count > 0 or warm:  # T and U at A = WH
@@ -154,11 +152,12 @@ def _kernel() -> Any:
                         primal += (t - A[i, j]) ** 2
                         change += (t - T[i, j]) ** 2
                         T[i, j], U[i, j] = t, t - v
-                primal, dual = np.sqrt(primal), rho * np.sqrt(change)
+                primal, dual = math.sqrt(primal), rho * math.sqrt(change)
             else:
                 for i in range(m):
                     for j in range(n):
                         T[i, j] = T[i, j] if observed[i, j] > 0 else A[i, j]
+            new_rho = rho
             if count > 0:
                 total, at = 0.0, count - 1 if keeps else 0
                 for e in range(values.size):
@@ -168,10 +167,10 @@ def _kernel() -> Any:
                 earlier, before, means = before, means, total / max(values.size, 1)
                 if means < lowest_here:
                     best, lowest_here = count, means
-                over = count >= most or not np.isfinite(means + primal + dual)
+                over = count >= most or not math.isfinite(means + primal + dual)
                 if keeps:
                     grown = means > (1 + SETTLED) * lowest_here
-                    near = max(primal, np.sqrt(change)) <= NEAR * size
+                    near = max(primal, math.sqrt(change)) <= NEAR * size
                     over = over or (grown and count >= best + ITERATIONS_ABOVE_BEST) or near
                 elif count >= max(fewest, MIN_ITERATIONS):
                     further = further_fall(earlier, before, means, MAX_RATIO)
@@ -179,24 +178,21 @@ def _kernel() -> Any:
                     over = over or 0 < abs(further) <= SETTLED * means
                 if over:
                     return count
-                new_rho = rho
                 if unit * primal > ratio * dual:
                     new_rho = rho * rho_step
                 elif dual > ratio * unit * primal:
                     new_rho = rho / rho_step
-                for i in range(m):
-                    for j in range(n):
-                        U[i, j] *= rho / new_rho
-                rho = new_rho
+            shrink, rho = rho / new_rho, new_rho
             for i in range(m):
                 for j in range(n):
+                    U[i, j] *= shrink
                     S[i, j] = T[i, j] + U[i, j] - A[i, j]
-            step(S, W, H, alphas[0], bounds[0], full_rows, epsilon, rho, small)
+            step(S, W, H, alphas[0], bounds[0], empty[0], epsilon, rho, small)
             multiply(W, H, A)
             for i in range(m):
                 for j in range(n):
                     S_transposed[j, i] = T[i, j] + U[i, j] - A[i, j]
-            step(S_transposed, H, W, alphas[1], bounds[1], empty, epsilon, rho, small)
+            step(S_transposed, H, W, alphas[1], bounds[1], empty[1], epsilon, rho, small)
             multiply(W, H, A)
             count += 1
 
