@@ -10,31 +10,30 @@ USERS = [f"user {k}" for k in range(24)]
 OPTIONS = {"alpha": 0.5, "offsets": "none", "tol": 0, "max_iter": 40, "random_state": 0}
 
 
-def tables(seed=0, n_items=5):
-    """Return ratings in long form, all items in one unit, and attributes of the users with holes.
+def tables():
+    """Return ratings in long form, attributes of the users with holes, both, and a dense table.
 
     Each item has the same ratings, by other users, so that the unit of all is that of each.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     ratings = np.array([1.0, 2, 2, 3, 3, 3, 4, 4, 5, 5])
     columns = [
         {"user": rng.permutation(USERS[:20])[:10], "item": item, "rating": ratings}
-        for item in range(n_items)
+        for item in range(5)
     ]
     long = pd.concat([pd.DataFrame(column) for column in columns])
     age = pd.Series(rng.integers(18, 70, 24).astype(float), USERS)
     users = pd.DataFrame({"age": age, "member": pd.array(rng.random(24) < 0.5, "boolean")})
     users.loc[USERS[3], "age"] = np.nan
     users.loc[USERS[5], "member"] = pd.NA
-    return long, users
+    dense = long.pivot(index="user", columns="item", values="rating").reindex(sorted(USERS))
+    dense = dense.rename(columns=str).join(users)
+    return long, users, nmd.observations_from_table(long, attributes=users), dense
 
 
 def test_it_is_the_problem_of_a_dense_table():
-    long, users = tables()
-    X = nmd.observations_from_table(long, attributes=users)
+    long, _, X, dense = tables()
     assert X.n_observed == len(long) + 2 * 24 - 2  # nothing is stored where nothing is known
-    dense = long.pivot(index="user", columns="item", values="rating").reindex(sorted(USERS))
-    dense = dense.rename(columns=str).join(users)
     few, whole = nmd.complete(X, 2, **OPTIONS), nmd.complete(dense, 2, **OPTIONS)
     assert few.reconstruct()["item"].values.tolist() == [0, 1, 2, 3, 4, "age", "member"]
     assert few.reconstruct()["user"].values.tolist() == dense.index.tolist()
@@ -64,13 +63,7 @@ def test_a_new_user_is_predicted_from_attributes_better_than_by_the_mean_of_each
 
 
 def test_the_posterior_is_that_of_a_dense_table():
-    long, users = tables()
-    dense = long.pivot(index="user", columns="item", values="rating").reindex(sorted(USERS))
-    X, options = nmd.observations_from_table(long, attributes=users), {"draws": 10, "tune": 5}
-    few, whole = (
-        nmd.sample(each, 2, random_state=0, **options)
-        for each in (X, dense.rename(columns=str).join(users))
-    )
+    few, whole = (nmd.sample(X, 2, draws=10, tune=5, random_state=0) for X in tables()[2:])
     np.testing.assert_allclose(few.reconstruct(), whole.reconstruct(), rtol=1e-6)
     new = few.fold_in(pd.DataFrame({"member": [True], "age": [33.0]}, index=["new"]))
     assert new.top("new", k=9).size == 5
@@ -78,8 +71,7 @@ def test_the_posterior_is_that_of_a_dense_table():
 
 
 def test_all_values_share_a_unit_and_may_have_a_loss_by_their_name():
-    long, users = tables()
-    X = nmd.observations_from_table(long, attributes=users)
+    X = tables()[2]
     model = mixed_model("identity", {"rating": "l1"}, X)
     assert [kind.loss.name for kind in model.kinds] == ["l1", "frobenius", "logistic"]
     assert model.which.tolist() == [0] * 5 + [1, 2]
@@ -87,7 +79,7 @@ def test_all_values_share_a_unit_and_may_have_a_loss_by_their_name():
 
 
 def test_float32_stays_and_a_split_keeps_indicators_together():
-    long, users = tables()
+    long, users, *_ = tables()
     users["work"] = pd.Categorical.from_codes(np.arange(24) % 3, ["art", "law", "none"])
     X = nmd.observations_from_table(long.astype({"rating": "float32"}), attributes=users)
     assert X.dtype == np.float32
@@ -100,8 +92,7 @@ def test_float32_stays_and_a_split_keeps_indicators_together():
 
 
 def test_a_fit_is_read_back(read_back):
-    long, users = tables()
-    fit = nmd.complete(nmd.observations_from_table(long, attributes=users), 2, **OPTIONS)
+    fit = nmd.complete(tables()[2], 2, **OPTIONS)
     read = read_back(fit)
     np.testing.assert_array_equal(read.predict(USERS[0], "age"), fit.predict(USERS[0], "age"))
     np.testing.assert_array_equal(read.predict(USERS[0], 3), fit.predict(USERS[0], 3))

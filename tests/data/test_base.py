@@ -79,25 +79,19 @@ def test_rows_in_compressed_form(data, first, count):
         np.testing.assert_array_equal(counted, expected)
 
 
-@given(holey())
-def test_centring_takes_off_offsets(data):
+@given(holey(), st.booleans())
+def test_centring_takes_off_offsets_and_fills_holes_with_the_mean_without(data, centred):
     X, seen, _ = data
     rng = np.random.default_rng(0)
     rows, columns = rng.normal(size=X.shape[0]), rng.normal(size=X.shape[1])
-    expected = np.where(seen, np.square(X) - 0.5 - rows[:, None] - columns, 0)
+    if centred:
+        asked = np.square, (0.5, rows, columns)
+        expected = np.where(seen, np.square(X) - 0.5 - rows[:, None] - columns, 0)
+    else:
+        asked, expected = (np.copy, (0.0, None, None)), np.where(seen, X, X[seen].mean())
     for one in pair(*data):
-        matrix, constant = one.centred(np.square, (0.5, rows, columns))
-        assert constant == 0
-        array = matrix.toarray() if sparse.issparse(matrix) else matrix
-        np.testing.assert_allclose(array, expected, atol=1e-14)
-
-
-@given(holey())
-def test_without_offsets_holes_are_filled_with_the_mean(data):
-    X, seen, _ = data
-    expected = np.where(seen, X, X[seen].mean())
-    for one in pair(*data):
-        matrix, constant = one.centred(np.copy, (0.0, None, None))
+        matrix, constant = one.centred(*asked)
+        assert not (centred and constant)
         array = matrix.toarray() if sparse.issparse(matrix) else matrix
         np.testing.assert_allclose(array + constant, expected, atol=1e-14)
 

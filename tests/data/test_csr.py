@@ -1,6 +1,8 @@
 """Indices of sparse input are checked where it enters: wrong ones would end the process."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +19,15 @@ def good(layout: str = "csr") -> sparse.sparray:
     return sparse.random_array((M, N), density=0.5, rng=rng).asformat(layout)
 
 
-def spoiled(layout: str, array: str, position: int, value: int) -> sparse.sparray:
+def spoiled(layout: str, array: str, position: int, value: Any) -> sparse.sparray:
     X = good(layout)
     getattr(X, array)[position] = value
+    return X
+
+
+def altered(layout: str, array: str, change: Callable[[Any], Any]) -> sparse.sparray:
+    X = good(layout)
+    setattr(X, array, change(getattr(X, array)))
     return X
 
 
@@ -27,9 +35,8 @@ def damage() -> dict[str, sparse.sparray]:
     """Return one damaged matrix of each kind."""
     made = {
         f"{layout} {array} {value}": spoiled(layout, array, -1, value)
-        for layout, arrays in {"csr": ["indices"], "csc": ["indices"], "coo": ["row", "col"],
-                               "bsr": ["indices"]}.items()
-        for array in arrays
+        for layout, array in [*((each, "indices") for each in ("csr", "csc", "bsr")),
+                              ("coo", "row"), ("coo", "col")]
         for value in (-1, max(M, N), 2_000_000_000)
     }  # fmt: skip
     for layout in ("csr", "csc", "bsr"):
@@ -37,27 +44,12 @@ def damage() -> dict[str, sparse.sparray]:
         made[f"{layout} negative indptr"] = spoiled(layout, "indptr", 2, -5)
         made[f"{layout} indptr beyond"] = spoiled(layout, "indptr", -1, 10**6)
         made[f"{layout} indptr from 1"] = spoiled(layout, "indptr", 0, 1)
-        short = good(layout)
-        short.indptr = short.indptr[:-2]
-        made[f"{layout} short indptr"] = short
-        few = good(layout)
-        few.data = few.data[:3]
-        made[f"{layout} few values"] = few
-        fractions = good(layout)
-        fractions.indices = fractions.indices + 0.5
-        made[f"{layout} fractions"] = fractions
-    wide = good("csr")
-    wide.indices = wide.indices.astype(np.int64)
-    wide.indices[4] = 2**40
-    made["csr int64"] = wide
-    rows = good("lil")
-    rows.rows[3] = [0, 50]
-    rows.data[3] = [1.0, 2.0]
-    made["lil beyond"] = rows
-    uneven = good("lil")
-    uneven.rows[3] = [0, 1, 2]
-    uneven.data[3] = [1.0]
-    made["lil uneven"] = uneven
+        made[f"{layout} short indptr"] = altered(layout, "indptr", lambda ends: ends[:-2])
+        made[f"{layout} few values"] = altered(layout, "data", lambda values: values[:3])
+        made[f"{layout} fractions"] = altered(layout, "indices", lambda each: each + 0.5)
+    made["csr int64"] = altered("csr", "indices", lambda each: each.astype(np.int64) + 2**40)
+    made["lil beyond"] = spoiled("lil", "rows", 3, [1, 2, 3, 4, 5, 50])
+    made["lil uneven"] = spoiled("lil", "rows", 3, [0, 1, 2])
     return made
 
 
@@ -92,13 +84,11 @@ WAYS = {
     "weights": lambda X: nmd.complete(good(), 2, weights=X, **FIT),
     "exclude": lambda X: nmd.complete(good(), 2, **FIT).top(0, exclude=X),
 }
-ARGUMENTS = ("validation", "observed", "weights", "exclude")
-"""Ways that are arguments, which the sentence names in the place of X."""
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_they_are_refused_wherever_data_enter(way):
-    with raises(way if way in ARGUMENTS else "X"):
+    with raises(way if way in ("validation", "observed", "weights", "exclude") else "X"):
         WAYS[way](DAMAGE["csr indices 2000000000"])
 
 

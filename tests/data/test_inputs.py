@@ -34,6 +34,7 @@ TAKEN = {
                           [[np.nan, 0], [0, 1]]),
     "sparse columns": (pd.DataFrame(A).astype(pd.SparseDtype(float, 0.0)), A),
     "columns that are named twice": (pd.DataFrame(A, columns=list("aabc")), A),
+    "columns with names of attributes": (pd.DataFrame(A, columns=["dtype", *"abc"]), A),
 }  # fmt: skip
 
 
@@ -90,29 +91,18 @@ def test_masks_and_limits_that_are_masked_say_nothing():
     assert np.count_nonzero(observe(full, limits=limits).limits.codes) == SEEN.sum()
     with pytest.raises(ValueError, match="weights holds a negative, masked"):
         observe(full, weights=MASKED)
-    by_mask = nmd.inpaint(full, yes, random_state=0)["picture"]
-    np.testing.assert_array_equal(by_mask, nmd.inpaint(CLEAN, random_state=0)["picture"])
+    by_mask, by_nan = (nmd.inpaint(*X, random_state=0) for X in ((full, yes), (CLEAN,)))
+    xr.testing.assert_identical(by_mask, by_nan)
     shown = xr.DataArray(np.uint8([[1, 2], [3, 4]]), attrs={"_FillValue": -9999})
     assert observe(shown).n_observed == 4
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, xr.DataArray])
-def test_labels_that_come_twice(frame):
-    if frame is pd.DataFrame:
-        X = pd.DataFrame(A, index=list("aabcd"), columns=list("wxyz"))
-        other = pd.DataFrame(A > 0, index=list("abcde"), columns=list("wxyz"))
-    else:
-        coords = {"row": list("aabcd"), "column": list("wxyz")}
-        X = xr.DataArray(A, coords=coords)
-        other = xr.DataArray(A > 0, coords=coords | {"row": list("abcde")})
-    fit = nmd.decompose(X, 2, "identity", observed=X > 0, max_iter=3)
-    assert fit.predict("b", "w") == fit.predict(2, 0)
-    with pytest.raises(ValueError, match=r"rows holds the label 'a', .*: use positions"):
-        fit.predict("a", "w")
-    with pytest.raises(
-        ValueError, match=r"observed has a label along 'row' more than once, or X has"
-    ):
-        nmd.complete(X, 2, observed=other)
+@pytest.mark.parametrize("made", [pd.DataFrame, xr.DataArray])
+def test_labels_that_come_twice_go_with_the_same_ones_alone(made):
+    X, other = (pd.DataFrame(A, list(rows)) for rows in ("aabcd", "abcde"))
+    assert observe(made(X), observed=made(X > 1)).n_observed == np.sum(A > 1)
+    with pytest.raises(ValueError, match=r"^observed has a label along .* more than once, or X"):
+        observe(made(X), observed=made(other > 1))
 
 
 def test_a_file_in_memory_is_left_as_it_is(tmp_path):

@@ -12,28 +12,16 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.solver import gram
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
 
 @pytest.fixture
-def table(rng):
-    lines = pd.DataFrame(
-        {
-            "user": [f"u{k:03d}" for k in rng.integers(0, 90, 4000)],
-            "item": rng.integers(0, 60, 4000),
-            "rating": rng.integers(1, 6, 4000).astype(np.float32),
-        }
-    )
-    return lines.drop_duplicates(["user", "item"]).reset_index(drop=True)
-
-
-def same(own, expected):
-    for name in ("values", "indptr", "indices"):
-        assert np.array_equal(getattr(own, name), getattr(expected, name)), name
-    assert own.labels.coords.equals(expected.labels.coords)
-    assert own.labels.dims == expected.labels.dims
-    assert own.values.dtype == expected.values.dtype
+def table():
+    table = nmd.datasets.make_ratings(110, 60, 2200, random_state=0).drop(columns="expected")
+    table["user"] = table["user"].map("u{:03}".format)
+    return table.astype({"rating": "float32"}).sample(frac=1, random_state=0, ignore_index=True)
 
 
 def mapped(matrix, folder):
@@ -61,7 +49,11 @@ def test_files_are_read_by_chunks(kind, lines, table, tmp_path):
     folder = tmp_path / "ratings"
     read = nmd.observations_from_files(files, folder, lines=lines, **options)
     expected = nmd.observations_from_table(table)
-    same(read, expected)
+    for name in ("values", "indptr", "indices"):
+        assert np.array_equal(getattr(read, name), getattr(expected, name)), name
+    assert read.labels.coords.equals(expected.labels.coords)
+    assert read.labels.dims == expected.labels.dims
+    assert read.values.dtype == expected.values.dtype
     assert [each.name for each in tmp_path.glob("nmd-lab-*")] == []
     arrays = (np.load(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
     again = sp.csr_array(tuple(arrays), shape=read.shape)
@@ -70,8 +62,13 @@ def test_files_are_read_by_chunks(kind, lines, table, tmp_path):
     assert np.load(folder / "columns.npy").tolist() == expected.column_labels.tolist()
 
 
-@pytest.mark.parametrize(("f", "loss"), some(PAIRS, 2))
-def test_fits_have_the_bits_of_those_in_memory(f, loss, tmp_path):
+@pytest.mark.parametrize(
+    ("f", "loss", "in_chunks"),
+    [("identity", "frobenius", True), *some([(*pair, False) for pair in PAIRS], 2)],
+)
+def test_fits_have_the_bits_of_those_in_memory(f, loss, in_chunks, tmp_path, monkeypatch):
+    for name, value in {"ENTRIES": 1500, "FEWEST": 2, "MEMORY": 50.0}.items() if in_chunks else ():
+        monkeypatch.setattr(gram, name, value)
     full = noisy(f, (400, 50))
     seen = np.random.default_rng(1).random(full.shape) < 0.2
     matrix = sp.csr_array(np.where(seen, full, 0))
@@ -82,22 +79,6 @@ def test_fits_have_the_bits_of_those_in_memory(f, loss, tmp_path):
     for compute in (one, replace(one, work_dir=tmp_path)):
         fit = nmd.complete(X, 2, given(f), loss, compute=compute, **options)
         assert bits_of(fit) == expected
-
-
-def test_columns_in_chunks_lie_in_files_too(monkeypatch, tmp_path):
-    from nmd_lab.solver import gram
-
-    for name, value in {"ENTRIES": 1500, "FEWEST": 2, "MEMORY": 50.0}.items():
-        monkeypatch.setattr(gram, name, value)
-    rng = np.random.default_rng(0)
-    matrix = sp.random_array((500, 80), density=0.2, rng=rng, format="csr")
-    X = mapped(matrix, tmp_path)
-    options = {"alpha": 0.01, "max_iter": 20, "random_state": 0}
-    one = nmd.Compute(threads=1)
-    expected = bits_of(nmd.complete(matrix, 3, "identity", compute=one, **options))
-    in_files = nmd.Compute(threads=1, work_dir=tmp_path)
-    fit = nmd.complete(X, 3, "identity", compute=in_files, **options)
-    assert bits_of(fit) == expected
 
 
 def test_mapped_arrays_are_not_copied(tmp_path):

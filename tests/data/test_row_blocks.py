@@ -17,12 +17,11 @@ def frame():
     return pd.DataFrame({"number": numbers, "kind": pd.Categorical(rng.choice(list("xyz"), M))})
 
 
-def long_sparse():
-    X = frame()["number"].fillna(0).to_numpy()
-    return sparse.csr_array(np.column_stack([X, X + 1, np.zeros(M)]))
+NUMBERS = frame()["number"].fillna(0).to_numpy()
+STORED = sparse.csr_array(np.column_stack([NUMBERS, NUMBERS + 1, np.zeros(M)]))
 
 
-@pytest.mark.parametrize("X", [frame(), frame()[["number"]], long_sparse()])
+@pytest.mark.parametrize("X", [frame(), frame()[["number"]], STORED])
 def test_rows_are_drawn_in_their_order_with_all_their_entries(X):
     observations = observe(X)
     drawn = some_rows(observations, 7, np.random.default_rng(1))

@@ -46,18 +46,13 @@ def test_each_kind_becomes_numbers():
 
 def test_holes_are_filled_in_the_dtype_of_the_column():
     table, X = table_of(frame()), frame()
-    fillers = {
-        "age": 40.5, "visits": 1.75, "smoker": 0.7, "grade": 1, "dose": 2, "pet": 0, "side": 1
-    }  # fmt: skip
-    wanted = {
-        "age": 40.5, "visits": 2, "smoker": True, "grade": "mid", "dose": 10.0, "pet": "cat",
-        "side": "right",
-    }  # fmt: skip
-    for column in table.columns:
+    fillers = [40.5, 1.75, 0.7, 1, 2, 0, 1]
+    wanted = [40.5, 2, True, "mid", 10.0, "cat", "right"]
+    for column, filler, value in zip(table.columns, fillers, wanted, strict=True):
         given, hole = X[column.name], X[column.name].isna()
-        filled = column.filled(given, np.full(4, float(fillers[column.name])), hole.to_numpy())
+        filled = column.filled(given, np.full(4, float(filler)), hole.to_numpy())
         assert (filled[~hole] == given[~hole]).all()
-        assert filled[hole].tolist() == [wanted[column.name]]
+        assert filled[hole].tolist() == [value]
         assert filled.dtype == given.dtype
 
 
