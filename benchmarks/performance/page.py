@@ -40,8 +40,8 @@ TABLES = {
     "first": Part(
         "The first call",
         "Processor seconds of a new process on one thread, for the calls of the README: with "
-        "nothing compiled, and with what the first one left on disk.  Imports are those of "
-        "`import nmd_lab`; the dearest is one kernel with all that it calls.",
+        "nothing compiled, and in a second process, which finds the code on disk.  Imports are "
+        "those of `import nmd_lab`; the dearest is one kernel with all that it calls.",
         first_call.table,
     ),
     "machine": Part(
