@@ -124,7 +124,8 @@ def values_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
     The fill values of a DataArray are those of its attributes `_FillValue` and `missing_value`.
     """
-    array = np.asanyarray(X.values if isinstance(X, xr.DataArray) else X)
+    array = X.data if isinstance(X, xr.DataArray) else X
+    array = np.asanyarray(array.compute() if hasattr(array, "compute") else array)  # of Dask
     masked = _masked(X if isinstance(X, list | tuple) else array)
     seen = np.ones(array.shape, bool) if masked is None else ~masked
     array = np.asarray(np.ma.getdata(array))
