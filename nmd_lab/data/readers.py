@@ -78,8 +78,7 @@ def read_netcdf(path: Path, variable: str | None) -> xr.DataArray:
     """Return an array of a file .nc."""
     with errors_of(path):
         _check_netcdf(path)
-        with xr.open_dataset(path) as opened:
-            dataset = opened.load()
+        dataset = xr.load_dataset(path)
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
     return dataset[_array_name(path, names, variable)]
 
