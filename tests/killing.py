@@ -1,4 +1,4 @@
-"""Processes that are killed at a given function call, however fast the machine is."""
+"""Processes that get a signal at a given function call, however fast the machine is."""
 
 import os
 import signal
@@ -27,20 +27,21 @@ def killed_in(calls: int, function: Callable[..., Any], *arguments: Any) -> bool
     """Run a function in a child that is killed after so many calls; return whether it was."""
     child = os.fork()
     if child == 0:
-        _die_after(calls)
+        send_after(calls, signal.SIGKILL)
         function(*arguments)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status)
 
 
-def _die_after(calls: int) -> None:
+def send_after(calls: int, number: signal.Signals) -> None:
+    """Send a signal to this process after so many calls and returns."""
     left = calls
 
     def look(*_: Any) -> None:
         nonlocal left
         left -= 1
-        if left <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if left == 0:
+            os.kill(os.getpid(), number)
 
     sys.setprofile(look)

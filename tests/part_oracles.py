@@ -3,12 +3,8 @@
 Nothing here imports nmd_lab.  A part is a tuple of its name and its parameters.
 """
 
-import math
-
 import numpy as np
 from scipy.special import gammaln, log_ndtr
-
-TAU = 2 * math.pi
 
 
 def forward(f, t):

@@ -291,24 +291,9 @@ def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None
         vars(problem).pop(name, None)
 
 
-def noise_of_counts(y: Array, _: Array, rng: np.random.Generator) -> Array:
-    """Return Poisson numbers."""
-    return rng.poisson(y).astype(float)
-
-
-def laplace_noise(y: Array, beta: Array, rng: np.random.Generator) -> Array:
-    """Return numbers with Laplace noise."""
-    return rng.laplace(y, 1 / beta)
-
-
-def gaussian_noise(y: Array, beta: Array, rng: np.random.Generator) -> Array:
-    """Return numbers with Gaussian noise."""
-    return rng.normal(y, 1 / np.sqrt(beta))
-
-
 AFTER: dict[str, Callable[[Array, Array, np.random.Generator], Array]] = {
-    "kl": noise_of_counts,
-    "l1": laplace_noise,
-    "frobenius": gaussian_noise,
+    "kl": lambda y, _, rng: rng.poisson(y).astype(float),
+    "l1": lambda y, beta, rng: rng.laplace(y, 1 / beta),
+    "frobenius": lambda y, beta, rng: rng.normal(y, 1 / np.sqrt(beta)),
 }
 """The noise after f of each loss; the second argument is β times the weight."""

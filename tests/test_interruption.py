@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from killing import calls_in
+from killing import calls_in, send_after
 from numba.core import event
 from waiting import PATIENCE
 
@@ -146,7 +146,7 @@ def outcome_of(calls, X):
     if child == 0:
         iterates, code = [], WRONG
         try:
-            _send_after(calls)
+            send_after(calls, signal.SIGINT)
             fit = nmd.decompose(
                 X, 3, "modulus", "l1", n_init=3, callback=iterates.append, **OPTIONS
             )
@@ -158,18 +158,6 @@ def outcome_of(calls, X):
             os._exit(code)
     _, status = os.waitpid(child, 0)
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-
-def _send_after(calls):
-    left = calls
-
-    def look(*_):
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    sys.setprofile(look)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

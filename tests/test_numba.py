@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -39,30 +38,13 @@ def copied(tmp_path):
     return tmp_path
 
 
-def compiled_kernels(folder):
-    """Return the names of the update kernels that a fit in a new process compiles."""
-    environment = os.environ | {"PYTHONPATH": str(folder)}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    run = subprocess.run(
-        [sys.executable, "-c", FIT], env=environment, cwd=folder, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout.split()[1:]
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """A folder with the kernels of a fit, which tests copy."""
-    folder = tmp_path_factory.mktemp("kept")
-    assert len(compiled_in(folder)) == 1
-    return folder
-
-
-def compiled_in(folder, limits=""):
-    """Return the names of the update kernels that a fit compiles, with a given cache folder."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
-    command = [sys.executable, "-W", "ignore", "-c", limits + FIT]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+def words_of(script=FIT, **variables):
+    """Return what a new process prints: of a fit, the names of the update kernels it compiles."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment |= {name: str(folder) for name, folder in variables.items()}
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    options = {"env": environment, "cwd": variables.get("PYTHONPATH"), "capture_output": True}
+    run = subprocess.run(command, text=True, **options)
     assert run.returncode == 0, run.stderr
     assert not run.stderr
     return run.stdout.split()[1:]
@@ -100,9 +82,10 @@ def test_a_damaged_file_is_compiled_again_and_replaced(ending, damage, tmp_path,
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     pytest.importorskip("resource")
     (tmp_path / "file").write_text("")
-    assert len(compiled_in(tmp_path / "file" / "cache")) <= 1  # or another place, which has it
+    found = words_of(NUMBA_CACHE_DIR=tmp_path / "file" / "cache")
+    assert len(found) <= 1  # or another place, which has it
     full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
-    assert len(compiled_in(tmp_path / "full", full)) == 1
+    assert len(words_of(full + FIT, NUMBA_CACHE_DIR=tmp_path / "full")) == 1
     assert not [path for path in (tmp_path / "full").rglob("*") if path.is_file()]
 
 
@@ -113,7 +96,7 @@ from numba.core import caching
 for each in caching.CacheImpl._locator_classes:
     each.from_function = classmethod(lambda *_: None)
 """
-    assert len(compiled_in(tmp_path, nowhere)) == 1
+    assert len(words_of(nowhere + FIT, NUMBA_CACHE_DIR=tmp_path)) == 1
     assert not list(tmp_path.rglob("*.nbi"))
 
 
@@ -123,12 +106,12 @@ def source_file(folder, function):
 
 @pytest.mark.exhaustive
 def test_a_built_in_pair_is_kept_on_disk_and_a_changed_source_compiles_it_anew(copied):
-    first = compiled_kernels(copied)
+    first = words_of(PYTHONPATH=copied)
     assert len(first) == 1
-    assert compiled_kernels(copied) == []  # read from disk
+    assert words_of(PYTHONPATH=copied) == []  # read from disk
     changed = source_file(copied, nmd.L1.proximal)  # captured by the kernel, in another file
     changed.write_text(changed.read_text() + "\n# another line\n")
-    again = compiled_kernels(copied)
+    again = words_of(PYTHONPATH=copied)
     assert len(again) == 1
     assert again != first  # the hash in its name is another
     (kept,) = {path.parent for path in copied.rglob("*update_relu_l1*.nbi")}
@@ -175,7 +158,7 @@ def test_is_ours_does_not_depend_on_the_folder_of_a_class():
 
 @pytest.mark.parametrize("first", ["prox", "fit"])
 @pytest.mark.exhaustive
-def test_code_does_not_depend_on_what_was_compiled_before(first):
+def test_code_does_not_depend_on_what_was_compiled_before(first, tmp_path):
     script = f"""
 import numpy as np, nmd_lab as nmd
 from nmd_lab.model.model import make_model
@@ -187,10 +170,6 @@ def fit():
 for step in (prox, fit) if {first!r} == "prox" else (fit, prox):
     step()
 solve = compile_t_update(make_model("identity", "kl").structure)
-print(["alwaysinline" in code for code in solve.inspect_llvm().values()])
+print("inline", *("alwaysinline" in code for code in solve.inspect_llvm().values()))
 """
-    with tempfile.TemporaryDirectory() as folder:
-        options = {"env": {**os.environ, "NUMBA_CACHE_DIR": folder}, "capture_output": True}
-        options |= {"text": True, "check": True}
-        done = subprocess.run([sys.executable, "-c", script], **options)
-    assert done.stdout.split() == ["[True]"]
+    assert words_of(script, NUMBA_CACHE_DIR=tmp_path) == ["True"]

@@ -65,18 +65,14 @@ def test_validation_stops_a_fit_that_learns_noise():
     assert fit._n_iter == fit.parameters["iteration"] + 4
 
 
-@pytest.fixture
-def table():
-    return pd.DataFrame(
+def test_a_table_becomes_labelled_observations():
+    table = pd.DataFrame(
         {
             "user": ["cy", "ann", "bo", "ann", "cy", "bo", "dee"],
             "item": [30, 10, 10, 20, 10, 30, 20],
             "rating": [1.0, 4.0, 5.0, 3.0, 2.0, 4.0, 5.0],
         }
     )
-
-
-def test_a_table_becomes_labelled_observations(table):
     observed = nmd.observations_from_table(table)
     frame = table.pivot_table(index="user", columns="item", values="rating")
     dense = np.full(observed.shape, np.nan)

@@ -1,23 +1,18 @@
 """`sample` from outside: bits, units, kinds of input, and how it ends."""
 
-import itertools
 import signal
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from made_runs import PAIRS
 from scipy import sparse, stats
 from some import some
 
 import nmd_lab as nmd
 
 QUICK = {"draws": 12, "tune": 8, "random_state": 0, "progress": False}
-PAIRS = list(
-    itertools.product(
-        ["identity", "relu", "minmax", "modulus", "square"], ["frobenius", "l1", "kl"]
-    )
-)
 
 
 @pytest.fixture(scope="module")
@@ -218,13 +213,19 @@ def test_a_time_limit_leaves_at_least_one_draw(with_holes):
     assert np.isfinite(predictions(posterior)).all()
 
 
-@pytest.mark.parametrize("sweep", [3, 12])
-def test_ctrl_c_ends_the_run(with_holes, sweep, interactive):
+def ctrl_c_at(sweep, chain=0):
+    """Return a callback that presses Ctrl-C once."""
+
     def callback(state):
-        if state.sweep == sweep:
+        if (state.chain, state.sweep) == (chain, sweep):
             signal.raise_signal(signal.SIGINT)
 
-    posterior = nmd.sample(with_holes, 2, callback=callback, **QUICK)
+    return callback
+
+
+@pytest.mark.parametrize("sweep", [3, 12])
+def test_ctrl_c_ends_the_run(with_holes, sweep, interactive):
+    posterior = nmd.sample(with_holes, 2, callback=ctrl_c_at(sweep), **QUICK)
     assert posterior.stop_reason.code == "interrupted"
     assert "Ctrl-C" in posterior.stop_reason
     assert posterior.draws.sizes["draw"] == max(sweep - 8, 1)
@@ -233,20 +234,12 @@ def test_ctrl_c_ends_the_run(with_holes, sweep, interactive):
 
 
 def test_in_a_script_ctrl_c_is_raised(with_holes):
-    def callback(state):
-        if state.sweep == 12:
-            signal.raise_signal(signal.SIGINT)
-
     with pytest.raises(KeyboardInterrupt):
-        nmd.sample(with_holes, 2, callback=callback, **QUICK)
+        nmd.sample(with_holes, 2, callback=ctrl_c_at(12), **QUICK)
 
 
 def test_ctrl_c_in_the_second_chain_keeps_the_first(with_holes, interactive):
-    def callback(state):
-        if state.chain == 1 and state.sweep == 10:
-            signal.raise_signal(signal.SIGINT)
-
-    posterior = nmd.sample(with_holes, 2, chains=3, callback=callback, **QUICK)
+    posterior = nmd.sample(with_holes, 2, chains=3, callback=ctrl_c_at(10, chain=1), **QUICK)
     assert posterior.draws.sizes["chain"] == 1  # the second one has two draws only
     assert posterior.draws.sizes["draw"] == 12
     assert np.isfinite(posterior.draws["W"].values).all()

@@ -8,8 +8,6 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab.solver import sweep, tiles
 
-FORMATS = ["csr", "csc", "coo"]
-
 
 def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):
     """Return a model matrix, where it is observed, and starting factors."""
@@ -81,7 +79,10 @@ def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
     expected = observed_only(X, seen, W, H, f, loss, alpha=0.1, n_iter=20)
     solver = nmd.ADMM(rho=1.0, epsilon=0, split="observed")
     options = {"init": (W, H), "tol": 0, "max_iter": 20, "alpha": 0.1, "solver": solver}
-    for data in (*(stored(X, seen, kind) for kind in FORMATS), np.where(seen, X, np.nan)):
+    for data in (
+        *(stored(X, seen, kind) for kind in ("csr", "csc", "coo")),
+        np.where(seen, X, np.nan),
+    ):
         fit = nmd.complete(data, 5, f, loss, **options)
         np.testing.assert_allclose(
             low_rank(fit), expected, rtol=0, atol=1e-8 * np.abs(expected).max()

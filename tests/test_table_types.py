@@ -81,11 +81,8 @@ def test_types_order_and_labels_come_back(frame):
     pd.testing.assert_frame_equal(frame, before)
 
 
-NUMBERS = [1.0, 2.0, 4.0, 3.0]
-
-
 def test_a_constant_is_filled_by_itself():
-    frame = pd.DataFrame({"a": NUMBERS * 3, "b": [7.5, np.nan] * 6})
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0, 3.0] * 3, "b": [7.5, np.nan] * 6})
     posterior = nmd.sample(frame, **QUICK)
     for filled in (posterior.impute(frame), *posterior.impute(frame, n=2, random_state=0)):
         assert (filled["b"] == 7.5).all()

@@ -13,7 +13,6 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.data.units import APART, units_of_columns
 
 SCALES = np.array([1000.0, 100.0, 10.0, 1.0, 1.0, 0.1, 0.01, 0.01])
-NAMES = [f"c{k}" for k in range(SCALES.size)]
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def table():
     """Return a table of low rank in different units, and its missing entries."""
     rng = np.random.default_rng(0)
     plain = rng.normal(size=(150, 2)) @ rng.normal(size=(2, SCALES.size))
-    truth = pd.DataFrame((plain + 0.1 * rng.normal(size=plain.shape) + 3) * SCALES, columns=NAMES)
+    truth = pd.DataFrame((plain + 0.1 * rng.normal(size=plain.shape) + 3) * SCALES).add_prefix("c")
     return truth, rng.random(truth.shape) < 0.2
 
 
