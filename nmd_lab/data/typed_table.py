@@ -94,14 +94,12 @@ def _columns_of_pairs(frame: Any) -> dict[str, Any] | None:
     n, names = len(frame), list(frame.columns)
     if not 3 <= len(names) <= MOST_COLUMNS or not frame.columns.is_unique:
         return None
-    counts = frame[[name for name in names if _may_be_labels(frame[name])]].nunique()
+    counts = {name: frame[name].nunique() for name in names if _may_be_labels(frame[name])}
     labels = [name for name, count in counts.items() if LEAST_LABELS <= count <= n / 2]
-    others = [name for name in names if name not in labels]
-    beside = [
-        name for name in others if _key(name) in COLUMNS_BESIDE or counts.get(name, 0) > n / 2
-    ]
-    values = [name for name in others if name not in beside]
-    if len(labels) != 2 or len(values) != 1 or n > ALMOST_ALL * counts[labels].prod():
+    others = [name for name in names if name not in labels and counts.get(name, 0) <= n / 2]
+    values = [name for name in others if _key(name) not in COLUMNS_BESIDE]
+    pairs = np.prod([counts[name] for name in labels])
+    if len(labels) != 2 or len(values) != 1 or n > ALMOST_ALL * pairs:
         return None
     value = frame[values[0]]
     if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > MOST_VALUES:
