@@ -57,10 +57,10 @@ def messages_before(decided: Decided, frame: Any = None, observed: Any = None) -
     """Return the warnings about a problem before it is solved; `frame` is X if it is one."""
     problem, observations = decided.problem, decided.observations
     units = ""
-    one_unit = not problem.model.is_mixed and measures_distance(problem.model.loss)
-    if one_unit and observations.n_observed < math.prod(observations.shape):
+    model = problem.model
+    if not model.is_mixed and observations.n_observed < math.prod(observations.shape):
         other = "or pass loss={}, which takes each column in its own units"
-        if (apart := units_of_columns(observations)) is not None:
+        if apart := units_of_columns(observations, distance=measures_distance(model.loss)):
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
     found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
     if frame is not None:

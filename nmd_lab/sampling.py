@@ -406,7 +406,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     codes = names_of_codes(observations) if is_table else ()
     of_cells = message_of_cells(X, asked.observed, observations) if form.is_frame else {}
     warn(joined(message_of_data(observations, codes), of_cells), stacklevel=4)
-    if model.squares and (apart := units_of_columns(observations)) is not None:
+    if apart := not model.is_mixed and units_of_columns(observations, distance=model.squares):
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(asked.init, str):
         _refuse_init(asked.init, problem)

@@ -62,8 +62,10 @@ class UnitsApart(NamedTuple):
         )
 
 
-def units_of_columns(observations: Observations) -> UnitsApart | None:
+def units_of_columns(observations: Observations, *, distance: bool = True) -> UnitsApart | None:
     """Return the columns whose units are most different, None if the units seem to be the same.
+
+    Counts and other numbers whose loss is no distance may differ more (`distance=False`).
 
     Both the spread and the largest absolute value have to differ by a large factor, and columns
     count only if most of their values are above the smallest one of all, so that pixels or counts
@@ -82,17 +84,17 @@ def units_of_columns(observations: Observations) -> UnitsApart | None:
     if varying.size < 2:
         return None
     order = varying[np.argsort(spread[varying], kind="stable")]
-    first, last = int(order[0]), int(order[-1])
     sizes = largest[varying]
-    ratio = float(spread[last] / spread[first])
+    ratio = float(spread[order[-1]] / spread[order[0]])
     tenth = (varying.size - 1) // 10
     usual = float(spread[order[-1 - tenth]] / spread[order[tenth]])
     of_sizes = float(sizes.max() / sizes.min())
+    alike = min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR
     if of_sizes >= FAR**2 > ratio:  # such as dates in seconds, however little they vary
         order, ratio = varying[np.argsort(sizes, kind="stable")], of_sizes
-        first, last = int(order[0]), int(order[-1])
-    elif min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR:
+    elif alike or (not distance and ratio < FAR**2):
         return None
+    first, last = int(order[0]), int(order[-1])
     names = observations.labels.flat(observations.labels.columns)
     return UnitsApart(plain_label(names[first]), plain_label(names[last]), float(f"{ratio:.3g}"))
 

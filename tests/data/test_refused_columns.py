@@ -57,15 +57,9 @@ def test_text_with_few_values_is_taken_for_classes():
 
 
 def test_the_line_of_each_kind_does_what_it_says():
-    X = pd.DataFrame(
-        {
-            "x": np.arange(6.0),
-            "name": list("abcdef"),
-            "price": ["1", "3", "2", "2", "1", "3"],
-            "when": pd.to_datetime(["2020-01-01", "2020-01-03", None] * 2),
-            "took": pd.to_timedelta([60, None, 90] * 2, unit="s"),
-        }
-    )
+    X = pd.DataFrame({"x": np.arange(6.0), "name": list("abcdef"), "price": list("132213")})
+    X["when"] = pd.to_datetime(["2020-01-01", "2020-01-03", None] * 2)
+    X["took"] = pd.to_timedelta([60, None, 90] * 2, unit="s")
     with pytest.raises(TypeError) as refused:
         observe(X)
     names = {"X": X, "pd": pd}

@@ -92,13 +92,12 @@ def digits():
 def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digits, monkeypatch):
     monkeypatch.setattr(live, "SOON", np.inf)
     explorer = widgets.explore(digits, iterations=20)
-    shown = []
-    explorer.observe(lambda change: shown.append(explorer.state.fit.result), "modelled")
+    shown, fit, finish = [], explorer.state.fit, explorer.state.fit._finish
+    monkeypatch.setattr(fit, "_finish", lambda result: (shown.append(result), finish(result)))
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     assert explorer.state.fit.phase == "finished"
-    first = next(each for each in shown if each is not None)
-    assert (first.nonlinearity.name, first.rank) == ("identity", 10)
+    assert (shown[0].nonlinearity.name, shown[0].rank) == ("identity", 10)
     assert explorer.result.selection.sizes["trial"] > 1
     assert explorer.rank == explorer.result.rank
     assert len(explorer.runs) == 1
