@@ -56,7 +56,7 @@ nmd.inpaint(np.where(hidden[..., None], np.nan, picture), random_state=0)
 """The calls of the README, on data that come with scikit-learn or are generated."""
 
 RUNS = 3
-"""Runs of each process, of which the quickest counts."""
+"""Runs of each process; the quickest counts."""
 
 PROGRAM = """
 import json, time

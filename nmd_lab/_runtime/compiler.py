@@ -32,9 +32,9 @@ from numba.extending import intrinsic
 
 from nmd_lab._runtime.progress import without_interruption
 
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # "forceinline" is always given: without it, a function inherits the option from whoever calls it
 # first, so that the code of a kernel would depend on what was compiled before.
-_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "forceinline": True}
 # "reassoc" lets Numba reorder sums, so that they vectorise; NaN and infinity are not affected.
 _KERNEL: dict[str, Any] = {

@@ -110,9 +110,9 @@ class _Runner:
 
     def run_others(self, starts: Iterator[Start]) -> None:
         """Run the other starts, until the user or the time limit stops one."""
-        for _ in islice(starts, len(self.outcomes) - 1):  # those that ended before a pause
-            pass
         try:
+            for _ in islice(starts, len(self.outcomes) - 1):  # those that ended before a pause
+                pass
             while self.stopped is None and len(self.outcomes) < self.options.n_init:
                 if self._time_left() <= 0:
                     self.stopped = self._time_limit_reason()
