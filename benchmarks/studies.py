@@ -18,7 +18,7 @@ from typing import Any
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab._records import write_record
+from nmd_lab.studies.cell import write_record
 
 GRID: dict[str, Any] = {
     "nonlinearity": ["relu", "square", "minmax", "modulus"],

@@ -30,7 +30,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from ._runtime.checks import check_integer, nearest
 from ._version import __version__
-from .checkpoint.checkpoint import exists
+from .checkpoint import exists
 from .data.labels import is_frame
 from .data.readers import read_file, with_categories
 from .data.typed_table import description, refused_columns

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from ._messages import messages_after, messages_before, warn
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
-from .data.any_frame import any_frame
 from .data.inputs import form_of
+from .data.labels import any_frame
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.columns import LossArgument, NonlinearityArgument

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ._runtime.checks import as_generator, check_integer
-from .data.any_frame import pandas_of
 from .data.inputs import observe
-from .data.labels import is_frame
+from .data.labels import is_frame, pandas_of
 from .data.typed_table import TypedTable, table_of
 from .metrics import energy_score
 from .sampling import impute

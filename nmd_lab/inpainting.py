@@ -12,8 +12,8 @@ from ._inpainting import Plan, distance_to_seen, fill_by_factors, fill_by_groups
 from ._messages import warn
 from ._runtime.checks import as_generator, check_integer, check_word, is_auto, new_stream
 from ._runtime.machine import one_thread
-from .data.any_frame import plain_array
 from .data.entries import as_booleans
+from .data.labels import plain_array
 from .data.patches import CHANNELS, Grid, Size, dims_of, grid_of, in_form_of
 from .warnings import NMDWarning
 

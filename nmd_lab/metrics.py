@@ -15,13 +15,14 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_no_fit
-from nmd_lab.data.any_frame import plain_array
 from nmd_lab.data.entries import FloatArray, check_weights
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, labels_of
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import Loss, as_loss
+
+from .data.labels import plain_array
 
 Compared = tuple[FloatArray, FloatArray, FloatArray | None]
 """Observed entries of X, the same entries of Y, and their weights, flat; None: all are one."""

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from ._runtime.checks import check_number, check_share
-from .data.any_frame import plain_array
+from .data.labels import plain_array
 
 LEAST_SHARE = 1e-4
 """Smallest fraction of the variance between copies: degrees of freedom stay finite, as in mice."""

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .checkpoint.call import Call
-from .checkpoint.checkpoint import exists, read_file
+from .checkpoint import Call, exists, read_file
 from .fit import complete, decompose
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior

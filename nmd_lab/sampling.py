@@ -23,8 +23,8 @@ from ._messages import (
 from ._runtime.checks import as_generator
 from ._runtime.machine import one_thread, refuse_above
 from ._runtime.progress import Interruption, StopReason, interruptible
-from .data.any_frame import any_frame
 from .data.inputs import form_of, observe
+from .data.labels import any_frame
 from .data.observations import Observations
 from .data.units import names_of_codes, refuse_table, scale_of, units_of_columns
 from .result.decomposition import Decomposition

@@ -13,7 +13,7 @@ from sklearn.impute import SimpleImputer
 
 import nmd_lab as nmd
 from nmd_lab.cli import main
-from nmd_lab.data.any_frame import any_frame, pandas_of
+from nmd_lab.data.labels import any_frame, pandas_of
 
 pl = pytest.importorskip("polars")
 

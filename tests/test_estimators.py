@@ -24,7 +24,7 @@ from some import some
 
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
-from nmd_lab.estimators._parameters import EstimatorOptions
+from nmd_lab.estimators._base import EstimatorOptions
 from nmd_lab.solver.options import LIMITS, OF_DATA, FitOptions, Options
 
 LOSSES = ["frobenius", "l1", "kl"]

@@ -15,7 +15,7 @@ import nmd_lab as nmd
 from nmd_lab import fit as fit_module
 from nmd_lab._runtime import progress
 from nmd_lab._runtime.compiler import compile_kernel
-from nmd_lab.checkpoint.checkpoint import read_file
+from nmd_lab.checkpoint import read_file
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
 from nmd_lab.solver.run import Run

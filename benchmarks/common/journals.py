@@ -13,8 +13,8 @@ from typing import Any
 
 import nmd_lab as nmd
 from benchmarks.paper.cells import state_of_code
-from nmd_lab._records import Record, read_records, write_record
-from nmd_lab.checkpoint.call import hash_of
+from nmd_lab.checkpoint import hash_of
+from nmd_lab.studies.cell import Record, read_records, write_record
 
 
 class Journals:

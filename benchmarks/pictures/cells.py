@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from benchmarks.common.journals import Journals
-from nmd_lab._records import Record
+from nmd_lab.studies.cell import Record
 
 from .cases import problem_of
 from .data import load

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
-from nmd_lab._records import Record
+from nmd_lab.studies.cell import Record
 
 from .cells import cells_of, collect
 from .methods import METHODS

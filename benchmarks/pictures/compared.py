@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.common.journals import Journals
 from benchmarks.paper.report import table
-from nmd_lab._records import Record
+from nmd_lab.studies.cell import Record
 
 from .cells import cells_of, collect
 from .choice import settings_of

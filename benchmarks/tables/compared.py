@@ -38,7 +38,7 @@ import numpy as np
 import nmd_lab as nmd
 from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
-from nmd_lab._records import Record
+from nmd_lab.studies.cell import Record
 
 from . import overview
 from .data import SOURCES, load

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, pyplot, save, table
-from nmd_lab._records import Record
+from nmd_lab.studies.cell import Record
 
 from .compared import OURS, records_of
 from .scores import LEVEL, calibration_error, error_by_luck

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
-from nmd_lab._records import Record
+from nmd_lab.studies.cell import Record
 
 from .compared import OURS, by_table, means, records_of
 from .data import SMALL

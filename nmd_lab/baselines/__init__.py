@@ -11,7 +11,6 @@ array([[2., 2.],
        [2., 2.]])
 """
 
-from .direct import mean_fill, nmf, truncated_svd
-from .soft_impute import soft_impute
+from .methods import mean_fill, nmf, soft_impute, truncated_svd
 
 __all__ = ["mean_fill", "nmf", "soft_impute", "truncated_svd"]

@@ -25,7 +25,6 @@ from scipy import sparse
 
 from nmd_lab._runtime.disk import FileArray, Scratch
 
-from .any_frame import plain_array, values_and_mask, without_tensors
 from .dense import DenseObservations
 from .entries import (
     EntryLimits,
@@ -39,7 +38,7 @@ from .entries import (
     row_of_entries,
     sorted_entries,
 )
-from .labels import Labels, is_frame, labels_of
+from .labels import Labels, is_frame, labels_of, plain_array, values_and_mask, without_tensors
 from .observations import BLOCK, Observations, float_dtype
 from .sparse import SparseObservations, check_sparse_observations, is_sparse
 from .typed_table import TypedTable, table_of

@@ -17,10 +17,9 @@ from scipy import sparse
 
 from nmd_lab._runtime.checks import check_no_fit
 
-from .any_frame import pandas_of
 from .entries import FloatArray, index_dtype, row_pointers
 from .inputs import observe
-from .labels import Labels, is_frame
+from .labels import Labels, is_frame, pandas_of
 from .observations import Observations
 from .sparse import SparseObservations
 from .typed_table import TypedTable, plain_label

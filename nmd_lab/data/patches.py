@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_integer
 
-from .any_frame import plain_array
+from .labels import plain_array
 
 CHANNELS = {"channel", "band", "color", "colour", "rgb"}
 """Names of a dimension whose entries are all in one patch."""

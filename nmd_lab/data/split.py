@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import as_generator
 from nmd_lab._runtime.compiler import cached_kernel
 
-from .any_frame import any_frame
 from .dense import DenseObservations
 from .entries import CsrRows, EntryWeights
 from .inputs import observe
-from .labels import Labels
+from .labels import Labels, any_frame
 from .matching import like
 from .observations import Observations
 from .sparse import SparseObservations

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_share
-from nmd_lab.data.any_frame import plain_array
+from nmd_lab.data.labels import plain_array
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)

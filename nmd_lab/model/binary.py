@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from .base import FloatArray
-from .loss import Loss
+from .loss import FloatArray, Loss
 
 SHORT = 1e-5  # of a step of Halley's method after which no other one is needed
 

@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
-from .cut_points import LOG_ROOT, log_probability
 from .losses import Frobenius, Loss
 from .nonlinearities import Nonlinearity, Piece, Square
+from .ordinal import LOG_ROOT, log_probability
 
 NARROW = 1e-4
 """Width of an interval, in units in which the density changes, below which it counts as flat."""

@@ -31,8 +31,8 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
-from ._search import ScalarMap
 from .censored import FORMS, CensoredFrobenius, square_between
+from .curve_search import ScalarMap
 from .kind import FEW, AnyStructure, Branch, Structure, is_searched
 from .loss import Loss
 from .nonlinearities import Square

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import FloatArray
+from .loss import FloatArray
 from .model import Model
 
 AT_A_TIME = 1 << 18  # single entries that are computed together

@@ -17,10 +17,9 @@ import numpy as np
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.compiler import is_ours
 
-from ._curve import curve_of
-from .base import FloatArray
 from .censored import FORMS
-from .loss import Loss
+from .curve_search import curve_of
+from .loss import FloatArray, Loss
 from .losses import LOSSES, as_loss
 from .nonlinearities import NONLINEARITY_CLASSES, as_nonlinearity
 from .nonlinearity import Nonlinearity, Piece

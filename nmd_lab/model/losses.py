@@ -18,12 +18,11 @@ from scipy.special import gammaln, xlogy
 
 from nmd_lab._runtime.checks import check_number, check_share, check_word, refuse_class
 
-from .base import LAPLACE, NORMAL, POISSON, FloatArray
 from .binary import Logistic
-from .closed_forms import excess_over_log
+from .loss import LAPLACE, NORMAL, POISSON, FloatArray
 from .loss import Loss as Loss
 from .ordinal import Ordinal
-from .positive import ItakuraSaito, NegativeBinomial, SquaredLog
+from .positive import ItakuraSaito, NegativeBinomial, SquaredLog, excess_over_log
 
 KL_FLOOR = 1e-12
 """Smallest f(WH) in a *reported* KL objective, as a fraction of x.  Without it, f(WH) = 0 at x > 0

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ._curve import curve_of
 from .binary import Logistic
+from .curve_search import curve_of
 from .kind import Branch, Kind, make_kind
 from .losses import Frobenius
 from .ordinal import Ordinal

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import FloatArray
 from .entry import losses_kernel
 from .kind import AnyStructure, Kind, LimitModel, make_kind
-from .loss import Loss
+from .loss import FloatArray, Loss
 from .mixed import Mixed, branches_of, each_group, groups, name_of, tables_of
 from .nonlinearity import Nonlinearity
 

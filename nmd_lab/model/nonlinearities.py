@@ -19,13 +19,13 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_number, check_word, refuse_class
 
-from .base import FloatArray
-from .closed_forms import minmax_kl, relu_kl, square_frobenius, square_kl, square_l1
+from .loss import FloatArray
 from .losses import KL, L1, Frobenius, Loss
 from .monotone import Monotone
 from .nonlinearity import Nonlinearity as Nonlinearity
 from .nonlinearity import Piece as Piece
 from .piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
+from .positive import minmax_kl, relu_kl, square_frobenius, square_kl, square_l1
 from .smooth_functions import Exp, Power, Sigmoid, Softplus, Tanh
 
 

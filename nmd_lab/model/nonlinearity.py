@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours
 
-from .base import FloatArray, ModelPart
-from .loss import Loss
+from .loss import FloatArray, Loss, ModelPart
 
 
 class Piece(NamedTuple):

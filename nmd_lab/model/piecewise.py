@@ -15,7 +15,7 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_number
 
-from .base import FloatArray
+from .loss import FloatArray
 from .nonlinearity import Nonlinearity, Piece
 
 ROUNDING = 32 * float(np.finfo(np.float64).eps)

@@ -34,11 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
-from ._curve import value_at
-from ._search import ScalarMap, compile_golden, compile_search, value_inside
-from .base import FloatArray
+from .curve_search import ScalarMap, compile_golden, compile_search, value_at, value_inside
 from .kind import FEW, Kind, Structure, is_searched, make_kind
-from .loss import Loss
+from .loss import FloatArray, Loss
 from .nonlinearity import Nonlinearity
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import sentence
 from nmd_lab._runtime.compiler import compile_scalar
 
-from ._curve import curve_of
-from .base import FloatArray
+from .curve_search import curve_of
+from .loss import FloatArray
 from .nonlinearities import Nonlinearity
 
 ScalarFunction = Callable[[float], float]

@@ -19,11 +19,10 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_number
 
-from .base import FloatArray
-from .closed_forms import exponential_minimum
+from .loss import FloatArray
 from .losses import KL, Frobenius, Loss
 from .nonlinearity import Nonlinearity
-from .positive import ItakuraSaito, NegativeBinomial, SquaredLog
+from .positive import ItakuraSaito, NegativeBinomial, SquaredLog, exponential_minimum
 
 EDGE = 0.02
 """Fraction of the range of f that the starting T leaves out at each bound, where f is flat."""

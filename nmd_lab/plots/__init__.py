@@ -17,14 +17,12 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from . import curves, factors, pictures, trials
+from . import curves, factors
 from . import posterior as posteriors
 from ._canvas import gray_with_holes
-from .curves import convergence, nonlinearity, residuals
-from .factors import components, scatter
-from .pictures import reconstruction, uncertainty
+from .curves import convergence, nonlinearity, residuals, selection
+from .factors import components, reconstruction, scatter, uncertainty
 from .posterior import calibration, predictions, reliability, trace
-from .trials import selection
 
 if TYPE_CHECKING:
     from nmd_lab.result.decomposition import Decomposition
@@ -91,11 +89,11 @@ class PlotAccessor:
 
     convergence = _Plot(curves.convergence)
     components = _Plot(factors.components)
-    reconstruction = _Plot(pictures.reconstruction)
+    reconstruction = _Plot(factors.reconstruction)
     nonlinearity = _Plot(curves.nonlinearity)
     residuals = _Plot(curves.residuals)
     scatter = _Plot(factors.scatter)
-    selection = _Plot(trials.selection)
+    selection = _Plot(curves.selection)
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class PosteriorPlotAccessor:
 
     trace = _Plot(posteriors.trace)
     predictions = _Plot(posteriors.predictions)
-    uncertainty = _Plot(pictures.uncertainty)
+    uncertainty = _Plot(factors.uncertainty)
     nonlinearity = _Plot(curves.nonlinearity)
     calibration = _Plot(posteriors.calibration)
     reliability = _Plot(posteriors.reliability)

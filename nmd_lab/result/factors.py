@@ -13,10 +13,9 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
-from nmd_lab.data.labels import COMPONENT, Labels, index_labels, is_frame
+from nmd_lab.data.labels import COMPONENT, Labels, any_frame, index_labels, is_frame
 from nmd_lab.data.matching import dense_like, is_default
 from nmd_lab.data.typed_table import TypedColumn, plain_label
 from nmd_lab.model.fitted_values import FittedValues, Offsets, RowModel

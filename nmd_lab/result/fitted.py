@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.html import Summary
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.labels import COMPONENT, Labels, any_frame
 from nmd_lab.data.patches import from_patches
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.model import Model, make_model

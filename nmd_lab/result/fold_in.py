@@ -11,10 +11,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_no_fit
-from nmd_lab.data.any_frame import pandas_of
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, observe, observe_dense
-from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.labels import COMPONENT, Labels, pandas_of
 from nmd_lab.data.matching import MatchedData, first_few, known_columns, row_keys
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations

@@ -15,11 +15,10 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_integer, check_word
-from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits
 from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, with_limits
-from nmd_lab.data.labels import is_frame
+from nmd_lab.data.labels import any_frame, is_frame
 from nmd_lab.data.matching import MatchedData, dense_like, match, matched, observe_like
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
-from nmd_lab.model.base import LAPLACE, NORMAL
 from nmd_lab.model.censored import all_pieces, bell, upper_tail
+from nmd_lab.model.loss import LAPLACE, NORMAL
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 

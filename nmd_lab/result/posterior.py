@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_share, check_word
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import Labels
+from nmd_lab.data.labels import Labels, any_frame
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
 
-from nmd_lab.model.base import NORMAL, POISSON, NoiseModel
 from nmd_lab.model.censored import all_pieces, moments
-from nmd_lab.model.cut_points import interval_mass
+from nmd_lab.model.loss import NORMAL, POISSON, NoiseModel
 from nmd_lab.model.nonlinearity import Nonlinearity, Piece
+from nmd_lab.model.ordinal import interval_mass
 
 from .mixture import (
     Array,

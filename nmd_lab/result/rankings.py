@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab._runtime.checks import check_integer, errors_about
-from nmd_lab.data.any_frame import plain_array
-from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.labels import COMPONENT, Labels, plain_array
 from nmd_lab.data.matching import AXES, match, observe_like
 from nmd_lab.data.sparse import is_sparse
 

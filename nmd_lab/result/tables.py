@@ -10,8 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_share
-from nmd_lab.data.any_frame import any_frame
-from nmd_lab.data.labels import is_frame
+from nmd_lab.data.labels import any_frame, is_frame
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.typed_table import TypedColumn, table_of
 

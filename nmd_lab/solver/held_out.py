@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.base import POISSON
+from nmd_lab.model.loss import POISSON
 from nmd_lab.model.model import Model
 
 from .storage import CsrStorage

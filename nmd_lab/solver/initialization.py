@@ -9,8 +9,8 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
-from nmd_lab.data.any_frame import plain_array
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.labels import plain_array
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model

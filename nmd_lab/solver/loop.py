@@ -16,8 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
-from nmd_lab.checkpoint.checkpoint import Checkpoint
-from nmd_lab.checkpoint.encoding import Classes
+from nmd_lab.checkpoint import Checkpoint, Classes
 from nmd_lab.data.observations import Observations
 
 from .options import Asked

@@ -20,7 +20,7 @@ from nmd_lab._runtime.checks import (
     check_word,
     is_auto,
 )
-from nmd_lab.checkpoint.call import Call
+from nmd_lab.checkpoint import Call
 from nmd_lab.data.inputs import GivenLimits
 
 from .choice import Choice, as_choice

@@ -70,7 +70,7 @@ def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observation
     stand_in(asked.nonlinearity, asked.loss)  # refuses unknown ones
     client, zeros, scratch = asked.compute.client, asked.absent_are_zeros, None
     if client is not None or form.is_dask:
-        from nmd_lab.cluster.inputs import checked_client, observe_on_cluster
+        from nmd_lab.cluster.observations import checked_client, observe_on_cluster
 
         client = checked_client(X, client)
     elif form.in_files and not (zeros and form.is_sparse):

@@ -13,7 +13,7 @@ from nmd_lab._runtime.compiler import is_ours
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import units_of_columns
-from nmd_lab.model import _property_checks as checks
+from nmd_lab.model import checks
 from nmd_lab.model.checks import report_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import LimitModel

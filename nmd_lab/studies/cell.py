@@ -1,10 +1,13 @@
-"""A cell of a study: its data, arguments and key, its fit in a process, and the errors of it.
+"""A cell of a study: its data, method and arguments, its fit in a process, and its errors.
 
-The fits run in one or several processes, with their time, warnings and errors.
+Each cell that is finished is a JSON file in a folder, ``study.nc.fits`` for ``study.nc``, so that a
+run that is killed keeps it.  A file is written as a whole, and through to the disk, before the next
+one begins.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -15,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,16 +27,16 @@ from joblib import Parallel, delayed, parallel_config
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from nmd_lab import metrics
-from nmd_lab._records import Record
-from nmd_lab._runtime.checks import sentence
+from nmd_lab import baselines, metrics
+from nmd_lab._runtime.checks import check_word, sentence
+from nmd_lab._runtime.disk import write_atomically
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.checkpoint.call import hash_of, stored_form
-from nmd_lab.checkpoint.encoding import Classes
+from nmd_lab.checkpoint import Classes, hash_of, stored_form
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.sparse import SparseObservations, is_sparse
+from nmd_lab.fit import complete
 from nmd_lab.result.compare import CLASS_ERRORS, class_errors, error_of, interval_scores
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
@@ -42,7 +46,7 @@ from nmd_lab.result.serialization import SCHEMA
 from nmd_lab.sampling import sample
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.settings import Compute
-from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
+from nmd_lab.warnings import NMDWarning, NotConvergedWarning, OutOfBoundsWarning
 
 from .known_entries import (
     NO_NOISE,
@@ -52,7 +56,87 @@ from .known_entries import (
     hidden_entries,
     noisy_values,
 )
-from .methods import METHODS, Method, Result, accepted, defaults, named_function, takes_numbers
+
+# Numbers and text by name, which JSON can hold; "key" is its own, and that of its file
+Record = dict[str, Any]
+
+
+def records_folder(path: Path) -> Path:
+    """Return the folder with the records that belong to a file of results."""
+    return path.with_name(f"{path.name}.fits")
+
+
+def read_records(folder: Path) -> dict[str, Record]:
+    """Return the records of a folder by key, the latest last; damaged ones are left out."""
+    records, damaged = {}, 0
+    paths = sorted(folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+    for path in paths:
+        try:
+            record: Record = json.loads(path.read_bytes())
+            records[record["key"]] = record
+        except (IndexError, KeyError, RecursionError, TypeError, ValueError):
+            damaged += 1
+    if damaged:
+        text = f"{damaged} damaged of {len(paths)} files: their work is done again."
+        warnings.warn(f"{str(folder)!r} has {text}", NMDWarning, stacklevel=3)
+    return records
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Write one record, through to the disk."""
+    folder.mkdir(exist_ok=True)
+    content = json.dumps(record).encode()
+    write_atomically(folder / f"{record['key']}.json", lambda file: file.write(content))
+
+
+Result = Decomposition | Posterior | NDArray[Any]  # numbers are a prediction of every entry
+Method = Callable[..., Result]  # a function of X and further arguments
+
+METHODS: dict[str, Method] = {"admm": complete, "sample": sample, "svd": baselines.truncated_svd}
+METHODS |= {name: getattr(baselines, name) for name in baselines.__all__}
+
+# Arguments that the study sets itself, or that a study cannot have
+RESERVED = {
+    *("X", "observed", "weights", "at_most", "at_least", "upper", "sample_dims"),
+    *("random_state", "compute", "callback", "progress"),
+    *("missing", "noise", "seed", "algorithm"),
+}
+
+# Arguments that a method ignores, or that a study has no use for
+WITHOUT_EFFECT = {METHODS["mean_fill"]: {"rank"}}
+
+
+def named_function(argument: str, value: Any, functions: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return name and function for a name, or for a function of the user."""
+    if isinstance(value, str):
+        check_word(argument, value, functions)
+        return value, functions[value]
+    if callable(value) and getattr(value, "__name__", "<lambda>") != "<lambda>":
+        return value.__name__, value
+    raise TypeError(
+        f"{argument}={value!r} has no name: give one made by def, or one of {sorted(functions)}."
+    )
+
+
+def defaults(method: Method) -> dict[str, Any]:
+    """Return the arguments that change the result, with their defaults; `rank` may have none."""
+    excluded = RESERVED | WITHOUT_EFFECT.get(method, set())
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    named = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in excluded]
+    return {p.name: p.default for p in named}
+
+
+def takes_numbers(method: Method) -> bool:
+    """Return whether a method gets a table as standardised numbers, with indicators."""
+    ours = method in METHODS.values()
+    return method not in (complete, sample) if ours else bool(accepted(method, {"observed": None}))
+
+
+def accepted(method: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the arguments that a method, or an error, takes."""
+    parameters = inspect.signature(method).parameters
+    return {name: value for name, value in arguments.items() if name in parameters}
+
 
 Metric = Callable[..., float]
 

@@ -19,9 +19,8 @@ from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.solver.options import FitOptions, Options
 
-from .cell import Cell, Metric
+from .cell import METHODS, Cell, Metric, defaults, named_function
 from .known_entries import HIDE, NOISE, Corruption, KnownEntries, refuse_for_classes
-from .methods import METHODS, defaults, named_function
 
 Axis = tuple[dict[Any, Any], bool]  # values of an argument by label, and whether it is a dimension
 Array = TypeVar("Array", xr.DataArray, xr.Dataset)

@@ -13,20 +13,27 @@ import xarray as xr
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
-from nmd_lab._records import Record, read_records, records_folder, write_record
 from nmd_lab._runtime.checks import check_integer
 from nmd_lab._runtime.disk import check_target
 from nmd_lab._runtime.progress import progress_bar
-from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.data.labels import any_frame
 from nmd_lab.result import serialization
 from nmd_lab.solver.options import Options
 
-from .cell import Cell, make_metrics, run_cells, to_dataset
+from .cell import (
+    Cell,
+    Record,
+    make_metrics,
+    read_records,
+    records_folder,
+    run_cells,
+    to_dataset,
+    write_record,
+)
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
 from .known_entries import NO_NOISE, NOTHING_HIDDEN, read_known_entries
-from .plots import StudyPlots
-from .summary import BestModel, StudyTable, choose, rank_test, study_html, table
+from .summary import BestModel, StudyPlots, StudyTable, choose, rank_test, study_html, table
 
 
 class Study:

@@ -1,4 +1,4 @@
-"""Charts as numbers, and tables of texts."""
+"""Charts as numbers, tables of texts, and the components of a model, the largest first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
 
-from .live_sample import Findings
+from .background import Memo, in_sample
+from .live import Findings
+from .pictures import MOST_ROWS, Frame, drawing_part
 
 MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
 
@@ -135,3 +138,227 @@ def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: An
         "rows": [list(row) for row in rows],
         "ids": None if ids is None else np.asarray(ids).tolist(),
     }
+
+
+Array = NDArray[Any]
+
+MOST_COMPONENTS = 60  # largest number of components that are shown
+MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
+SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
+STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
+OFTEN = 0.25  # fraction of the rows of a group from which a negative use is named
+EVERYWHERE = 0.9  # part of a group, the second highest, from which a component is strong in all
+HINT = "{} components: point to see one, click to pin it, again to switch it off"
+
+
+class FactorsPart:
+    """Components, some of which are switched off, and rows in the plane of two of them."""
+
+    def __init__(self) -> None:
+        self._memo = Memo()
+        self.actions = {"component": self._act, "plane": self._act}
+        self.forget()
+
+    def forget(self) -> None:
+        """Switch all components on, and show the first two, since they are of another model."""
+        self.plane = 0, 1
+        self._off: set[int] = set()
+        self.chosen: int | None = None  # component whose rows are shown
+
+    def sorted(self, fitted: FittedValues | None) -> FittedValues | None:
+        """Return a model with its components as the page numbers them, see `oriented`."""
+        if fitted is None:
+            return None
+        return self._memo("sorted", lambda: oriented(fitted), fitted.W, fitted.H)
+
+    def off(self, fitted: FittedValues | None) -> list[int]:
+        """Return the components of a model that are switched off."""
+        return [] if fitted is None else sorted(k for k in self._off if k < fitted.H.shape[0])
+
+    def shown_rows(self, fitted: FittedValues | None, selection: Any, m: int) -> Any:
+        """Return the rows that were picked, or those of the chosen component; None for neither."""
+        picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
+        if picked:
+            return np.asarray(picked[:MOST_ROWS], np.intp)
+        if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
+            return None
+        return np.argsort(-fitted.W[:, self.chosen], kind="stable")[:MOST_ROWS]
+
+    def parts(
+        self,
+        fitted: FittedValues | None,
+        frame: Frame | None,
+        labels: Labels,
+        said: str,
+        columns: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Return the components and the plane of the rows."""
+        if fitted is None:
+            return {}
+        names = texts(labels, "columns") if columns is None else columns
+        components = components_part(fitted.W, fitted.H, frame, names)
+        of = fitted.W, fitted.H
+        words = self._memo("words", lambda: in_words(fitted, components, labels), *of)
+        switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said, "words": words}
+        return {"components": components | switched, "scatter": self._scatter(fitted.W, labels)}
+
+    def _scatter(self, W: Array, labels: Labels) -> dict[str, Any] | None:
+        """Return the rows in the plane of two components; None with fewer."""
+        if (rank := W.shape[1]) < 2:
+            return None
+        points = self._memo("points", lambda: points_of(labels), labels)
+        rows, (a, b) = points["rows"], self.shown_plane(rank)
+        return points | plane_part(rank, (a, b), (W[rows, a], W[rows, b]), rows)
+
+    def shown_plane(self, rank: int) -> tuple[int, int]:
+        """Return the two components of the plane, of so many."""
+        a, b = (min(k, rank - 1) for k in self.plane)
+        return a, b
+
+    def drawing(
+        self,
+        fitted: FittedValues | None,
+        frame: Frame,
+        labels: Labels,
+        X: Array | None = None,
+        seen: Any = None,
+    ) -> dict[str, Any] | None:
+        """Return what the page draws the model with; the same while the model and X are."""
+        if fitted is None:
+            return None
+        off = self.off(fitted)
+        rows = self._memo("points", lambda: points_of(labels), labels)["rows"]
+        return self._memo(
+            "drawing",
+            lambda: drawing_part(fitted, off, frame, rows, X, seen),
+            *(fitted.W, fitted.H, X, rows, frame, off),
+        )
+
+    def _act(self, message: Mapping[str, Any]) -> None:
+        """Show another plane, switch a component off or on, or show the rows with most of it."""
+        k, what = message.get("k"), message.get("what")
+        if what == "on":
+            self._off.clear()
+            self.chosen = None
+        elif k is None:
+            self.plane = int(message["a"]), int(message["b"])
+        elif what == "off":
+            self._off ^= {int(k)}
+            self.chosen = self.chosen if k in self._off else None
+        else:
+            self.chosen = None if self.chosen == k else int(k)
+
+
+def points_of(labels: Labels) -> dict[str, Any]:
+    """Return the rows that are drawn in a plane, their labels, and what colours them."""
+    total = labels.matrix_shape[0]
+    rows = np.flatnonzero(in_sample(total, MOST_POINTS))
+    names, (color, numbers, values) = texts(labels, "rows"), colours(labels)
+    return {
+        "rows": rows,
+        "labels": [names[row] for row in rows] if names else [],
+        "groups": [numbers[row] for row in rows] if numbers else [],
+        "color": color,
+        "values": values,
+        "total": total,
+    }
+
+
+def components_part(
+    W: Array, H: Array, frame: Frame | None, labels: Sequence[str]
+) -> dict[str, Any]:
+    """Return the components as pictures, lists of labels or bars, and what each contributes."""
+    size, count = np.linalg.norm(W, axis=0)[:, None], min(H.shape[0], MOST_COMPONENTS)
+    kind, values = "list" if labels else "bars", np.zeros((count, 0, 0))
+    lists: list[list[list[Any]]] = []
+    is_large = frame is not None and (frame.channels == 3 or min(frame.height, frame.width) > BARS)
+    if frame is not None and (frame.picture is not None or (is_large and not labels)):
+        kind = "image"
+        values = np.stack([_image(W[:, k], size[k] * H[k], frame) for k in range(count)])
+    elif labels:
+        largest = np.argsort(-np.abs(H[:count]), axis=1, kind="stable")[:, :LISTED]
+        lists = [[[labels[j], float(h[j])] for j in at] for h, at in zip(H, largest, strict=False)]
+    else:
+        values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
+    squares = np.square(size[:, 0] * np.linalg.norm(H, axis=1)).astype(float)
+    of = f"{count} of {H.shape[0]}" if H.shape[0] > count else str(count)
+    shares = (squares / (squares.sum() or 1.0)).tolist()[:count]
+    return {
+        "kind": kind,
+        "count": count,
+        "height": values.shape[1],
+        "width": values.shape[2],
+        "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
+        "shares": shares,
+        "lists": lists,
+        "total": H.shape[0],
+        "hint": HINT.format(of),
+    }
+
+
+def plane_part(
+    rank: int, plane: tuple[int, int], at: tuple[Array, Array], rows: Array
+) -> dict[str, Any]:
+    """Return points in the plane of two components: their places, and rows or columns."""
+    x, y = (np.ascontiguousarray(each, dtype="<f4").tobytes() for each in at)
+    about = {"rank": rank, "a": plane[0], "b": plane[1]}
+    return about | {"x": x, "y": y, "rows": rows.astype("<i4").tobytes()}
+
+
+def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:
+    """Return a line for each component: its part of the model, and where it is strong."""
+    name, numbers, values = groups(labels)
+    lines, of_rows = [], np.asarray(numbers)
+    for k in range(shown["count"]):
+        words = [f"{as_text(100 * shown['shares'][k], 2)} % of the model"]
+        w = np.asarray(fitted.W[:, k])
+        high = np.nanpercentile(w, HIGHEST)
+        if numbers and high > 0:
+            shares, below = (
+                [float(np.mean(sign * w[of_rows == g] > STRONG * high)) for g in range(len(values))]
+                for sign in (1, -1)
+            )
+            first, second = np.argsort(shares)[::-1][:2]
+            where = (
+                f"strong in {100 * shares[first]:.0f} % of {name} {values[first]}; "
+                f"next {name} {values[second]} ({100 * shares[second]:.0f} %)"
+            )
+            words.append("strong nearly everywhere" if shares[second] > EVERYWHERE else where)
+            most = f"negative in {100 * max(below):.0f} % of {name} {values[np.argmax(below)]}"
+            words += [most] * (max(below) > OFTEN)
+        if shown["lists"]:
+            more, less = (
+                ", ".join(label for label, h in shown["lists"][k] if (h < 0) == below)
+                for below in (False, True)
+            )
+            words += [f"more {more}"] * bool(more) + [f"less {less}"] * bool(less)
+        lines.append(": ".join([f"component {k}", ", ".join(words)]))
+    return lines
+
+
+def _image(w: Array, h: Array, frame: Frame) -> Array:
+    """Return a component as a small picture, NaN where there is no pixel."""
+    if frame.picture is None:
+        down, right = (max(1, -(-each // SIDE)) for each in (frame.height, frame.width))
+        rows, columns = frame.rows[::down], frame.columns[:: frame.channels][::right]
+        return np.outer(w[rows] / (np.linalg.norm(w) or 1.0), h[columns])
+    image = frame.picture(h)
+    step = max(1, -(-max(image.shape) // SIDE))
+    return image[::step, ::step]
+
+
+def order_of(fitted: FittedValues) -> tuple[Array, Array]:
+    """Return the components by size, the largest first, and signs for them.
+
+    With the signs, rows have more of a component than of its negative.
+    """
+    W, H = np.asarray(fitted.W), np.asarray(fitted.H)
+    order = np.argsort(-np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1), kind="stable")
+    return order, np.where((W * np.abs(W)).sum(axis=0) < 0, -1, 1).astype(W.dtype)[order]
+
+
+def oriented(fitted: FittedValues) -> FittedValues:
+    """Return the same model with the order and the signs of `order_of`."""
+    order, signs = order_of(fitted)
+    W, H = np.asarray(fitted.W)[:, order], np.asarray(fitted.H)[order]
+    return fitted._replace(W=W * signs, H=H * signs[:, None])

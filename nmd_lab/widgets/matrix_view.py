@@ -14,12 +14,10 @@ from nmd_lab.result.posterior import Posterior
 from .background import many
 from .charts import row_texts, texts
 from .history import History, PastRun
-from .matrix_data import NO_PICTURE, MatrixData
-from .matrix_state import OF_DATA, DecompositionState
+from .matrix_state import NO_PICTURE, OF_DATA, DecompositionState, MatrixData
 from .model_state import THIS
-from .paint import STROKES, Paint
-from .photograph_state import is_photograph
-from .pictures import MANY_MISSING, Frame, at, drawn_at, frame_of, pictures_part
+from .photographs import is_photograph
+from .pictures import MANY_MISSING, STROKES, Frame, Paint, at, drawn_at, frame_of, pictures_part
 from .tables import Grid
 from .view import Guess, ModelView
 from .words import AVERAGE, Number, Piece, model_words, painted_words, range_words, size_words

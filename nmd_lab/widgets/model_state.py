@@ -20,10 +20,9 @@ from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.request import Decided
 
 from .background import Measure, error_at
-from .code import Code, call
-from .live_fit import Begun, Keep
-from .live_sample import MOST_CHECKED, LiveSample, SampleSettings
-from .settings import Field, FitState, choice_for, has_bounds, prepared, settings_of
+from .history import Field, FitState, choice_for, has_bounds, prepared, settings_of
+from .live import MOST_CHECKED, Begun, Keep, LiveSample, SampleSettings
+from .words import Code, call
 
 Numbers = NDArray[Any]
 

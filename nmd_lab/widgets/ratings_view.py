@@ -11,13 +11,10 @@ import numpy as np
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 
-from .charts import texts
-from .components import MOST_COMPONENTS, order_of, plane_part
-from .history import History
-from .live_sample import LEVEL
-from .ratings import LISTED
-from .ratings_state import SORTS, CompletionState
-from .settings import Field
+from .charts import MOST_COMPONENTS, order_of, plane_part, texts
+from .history import Field, History
+from .live import LEVEL
+from .ratings_state import LISTED, SORTS, CompletionState
 from .view import Guess, ModelView
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested

@@ -14,14 +14,12 @@ from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
 
 from .background import is_measured
 from .charts import curves_chart, table, texts, trials_charts
-from .code import PRINT_ERROR
-from .history import History
-from .photograph_state import is_photograph
+from .history import FitState, History
+from .photographs import is_photograph
 from .pictures import Frame, drawn_at, frame_of, pictures_part
-from .settings import FitState
 from .tables import Grid
 from .view import View
-from .words import Number, size_words
+from .words import PRINT_ERROR, Number, size_words
 
 EDGE = 1.0  # percentage of the values that may lie beyond each end of the scale
 

@@ -19,7 +19,7 @@ from nmd_lab.result.tables import cells_at
 
 from .background import in_sample
 from .charts import table
-from .live_sample import LEVEL, doubt
+from .live import LEVEL, doubt
 
 Array = NDArray[Any]
 

@@ -14,15 +14,12 @@ from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.selection.record import in_words
 
 from .background import Memo
-from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
-from .code import name_in_notebook
-from .components import FactorsPart
-from .history import History
+from .charts import FactorsPart, calibration_chart, curves_chart, errors_by_shape, trials_charts
+from .history import Field, FitState, History
 from .model_state import THIS, ModelState
 from .pictures import Frame
-from .settings import Field, FitState
 from .tables import Order
-from .words import Number, Piece, choice_words, model_words, shapes
+from .words import Number, Piece, choice_words, model_words, name_in_notebook, shapes
 
 Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a view that it returns is shown from then on."""

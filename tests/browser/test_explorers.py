@@ -46,7 +46,7 @@ explorer
 """
 RATINGS = """
 import nmd_lab as nmd
-from nmd_lab.widgets.code import library
+from nmd_lab.widgets.words import library
 explorer = nmd.widgets.Explorer(
     data=[*library()][3], rank=8, alpha=15.0, draws=20_000, iterations=100_000_000,
     patience=100_000_000,
@@ -123,7 +123,7 @@ def of_kernel(notebook, code):
 
 ALONE = """
 import numpy as np
-from nmd_lab.widgets.components import oriented
+from nmd_lab.widgets.charts import oriented
 fitted, ids = oriented(explorer.result._fitted), explorer.pictures["ids"]
 """
 

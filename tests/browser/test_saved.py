@@ -15,7 +15,7 @@ from sklearn.datasets import load_sample_image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.components import oriented
+from nmd_lab.widgets.charts import oriented
 
 pytestmark = pytest.mark.browser
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import nmd_lab as nmd
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.checkpoint.checkpoint import read_file, write_file
-from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder
+from nmd_lab.checkpoint import Classes, Decoder, Encoder, read_file, write_file
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.loop import Stopping

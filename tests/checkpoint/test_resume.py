@@ -12,7 +12,7 @@ from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.checkpoint.checkpoint import Checkpoint
+from nmd_lab.checkpoint import Checkpoint
 from nmd_lab.solver.selection import trials
 
 GIVEN_AGAIN = ("observed",)
@@ -207,7 +207,7 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nmd_lab.checkpoint.checkpoint.write_atomically", full)
+    monkeypatch.setattr("nmd_lab.checkpoint.write_atomically", full)
     with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
         fit = nmd.decompose(
             noisy("relu"),

@@ -9,7 +9,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.cluster import rows
-from nmd_lab.cluster.cluster import Cluster
+from nmd_lab.cluster.partition import Cluster
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

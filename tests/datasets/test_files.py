@@ -14,9 +14,9 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets import _files
+from nmd_lab.datasets import movielens as _files
 from nmd_lab.datasets.movielens import CHECKOUT
-from nmd_lab.widgets.code import library
+from nmd_lab.widgets.words import library
 
 MOVIELENS_MODULE = sys.modules["nmd_lab.datasets.movielens"]  # the function has this name, too
 

@@ -10,8 +10,7 @@ from refused import check_refused
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets._files import read_ratings
-from nmd_lab.datasets.movielens import SMALL
+from nmd_lab.datasets.movielens import SMALL, read_ratings
 
 EXPECTED = pd.DataFrame(
     {

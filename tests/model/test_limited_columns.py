@@ -9,7 +9,7 @@ from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.data.entries import EntryLimits
-from nmd_lab.model.limited_columns import _normal, f_within_limits
+from nmd_lab.model.monotone import _normal, f_within_limits
 
 
 @pytest.fixture(scope="module")

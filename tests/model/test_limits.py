@@ -13,9 +13,9 @@ from scipy.stats import norm, truncnorm
 from some import some
 
 from nmd_lab.model.censored import CensoredFrobenius, moments_between
-from nmd_lab.model.cut_points import log_probability
 from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_entry
 from nmd_lab.model.kind import LimitModel, make_kind
+from nmd_lab.model.ordinal import log_probability
 
 N = 3000
 

@@ -20,7 +20,6 @@ LAYERS = (
     {
         "_version",
         "_runtime",
-        "_records",
         "warnings",
         "checkpoint",
     },
@@ -62,7 +61,7 @@ LAZY = {
         "nmd_lab.result.fold_in",
         "nmd_lab.solver.sampler.priors",
     ): "likewise",
-    ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"): "the one door to the cluster",
+    ("nmd_lab.solver.prepare", "nmd_lab.cluster.observations"): "the one door to the cluster",
     ("nmd_lab.solver.devices", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
     ("nmd_lab.solver.devices", "nmd_lab.solver.devices.tensor_model"): "likewise",
 }
@@ -71,7 +70,7 @@ LAZY = {
 UP = [
     ("nmd_lab.result.decomposition", "nmd_lab.plots"),
     ("nmd_lab.result.posterior", "nmd_lab.plots"),
-    ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"),
+    ("nmd_lab.solver.prepare", "nmd_lab.cluster.observations"),
 ]
 """The three imports that go up, and the only ones that may close a cycle."""
 

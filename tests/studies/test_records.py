@@ -12,10 +12,10 @@ from killing import calls_in, killed_in
 
 import nmd_lab as nmd
 from nmd_lab import _version
-from nmd_lab._records import read_records, records_folder, write_record
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result import serialization
 from nmd_lab.studies import cell as execution
+from nmd_lab.studies.cell import read_records, records_folder, write_record
 
 SETTINGS = {"method": "svd", "rank": [2, 3], "n_splits": 3}
 ONE = {"method": "svd", "rank": 2, "n_splits": 1}

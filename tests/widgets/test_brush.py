@@ -10,8 +10,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.paint import Paint, disc, runs
-from nmd_lab.widgets.pictures import frame_of
+from nmd_lab.widgets.pictures import Paint, disc, frame_of, runs
 
 TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 

@@ -13,9 +13,8 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
 from nmd_lab.widgets import model_state
-from nmd_lab.widgets.code import library
 from nmd_lab.widgets.ratings_state import CompletionState
-from nmd_lab.widgets.words import choice_words
+from nmd_lab.widgets.words import choice_words, library
 
 GENERATED = library()["generated"].load()
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]

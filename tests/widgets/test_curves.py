@@ -10,10 +10,9 @@ from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
 from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import curves_chart
-from nmd_lab.widgets.code import library
-from nmd_lab.widgets.matrix_data import HiddenEntries
-from nmd_lab.widgets.matrix_state import DecompositionState
+from nmd_lab.widgets.matrix_state import DecompositionState, HiddenEntries
 from nmd_lab.widgets.ratings_state import CompletionState
+from nmd_lab.widgets.words import library
 
 pytest.importorskip("anywidget")
 

@@ -10,12 +10,11 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
-from nmd_lab.widgets import live_fit as live
-from nmd_lab.widgets import view
+from nmd_lab.widgets import live, view
 from nmd_lab.widgets.matrix_view import DecompositionView
 from nmd_lab.widgets.ratings_view import CompletionView
 from nmd_lab.widgets.result_view import ResultView
-from nmd_lab.widgets.study_view import StudyView
+from nmd_lab.widgets.studies import StudyView
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 

@@ -7,7 +7,7 @@ from given import prepare
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
-from nmd_lab.widgets.live_fit import LiveFit, ResumableFit
+from nmd_lab.widgets.live import LiveFit, ResumableFit
 
 ENDLESS = 10**9
 

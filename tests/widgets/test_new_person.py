@@ -11,8 +11,8 @@ pytest.importorskip("anywidget")
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.result.summary import validation_error
-from nmd_lab.widgets.components import order_of
-from nmd_lab.widgets.ratings import DEFAULT_COLUMNS, NewPerson, as_ratings
+from nmd_lab.widgets.charts import order_of
+from nmd_lab.widgets.ratings_state import DEFAULT_COLUMNS, NewPerson, as_ratings
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
 TITLED = RATINGS.assign(title=[f"Film {item:02d}" for item in RATINGS["item"]])

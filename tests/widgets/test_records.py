@@ -25,7 +25,7 @@ from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues
 from nmd_lab.model.model import make_model
 from nmd_lab.result.entries import entries_at
 from nmd_lab.widgets import pictures
-from nmd_lab.widgets.components import oriented
+from nmd_lab.widgets.charts import oriented
 from nmd_lab.widgets.pictures import MOST_ROWS, drawing_part, frame_of
 
 
@@ -83,7 +83,7 @@ def test_session_of_a_table(session):
 
 
 def test_session_of_ratings(session, monkeypatch):
-    monkeypatch.setattr("nmd_lab.widgets.code.small_folder", lambda: None)
+    monkeypatch.setattr("nmd_lab.widgets.words.small_folder", lambda: None)
     settings = {"rank": 3, "alpha": 2.0, "offsets": "both", "nonlinearity": "identity"}
     explorer = widgets.Explorer(data="generated", iterations=20, **settings)
     session.step("opened", explorer)

@@ -11,9 +11,9 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import widgets
-from nmd_lab.widgets.code import library
-from nmd_lab.widgets.live_sample import MOST_CHECKED, LiveSample
+from nmd_lab.widgets.live import MOST_CHECKED, LiveSample
 from nmd_lab.widgets.ratings_state import CompletionState
+from nmd_lab.widgets.words import library
 
 TUNE = 100
 GENERATED = library()["generated"].load()

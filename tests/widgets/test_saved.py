@@ -17,8 +17,8 @@ from PIL import Image
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets import explorer as explorer_module
-from nmd_lab.widgets import saved
-from nmd_lab.widgets.components import oriented
+from nmd_lab.widgets import page as saved
+from nmd_lab.widgets.charts import oriented
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
 SHAPES = {"W": (-1, 7), "H": (7, -1)}  # of five components, and the offsets of rows and columns

@@ -14,10 +14,10 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
-from nmd_lab.widgets.code import library
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
-from nmd_lab.widgets.study_state import StudyState
+from nmd_lab.widgets.studies import StudyState
+from nmd_lab.widgets.words import library
 
 GENERATED = library()["generated"].load()
 SETTINGS = [

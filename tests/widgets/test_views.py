@@ -30,7 +30,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
-from nmd_lab.widgets.components import order_of
+from nmd_lab.widgets.charts import order_of
 from nmd_lab.widgets.history import MOST
 from nmd_lab.widgets.pictures import MOST_ROWS
 
@@ -268,7 +268,7 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
         raise MemoryError("no room for T & U")
 
     with monkeypatch.context() as patch:
-        patch.setattr("nmd_lab.widgets.settings.prepare", fails)
+        patch.setattr("nmd_lab.widgets.history.prepare", fails)
         assert said(done(explorer)) == "MemoryError: no room for T & U"
     assert explorer.status["failed"]
     assert done(explorer).result._n_iter == 10

@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
-from nmd_lab.model.base import POISSON
+from nmd_lab.model.loss import POISSON
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.row_updates import shared_solver
 

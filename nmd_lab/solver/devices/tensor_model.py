@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmd_lab.model.base import LAPLACE, NORMAL, POISSON, NoiseModel
+from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
 

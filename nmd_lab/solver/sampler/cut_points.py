@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.cut_points import log_probability
+from nmd_lab.model.ordinal import log_probability
 
 AIM = 0.44
 """Share of accepted steps at which a random walk in one dimension mixes best."""

@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import first_of_cells
-from nmd_lab.model.cut_points import interval_mass
+from nmd_lab.model.ordinal import interval_mass
 
 from .cut_points import ends_in_rows
 from .latent_sweep import ChainState

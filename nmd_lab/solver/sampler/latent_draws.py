@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model._search import ScalarMap
-from nmd_lab.model.base import LAPLACE, NORMAL, POISSON, NoiseModel
+from nmd_lab.model.curve_search import ScalarMap
 from nmd_lab.model.kind import Kind, Structure, make_kind
+from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
 
 from .piece_draws import NOTHING, add_candidate, add_segment, draw_chosen
 from .sampled_model import NoiseKind

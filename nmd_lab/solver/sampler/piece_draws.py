@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 
 from nmd_lab._runtime.compiler import compile_scalar
-from nmd_lab.model._search import ScalarMap
+from nmd_lab.model.curve_search import ScalarMap
 
 from .streams import TRIES, draw_between, mass_between, uniform
 

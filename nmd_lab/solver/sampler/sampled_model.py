@@ -18,10 +18,9 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import ends_of_columns, values_of_columns
 from nmd_lab.model.kind import Kind, make_kind
-from nmd_lab.model.limited_columns import f_within_limits
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model
-from nmd_lab.model.monotone import Monotone
+from nmd_lab.model.monotone import Monotone, f_within_limits
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal

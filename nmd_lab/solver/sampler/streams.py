@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_inner, compile_scalar
 from nmd_lab.data.matching import mixed
-from nmd_lab.model.cut_points import SQRT_HALF, SQRT_HALF_PI, mills_ratio
+from nmd_lab.model.ordinal import SQRT_HALF, SQRT_HALF_PI, mills_ratio
 
 Doubles = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.base import NORMAL, POISSON
+from nmd_lab.model.loss import NORMAL, POISSON
 from nmd_lab.model.model import Model
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.loop import Stopping

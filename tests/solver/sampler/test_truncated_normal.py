@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from nmd_lab._runtime.compiler import compile_scalar
-from nmd_lab.model.cut_points import mills_ratio
+from nmd_lab.model.ordinal import mills_ratio
 from nmd_lab.solver.sampler.streams import draw_between, mass_between
 
 INF = math.inf

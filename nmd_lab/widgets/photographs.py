@@ -1,10 +1,11 @@
-"""A photograph: the pixels that are hidden, and how a thread of its own fills them."""
+"""The explorer of a photograph: hidden pixels, filled picture, uncertainty and the brush."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -16,18 +17,27 @@ from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from nmd_lab._inpainting import Plan, fill_by_groups, refill
 from nmd_lab._runtime.checks import as_generator, check_integer, check_share, new_stream
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.data.any_frame import plain_array
+from nmd_lab.data.labels import plain_array
 from nmd_lab.data.patches import CHANNELS, Grid
 from nmd_lab.inpainting import GROUPS, PASSES, default_grid, filled_dataset, guess_in_words
 
-from .background import Background, Memo
-from .code import PRINT_HIDDEN, call
-from .live_fit import Begun
-from .live_sample import LEVELS, Findings
-from .matrix_data import mean_difference
-from .paint import Paint
-from .pictures import Frame, frame_of
-from .settings import Field, FitState, hidden_fields
+from .background import Background, Memo, many
+from .charts import calibration_chart
+from .history import Field, FitState, History, hidden_fields
+from .live import LEVELS, Begun, Findings
+from .matrix_state import mean_difference
+from .pictures import STROKES, Frame, Paint, at, frame_of, pictures_part
+from .view import Guess, View
+from .words import (
+    AVERAGE,
+    PRINT_HIDDEN,
+    Number,
+    Piece,
+    call,
+    painted_words,
+    range_words,
+    size_words,
+)
 
 STEPS = 3  # of a filling, besides a pass of similar patches
 CALM = 0.6  # seconds after a stroke until the whole picture is filled anew
@@ -334,3 +344,119 @@ class PhotographState(FitState):
         hidden = float(values["missing"]) > 0 or self.paint is not None
         off = "np.sqrt(np.nanmean((filled.picture.values - np.asarray(X, float))[~mask] ** 2))"
         return lines + (PRINT_HIDDEN.format("pixels", off) if hidden else "")
+
+
+class PhotographView(View):
+    """Pixels as they are seen and filled, and their uncertainty."""
+
+    state: PhotographState
+    filename, opens = "picture.nc", True
+
+    def __init__(self, state: PhotographState) -> None:
+        super().__init__(state)
+        self.actions |= {"brush": self._brush, "undo": lambda _: self.state.undo()}
+
+    @property
+    def title(self) -> str:
+        """The size, and how much of it is known."""
+        share = 1 - float(np.mean(np.isnan(self.state.pixels)))
+        return size_words("a photograph of {} × {}", self.state.shape, share)
+
+    @property
+    def result(self) -> xr.Dataset | None:
+        """The filled picture."""
+        return self.state.fill.result
+
+    @property
+    def model(self) -> list[Piece]:
+        """The groups and the size of their patches."""
+        if self.result is None:
+            return []
+        grid = self.state.grid
+        size = " × ".join(str(grid.size[axis]) for axis in grid.space)
+        groups = many(self.result.sizes["group"], "group")
+        return [(groups, "components"), (f" of patches of {size}", "")]
+
+    def guess(self) -> Guess:
+        """Return how well the pixels that are hidden are filled, once a run has ended."""
+        fill, found = self.state.fill, self.state.fill.findings
+        return Guess(
+            {} if fill.phase == "running" else fill.errors,
+            "pixels",
+            range_words(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels)),
+            "" if found is None else f"; {found.covers()}",
+        )
+
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the error where pixels are hidden."""
+        guess = self.guess()
+        return guess.number if guess.errors else None
+
+    @property
+    def painted(self) -> str:
+        """Words on what was painted, for below the picture."""
+        state, paint = self.state, self.state.paint
+        if paint is None or (filled := self.result) is None or state.fill.phase == "running":
+            return ""
+
+        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
+            average = np.full_like(state.pixels, np.nanmean(state.visible))
+            rivals = state.fill.rivals or {AVERAGE: average}
+            for stroke, sign in STROKES.items():
+                under = (paint.signs == sign) & ~state.mask
+                errors, found = compared(state.pixels, under, filled, rivals)
+                if found is not None:
+                    yield stroke, errors, f"; {found.covers()}"
+
+        return self.memo("painted", lambda: painted_words(strokes()), filled, paint)
+
+    def write(self, path: Path) -> None:
+        """Write the filled picture to a file."""
+        assert self.result is not None
+        self.result.to_netcdf(path)
+
+    def frame(self) -> Frame:
+        """Return which pixels are shown."""
+        return self.state.frame
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return the pictures, errors and the coverage of intervals."""
+        state, fill, frame = self.state, self.state.fill, self.state.frame
+        parts: dict[str, Any] = {
+            "facts": {"stage": "patches", "painted": self.painted},
+            "pictures": self._pictures(history),
+        }
+        if fill.findings is not None:
+            parts["dots"] = {"intervals": calibration_chart(fill.findings)}
+        if fill.mean is not None:
+            parts["modelled"] = frame.arranged(at(frame, state.as_matrix(fill.mean)))
+        return parts
+
+    def _pictures(self, history: History) -> dict[str, Any]:
+        """Return the pictures that stay as they are while the photograph is filled."""
+        run = history.runs.get(history.left or 0)
+        title = "" if run is None else history.words(run)
+        key = self.state.mask, self.result, run and run.fit, title
+        return self.memo("pictures", lambda: self._layers(run and run.fit, title), *key)
+
+    def _layers(self, other: xr.Dataset | None, title: str) -> dict[str, Any]:
+        """Return the pictures, with those of a run that is compared."""
+        state, filled, paint = self.state, self.result, self.state.paint
+        layers = {"original": state.pixels, "seen": state.visible}
+        if filled is not None:
+            spread, known = filled["std"].to_numpy(), ~np.isnan(state.visible)
+            # A pixel that a stroke has just hidden, or given back, is not filled yet
+            layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
+        if other is not None:
+            layers["beside"] = other["picture"].to_numpy().astype(float)
+        shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
+        limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
+        n = 0 if paint is None else paint.n_painted
+        pictures = pictures_part(state.frame, limits, [], shown, n_painted=n, beside_title=title)
+        # Without hidden pixels both sides of the divider would be alike
+        return pictures | {"many_missing": True}
+
+    def _brush(self, stroke: Mapping[str, Any]) -> None:
+        """Hide pixels, and fill them anew."""
+        paint = Paint(self.state.shape) if self.state.paint is None else self.state.paint
+        self.state.repaint(paint.touched(frame_of(self.state.shape, None), stroke))
