@@ -8,8 +8,8 @@ Frozen({'image': 1797, 'pixel': 64})
 """
 
 from .bundled import PHOTOGRAPHS, digits, photograph
+from .film_ratings import movielens, movielens_1m, movielens_100k, movielens_small
 from .generators import gaussian, make_ratings, poisson, salt_and_pepper, synthetic
-from .movielens import movielens, movielens_1m, movielens_100k, movielens_small
 
 __all__ = [
     "PHOTOGRAPHS",

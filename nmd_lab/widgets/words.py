@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab import datasets
-from nmd_lab.datasets.movielens import small_folder
+from nmd_lab.datasets.film_ratings import small_folder
 from nmd_lab.fit import complete, decompose
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.model.nonlinearity import Nonlinearity

@@ -14,11 +14,9 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets import movielens as _files
-from nmd_lab.datasets.movielens import CHECKOUT
+from nmd_lab.datasets import film_ratings
+from nmd_lab.datasets.film_ratings import CHECKOUT
 from nmd_lab.widgets.words import library
-
-MOVIELENS_MODULE = sys.modules["nmd_lab.datasets.movielens"]  # the function has this name, too
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -41,7 +39,9 @@ def server(tmp_path, monkeypatch, no_data):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}/"
-        monkeypatch.setattr(_files.Source, "address", property(lambda _: address), raising=False)
+        monkeypatch.setattr(
+            film_ratings.Source, "address", property(lambda _: address), raising=False
+        )
         monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
         yield folder
         running.shutdown()
@@ -53,8 +53,8 @@ def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n", edition="25m"):
         packed.writestr(f"ml-{edition}/ratings.csv", "userId,movieId,rating,timestamp\n" + ratings)
         packed.writestr(f"ml-{edition}/movies.csv", "movieId,title,genres\n2,Heat,Drama\n")
     checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    lines = [line for line in _files.SHA256.split("\n") if not line.endswith(archive.name)]
-    monkeypatch.setattr(_files, "SHA256", "\n".join([*lines, f"{checksum}  {archive.name}"]))
+    lines = [line for line in film_ratings.SHA256.split("\n") if not line.endswith(archive.name)]
+    monkeypatch.setattr(film_ratings, "SHA256", "\n".join([*lines, f"{checksum}  {archive.name}"]))
     return archive
 
 
@@ -83,7 +83,7 @@ def test_a_download_with_a_wrong_checksum_is_refused(server, monkeypatch):
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """Let the package be one that was installed from a wheel, without the folder of a checkout."""
-    monkeypatch.setattr(MOVIELENS_MODULE, "CHECKOUT", tmp_path / CHECKOUT.name)
+    monkeypatch.setattr(film_ratings, "CHECKOUT", tmp_path / CHECKOUT.name)
 
 
 def test_small_ratings_are_downloaded(server, monkeypatch, installed):
@@ -131,7 +131,7 @@ def test_a_missing_set_says_how_to_get_it(tmp_path, no_data):
 
 
 def test_every_download_has_a_checksum():
-    for source in _files.MOVIELENS.values():
+    for source in film_ratings.MOVIELENS.values():
         assert source.files
         for file in source.files:
-            assert len(bytes.fromhex(_files.sha256_of(file))) == 32
+            assert len(bytes.fromhex(film_ratings.sha256_of(file))) == 32

@@ -10,7 +10,7 @@ from refused import check_refused
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets.movielens import SMALL, read_ratings
+from nmd_lab.datasets.film_ratings import SMALL, read_ratings
 
 EXPECTED = pd.DataFrame(
     {

@@ -128,7 +128,7 @@ def built(tmp_path_factory):
 
 def test_a_wheel_has_code_and_the_licence_alone(built):
     wheel, _ = built
-    assert "nmd_lab/datasets/movielens.py" in wheel
+    assert "nmd_lab/datasets/film_ratings.py" in wheel
     about = [name for name in wheel if ".dist-info/" in name]
     assert [name for name in about if "/licenses/" in name] == [
         f"{about[0].partition('/')[0]}/licenses/LICENSE"
