@@ -335,7 +335,7 @@ class Source(NamedTuple):
 
 
 BRANCHES = 4  # answers that a task adds up
-LOOK = 1.0  # seconds between two looks at whether scheduler and workers are there
+CHECK_SECONDS = 1.0  # seconds between two looks at whether scheduler and workers are there
 PATIENCE = 60.0  # seconds for which a cluster may be without workers
 
 
@@ -434,7 +434,7 @@ class Cluster:
         seen = time.monotonic()
         while len(results) < len(futures):
             try:
-                results.append(futures[len(results)].result(timeout=LOOK))
+                results.append(futures[len(results)].result(timeout=CHECK_SECONDS))
             except (OutOfTime, UnboundLocalError):  # the latter if the wait was cancelled
                 seen = time.monotonic() if self.workers() else seen
             except FutureCancelledError:

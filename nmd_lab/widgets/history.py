@@ -148,8 +148,8 @@ class FitState:
         """Return settings without `lengths`."""
         return {name: value for name, value in values.items() if name not in self.lengths}
 
-    def start(self, *, looks: bool = False) -> None:
-        """Start a fit with the present settings; with a first look before a choice if `looks`."""
+    def start(self, *, preview: bool = False) -> None:
+        """Start a fit with the present settings; with a first look before a choice if `preview`."""
         raise NotImplementedError
 
     def proceed(self) -> None:

@@ -51,10 +51,10 @@ PLAIN = {  # words of the library, as the page has them
     "a larger alpha": "a larger penalty",
     "a smaller rank": "fewer components",
 }
-LOOK = 40  # iterations of a first look, which is shown while settings are chosen
+PREVIEW_ITERATIONS = 40  # iterations of a first look, which is shown while settings are chosen
 TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look
 MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
-SOON = 10.0  # seconds up to which a choice begins by itself after a first look
+MAX_AUTO_SECONDS = 10.0  # seconds up to which a choice begins by itself after a first look
 
 # Attributes that belong to one fit
 KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun", "_resumable")
@@ -158,7 +158,7 @@ class LiveFit(Background):
         self.planned = iterations
 
         def work(stop: threading.Event) -> None:
-            if look is not None and not self._looked(look, stop, first):
+            if look is not None and not self._preview(look, stop, first):
                 return
             if choose is None or self._chosen(choose, stop, earlier):
                 self._work(ResumableFit(prepare()), iterations, stop, recording)
@@ -181,19 +181,19 @@ class LiveFit(Background):
         self.reset(tell=False)
         self.__dict__ |= saved
 
-    def _looked(
+    def _preview(
         self, look: Callable[[], Decided], stop: threading.Event, recording: Recording
     ) -> bool:
         """Show a short fit of simple settings; return whether the choice is to follow at once."""
         fit, planned = ResumableFit(look()), self.planned
-        self._update(stop, recording=recording, planned=LOOK)
+        self._update(stop, recording=recording, planned=PREVIEW_ITERATIONS)
         self._advance(fit, 2, stop, recording)  # which compiles
         began = time.perf_counter()
-        result = self._advance(fit, LOOK, stop, recording)
+        result = self._advance(fit, PREVIEW_ITERATIONS, stop, recording)
         trials = TRIALS * (MIXED if result._fitted.model.is_mixed else 1)
         left = trials * (time.perf_counter() - began) / max(result._n_iter - 2, 1)
         recording.end(result)
-        follows = left < SOON and not stop.is_set()
+        follows = left < MAX_AUTO_SECONDS and not stop.is_set()
         self._update(stop, _resumable=fit, result=result, planned=planned)
         if not follows:
             took = f"⟲ fit again chooses a better one in about {left:.0f} s"

@@ -145,7 +145,7 @@ class ModelState(FitState):
             for name, value in settings.items()
         }
 
-    def start(self, *, looks: bool = False) -> None:
+    def start(self, *, preview: bool = False) -> None:
         """Choose what is "auto", and fit; all of it in the thread of the fit."""
         earlier = None if self.fit.result is None else self.fit.keep()
         self.forget_draws()
@@ -177,7 +177,7 @@ class ModelState(FitState):
             settings["iterations"],
             measure,
             choose if chooses else None,
-            look=look if chooses and looks else None,
+            look=look if chooses and preview else None,
             begun=begun,
             earlier=earlier,
         )

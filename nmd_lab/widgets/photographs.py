@@ -295,7 +295,7 @@ class PhotographState(FitState):
 
         return super().checks() | {"missing": something_is_seen}
 
-    def start(self, *, looks: bool = False) -> None:
+    def start(self, *, preview: bool = False) -> None:
         """Fill the photograph with the present settings."""
         self.fill.begun = Begun(self._settings(self.values))
         self._fill()

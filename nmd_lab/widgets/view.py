@@ -184,7 +184,7 @@ class View:
         """Fit as soon as the page is open, unless there is something to see already."""
         fresh = self.state.active.phase == "ready" and self.result is None
         if fresh and self.opens and not self.cannot_run():
-            self.state.start(looks=True)
+            self.state.start(preview=True)
 
     def follow(self, name: str) -> str:
         """Fit again after a setting was changed on the page, or print how long that would take."""

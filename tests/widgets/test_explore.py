@@ -89,7 +89,7 @@ def digits():
 
 
 def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digits, monkeypatch):
-    monkeypatch.setattr(live, "SOON", np.inf)
+    monkeypatch.setattr(live, "MAX_AUTO_SECONDS", np.inf)
     explorer = widgets.explore(digits, iterations=20)
     shown, fit, finish = [], explorer.state.fit, explorer.state.fit._finish
     monkeypatch.setattr(fit, "_finish", lambda result: (shown.append(result), finish(result)))
@@ -105,7 +105,7 @@ def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digi
 
 
 def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypatch):
-    monkeypatch.setattr(live, "SOON", 0.0)
+    monkeypatch.setattr(live, "MAX_AUTO_SECONDS", 0.0)
     explorer = widgets.explore(digits)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
