@@ -252,7 +252,7 @@ def short_files(files: Files) -> str:
 
 
 OLD_RECORDS = r"Facts|Spec|Space|Setting|Prepared\w*|HeldOutData|\w*Options"
-RECORDS = rf"(?m)^class (?:Asked|Known|Decided|{OLD_RECORDS})\b"
+RECORDS = rf"(?m)^class (?:Asked|Known|DataSummary|Decided|{OLD_RECORDS})\b"
 
 MEASURES: dict[str, Callable[[Files], str]] = {
     "library: lines of code": lines("nmd_lab"),

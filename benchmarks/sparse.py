@@ -131,9 +131,9 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.model.model import make_model
     from nmd_lab.solver.engines import iterates
     from nmd_lab.solver.engines.admm import Admm
-    from nmd_lab.solver.formulation import make_problem
     from nmd_lab.solver.options import Options
     from nmd_lab.solver.refinement.plan import make_plan
+    from nmd_lab.solver.request import make_problem
     from nmd_lab.solver.scaling import Scaling
     from nmd_lab.solver.starts import all_starts
 

@@ -23,8 +23,7 @@ from .result.imputation import Bounded, draws_within
 from .result.posterior import Posterior
 from .result.report import sentence_of_codes
 from .result.summary import FEW_DRAWS, few_draws, unfinished
-from .solver.bounds import out_of_bounds
-from .solver.columns import measures_distance
+from .solver.columns import measures_distance, out_of_bounds
 from .solver.options import FitOptions
 from .solver.request import Decided
 from .warnings import (
@@ -44,6 +43,12 @@ SHARE_BEYOND = 0.002  # fraction of far ones among the missing entries that is o
 FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
 
 
+MORE_ITERATIONS = "raise max_iter, or pass tol=0 if so many iterations are what you want."
+FEWER = (
+    "give a ridge (alpha) or validation=0.1, since so few observed entries for each component let "
+    "more iterations make the predictions worse."
+)
+FROM_OFFSETS = "offsets='both' for predictions from the offsets"
 REMEDY_FOR_UNITS = "divide the columns by their standard deviations"
 
 Messages = dict[type[NMDWarning], str]
@@ -55,7 +60,7 @@ OPTIONS = tuple(FitOptions.__annotations__)
 
 def messages_before(decided: Decided, frame: Any = None, observed: Any = None) -> Messages:
     """Return the warnings about a problem before it is solved; `frame` is X if it is one."""
-    problem, observations = decided.problem, decided.observations
+    problem, observations = decided.problem, decided.summary.observations
     units = ""
     model = problem.model
     if not model.is_mixed and observations.n_observed < math.prod(observations.shape):
@@ -74,19 +79,27 @@ def messages_after(
     fit: Decomposition, decided: Decided, settings: Collection[str] = OPTIONS
 ) -> Messages:
     """Return the warnings about a fit of a problem."""
-    options, observations = decided.options, decided.observations
+    options, observations = decided.options, decided.summary.observations
     has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
     empty_rows, empty_columns = observations.empty_rows_and_columns()
     found: Messages = {}
-    if options.offsets == "none" and empty_rows.size + empty_columns.size:
-        found[UnobservedWarning] = _unobserved(empty_rows.size, empty_columns.size, settings)
+    counts = {"row": empty_rows.size, "column": empty_columns.size}
+    named = [f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count]
+    if options.offsets == "none" and named:
+        found[UnobservedWarning] = (
+            f"X has no observed entry in {' and '.join(named)}, whose predictions are f(0): drop "
+            f"them{', or pass ' + FROM_OFFSETS if 'offsets' in settings else ''}."
+        )
     if far := _far_predictions(fit, observations):
         remedies = ["a larger alpha" if has_ridge else "a ridge (alpha)"]
         remedies += ["validation=0.1"] if not stops_early and "validation" in settings else []
         found[OverfitWarning] = f"{far}: give {', '.join(remedies)} or a smaller rank."
     if share := unfinished(fit):
         enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
-        found[NotConvergedWarning] = _not_converged(share, options.max_iter, has_enough=enough)
+        found[NotConvergedWarning] = (
+            f"max_iter={options.max_iter} ended a fit whose last tenth of iterations still "
+            f"lowered the objective by {share:.1%}: {MORE_ITERATIONS if enough else FEWER}"
+        )
     return found
 
 
@@ -245,20 +258,6 @@ def warn(messages: Messages, stacklevel: int) -> None:
             warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
-def _not_converged(share: float, max_iter: int, *, has_enough: bool) -> str:
-    """Return the warning if the last tenth of the iterations lowered the objective much."""
-    remedy = (
-        "raise max_iter, or pass tol=0 if so many iterations are what you want."
-        if has_enough
-        else "give a ridge (alpha) or validation=0.1, since so few observed entries for each "
-        "component let more iterations make the predictions worse."
-    )
-    return (
-        f"max_iter={max_iter} ended a fit whose last tenth of iterations still "
-        f"lowered the objective by {share:.1%}: {remedy}"
-    )
-
-
 def _has_enough(observations: Observations, rank: int) -> bool:
     """Return whether there are enough observed entries to determine the components."""
     m, n = observations.shape
@@ -313,15 +312,3 @@ def _ends(observations: Observations, *, by_column: bool) -> NDArray[np.float64]
     np.minimum.at(ends[0], columns, x)
     np.maximum.at(ends[1], columns, x)
     return ends
-
-
-def _unobserved(n_rows: int, n_columns: int, settings: Collection[str]) -> str:
-    """Return the warning if rows or columns have no observed entry and no offsets."""
-    counts = {"row": n_rows, "column": n_columns}
-    named = " and ".join(
-        f"{count} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count
-    )
-    remedy = "drop them"
-    if "offsets" in settings:
-        remedy += ", or pass offsets='both' for predictions from the offsets"
-    return f"X has no observed entry in {named}, whose predictions are f(0): {remedy}."

@@ -39,7 +39,7 @@ from .model.kind import named_model
 from .result.files import TABLES, check_export, export, export_filled
 from .result.report import check_report
 from .sampling import sample
-from .solver.options import COMPLETION_DEFAULTS, FitOptions, Options
+from .solver.options import COMPLETION_DEFAULTS, FitArguments, Options
 from .solver.settings import ADMM, Compute
 
 FEWEST_DRAWS: int = inspect.signature(sample).parameters["draws"].default
@@ -319,7 +319,7 @@ def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
 
 def _add_arguments(group: Any, owner: Callable[..., Any], left_out: set[str]) -> None:
     """Add the arguments of a function or class for whose values the command line has words."""
-    hints = get_type_hints(owner) | (get_type_hints(FitOptions) if owner is complete else {})
+    hints = get_type_hints(owner) | (get_type_hints(FitArguments) if owner is complete else {})
     for name, parameter in inspect.signature(owner).parameters.items():
         if name in left_out or name not in hints:
             continue

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from ._messages import messages_after, messages_before, warn
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
 from .data.inputs import form_of
-from .data.labels import any_frame
+from .data.labels import pandas_of
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.constraints.factor_constraints import constraints_in_parameters
-from .solver.options import COMPLETION_DEFAULTS, FitOptions, Options, with_option_signature
+from .solver.options import COMPLETION_DEFAULTS, FitArguments, Options, with_option_signature
 from .solver.prepare import prepare
 from .solver.refinement.stages import optimality
 from .solver.request import Decided
@@ -30,22 +29,13 @@ from .solver.starts import run_from
 from .solver.state import State
 
 
-@any_frame
 @with_option_signature()
 def decompose(
     X: Any,
     rank: int | Literal["auto"] = "auto",
     nonlinearity: NonlinearityArgument = "relu",
     loss: LossArgument = "frobenius",
-    *,
-    observed: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    at_most: ArrayLike | None = None,
-    at_least: ArrayLike | None = None,
-    upper: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    **options: Unpack[FitOptions],
+    **options: Unpack[FitArguments],
 ) -> Decomposition:
     """Fit X ≈ f(WH) to a matrix in which every entry counts.
 
@@ -269,39 +259,17 @@ def decompose(
     >>> bool((fit.H >= 0).all())
     True
     """
-    asked = Options.of(
-        options,
-        rank=rank,
-        nonlinearity=nonlinearity,
-        loss=loss,
-        observed=observed,
-        weights=weights,
-        at_most=at_most,
-        at_least=at_least,
-        upper=upper,
-        dtype=dtype,
-        sample_dims=sample_dims,
-        absent_are_zeros=True,
-    )
-    return run_fit(X, asked)
+    model: dict[str, Any] = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
+    return run_fit(X, Options.of(options, **model, absent_are_zeros=True))
 
 
-@any_frame
 @with_option_signature(**COMPLETION_DEFAULTS)
 def complete(
     X: Any,
     rank: int | Literal["auto"] = "auto",
     nonlinearity: NonlinearityArgument | None = None,
     loss: LossArgument = "frobenius",
-    *,
-    observed: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    at_most: ArrayLike | None = None,
-    at_least: ArrayLike | None = None,
-    upper: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    **options: Unpack[FitOptions],
+    **options: Unpack[FitArguments],
 ) -> Decomposition:
     """Fit X ≈ f(WH) to the observed entries of X, and predict the missing ones.
 
@@ -422,35 +390,24 @@ def complete(
     """
     if nonlinearity is None:
         nonlinearity = "auto" if options.get("alpha", "auto") == "auto" else "identity"
-    asked = Options.of(
-        COMPLETION_DEFAULTS | options,
-        rank=rank,
-        nonlinearity=nonlinearity,
-        loss=loss,
-        observed=observed,
-        weights=weights,
-        at_most=at_most,
-        at_least=at_least,
-        upper=upper,
-        dtype=dtype,
-        sample_dims=sample_dims,
-    )
-    return run_fit(X, asked)
+    model: dict[str, Any] = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
+    return run_fit(X, Options.of(COMPLETION_DEFAULTS | options, **model))
 
 
 def run_fit(X: Any, asked: Options) -> Decomposition:
     """Prepare, solve, label and warn."""
+    X = pandas_of(X)
     form = form_of(X)
     try:
         with interruptible() as signals, one_thread():
             decided = prepare(X, form, asked, signals)
             observations = decided.problem.observations
             frame = X if form.is_frame else None
-            warn(messages_before(decided, frame, asked.observed), stacklevel=4)
+            warn(messages_before(decided, frame, asked.observed), stacklevel=3)
             outcome, starts = solve(decided)
             fit = package(decided, outcome, starts)
             with observations.computing():
-                warn(messages_after(fit, decided), stacklevel=4)
+                warn(messages_after(fit, decided), stacklevel=3)
             if signals and not signals.reported:
                 fit = package(decided, stopped_by(signals, outcome), starts)
             if observations.scratch is not None:
@@ -464,7 +421,7 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
 def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) -> Decomposition:
     """Return the labelled result of a fit, with a row of numbers for each of its starts."""
     problem = decided.problem.of(outcome.state)
-    state, units, observations = outcome.state, problem.units, decided.observations
+    state, units, observations = outcome.state, problem.units, decided.summary.observations
     W, H = observations.gathered(state.W), state.H.copy()
     if not problem.is_constrained:  # a constraint defines a row without an entry
         W, H = observations.zero_unobserved(W, H)
@@ -475,7 +432,7 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
     smallest, sd = units.model.limits
     is_limited = observations.limits is not None and not units.model.is_mixed
     limits = {"limit_noise": sd, "smallest_value": smallest} if is_limited else {}
-    selection, rms_error = decided.selection, problem.rms_error(state.relative_error)
+    selection, rms_error = decided.summary.selection, problem.rms_error(state.relative_error)
     seen = {} if math.isnan(rms_error) else {"error_where_seen": rms_error}
     return Decomposition._from_matrices(
         observations.labels,

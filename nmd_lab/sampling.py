@@ -24,7 +24,7 @@ from ._runtime.checks import as_generator
 from ._runtime.machine import one_thread, refuse_above
 from ._runtime.progress import Interruption, StopReason, interruptible
 from .data.inputs import form_of, observe
-from .data.labels import any_frame
+from .data.labels import as_given, pandas_of
 from .data.observations import Observations
 from .data.units import names_of_codes, refuse_table, scale_of, units_of_columns
 from .result.decomposition import Decomposition
@@ -39,11 +39,10 @@ from .solver.sampler.problem import SampledProblem
 from .solver.sampler.run import Chains, PosteriorState, ensemble_for, in_units_of_X
 from .solver.sampler.sampled_model import with_ends
 from .solver.settings import Compute
-from .solver.support import DATA, features_of_data, form_of_data, refuse
+from .solver.support import DATA, features_of_data, refuse
 from .warnings import UnitsWarning
 
 
-@any_frame
 def sample(
     X: Any,
     rank: Literal["auto"] | int = "auto",
@@ -283,11 +282,10 @@ def sample(
     )
     with interruptible() as interruption, one_thread():
         posterior = draw_posterior(X, asked, interruption)
-    warn(message_of_chains(posterior), stacklevel=3)
+    warn(message_of_chains(posterior), stacklevel=2)
     return posterior
 
 
-@any_frame
 def impute(
     frame: Any, n: int | None = None, *, return_posterior: bool = False, **options: Any
 ) -> Any:
@@ -375,8 +373,10 @@ def impute(
     >>> len(slopes), bool(np.std(slopes) > 0)
     (5, True)
     """
-    posterior = sample(frame, **options)
-    filled = posterior.impute(frame, n, random_state=options.get("random_state"))
+    plain = pandas_of(frame)
+    posterior = sample(plain, **options)
+    filled = posterior.impute(plain, n, random_state=options.get("random_state"))
+    filled = filled if plain is frame else as_given(filled, frame)
     posterior.parameters["copies"] = n
     return (filled, posterior) if return_posterior else filled
 
@@ -390,8 +390,9 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
 
     A table has columns of its own units.
     """
+    X = pandas_of(X)
     form = form_of(X)
-    present = form_of_data(form, zeros=False) | features_of_data(form, asked)
+    present = features_of_data(form, asked)
     present["sample"] = DATA["sample"]
     present.pop("learned", None)  # the sampler draws it
     if form.is_dask and not isinstance(X, xr.DataArray):
@@ -405,11 +406,17 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     model = problem.units_of_X.model
     codes = names_of_codes(observations) if is_table else ()
     of_cells = message_of_cells(X, asked.observed, observations) if form.is_frame else {}
-    warn(joined(message_of_data(observations, codes), of_cells), stacklevel=4)
+    warn(joined(message_of_data(observations, codes), of_cells), stacklevel=3)
     if apart := not model.is_mixed and units_of_columns(observations, distance=model.squares):
-        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
-    if not isinstance(asked.init, str):
-        _refuse_init(asked.init, problem)
+        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
+    if not isinstance(init := asked.init, str | Decomposition):
+        raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
+    wanted = (problem.shape, problem.rank)
+    if isinstance(init, Decomposition) and (init._shape, init.rank) != wanted:
+        raise ValueError(
+            f"init has shape {init._shape} and rank {init.rank}: give one of shape {problem.shape} "
+            f"and rank {problem.rank}."
+        )
     _refuse_large(asked, problem.numbers, problem.values.nbytes, by_column=problem.by_column)
     rng = as_generator(asked.random_state)
     state, rng, save = state_and_save(
@@ -419,19 +426,8 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)
     posterior = package(ensemble.problem, observations, decided, drawn, reason, is_table=is_table)
-    warn(message_of_limits(posterior, observations), stacklevel=4)
+    warn(message_of_limits(posterior, observations), stacklevel=3)
     return posterior
-
-
-def _refuse_init(init: Any, problem: SampledProblem) -> None:
-    """Raise an error if a given start is no fit, or does not go with the model."""
-    if not isinstance(init, Decomposition):
-        raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
-    if init._shape != problem.shape or init.rank != problem.rank:
-        raise ValueError(
-            f"init has shape {init._shape} and rank {init.rank}: give one of shape {problem.shape} "
-            f"and rank {problem.rank}."
-        )
 
 
 def _refuse_large(asked: SampleOptions, numbers: int, of_X: int, *, by_column: bool) -> None:
@@ -476,7 +472,7 @@ def package(
         limits=limits_of(observations),
         parameters={
             "rank": problem.rank,
-            **decided.describe(),
+            **decided.plain(),
             "scale": scale,
             "step": decided.step(problem.numbers),
             "sweeps": (decided.tune or 0) + drawn["log_likelihood"].shape[1],

@@ -22,7 +22,7 @@ from nmd_lab.model.nonlinearities import (
     as_nonlinearity,
 )
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.columns import with_bounds
 
 FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
     ReLU: lambda torch, f, t: torch.relu(t),

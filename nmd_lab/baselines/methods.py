@@ -18,7 +18,7 @@ from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.columns import with_bounds
 from nmd_lab.solver.lowrank import singular_factors
 from nmd_lab.solver.storage import CsrStorage
 

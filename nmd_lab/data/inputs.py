@@ -29,7 +29,6 @@ from .dense import DenseObservations
 from .entries import (
     EntryLimits,
     EntryWeights,
-    FloatArray,
     IntArray,
     as_booleans,
     check_weights,
@@ -38,9 +37,17 @@ from .entries import (
     row_of_entries,
     sorted_entries,
 )
-from .labels import Labels, is_frame, labels_of, plain_array, values_and_mask, without_tensors
+from .labels import (
+    Labels,
+    is_frame,
+    labels_of,
+    pandas_of,
+    plain_array,
+    values_and_mask,
+    without_tensors,
+)
 from .observations import BLOCK, Observations, float_dtype
-from .sparse import SparseObservations, check_sparse_observations, is_sparse
+from .sparse import SparseObservations, check_sparse_observations
 from .typed_table import TypedTable, table_of
 
 LIMITING = ("at_most", "at_least")
@@ -66,8 +73,13 @@ class GivenLimits:
     at_least: ArrayLike | None = None
     upper: ArrayLike | None = None
 
+    @property
+    def named(self) -> str | None:
+        """Name of the first argument that is given."""
+        return next((name for name, each in vars(self).items() if each is not None), None)
+
     def __bool__(self) -> bool:
-        return any(each is not None for each in (self.at_most, self.at_least, self.upper))
+        return self.named is not None
 
 
 NO_LIMITS = GivenLimits()
@@ -108,8 +120,9 @@ def form_of(X: Any, table: TypedTable | None = None) -> Form:
     """
     entries = X if isinstance(X, SparseObservations) else None
     torch, module = sys.modules.get("torch"), type(X).__module__.partition(".")[0]
-    has_device = torch is not None and isinstance(X, torch.Tensor)
-    is_dask, is_frame_, is_sparse_ = module in ("dask", "dask_expr"), is_frame(X), is_sparse(X)
+    device = str(X.device) if torch is not None and isinstance(X, torch.Tensor) else None
+    is_dask, is_frame_ = module in ("dask", "dask_expr"), is_frame(X)
+    is_sparse_ = entries is not None or sparse.issparse(X)
     in_files = isinstance(X, np.memmap) or module in ("h5py", "zarr")
     if is_sparse_:
         in_files = _is_mapped(getattr(X, "data", None) if entries is None else entries.values)
@@ -122,16 +135,9 @@ def form_of(X: Any, table: TypedTable | None = None) -> Form:
         table = table_of(X) if table is None else table.columns_of(X)
     else:
         table = None if entries is None else entries.labels.table
-    return Form(
-        is_sparse_,
-        is_frame_,
-        is_dask,
-        in_files,
-        device=str(X.device) if has_device else None,
-        table=table,
-        is_weighted=entries is not None and entries.weights is not None,
-        is_limited=entries is not None and entries.limits is not None,
-    )
+    stored = (None, None) if entries is None else (entries.weights, entries.limits)
+    weighted, limited = (each is not None for each in stored)
+    return Form(is_sparse_, is_frame_, is_dask, in_files, device, table, weighted, limited)
 
 
 def _is_mapped(array: Any) -> bool:
@@ -148,19 +154,24 @@ def observe_dense(
     weights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
-    table: TypedTable | None = None,
     form: Form | None = None,
     may_be_empty: bool = False,
 ) -> DenseObservations:
     """Return the observations of a dense input, which is not modified."""
-    form = form_of(X, table) if form is None else form
+    form = form_of(X) if form is None else form
     if form.is_sparse:
         raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
     labels, plain = labels_of(X, sample_dims), X
     if form.table is not None:
         plain = form.table.encode(X)
         labels = replace(labels_of(plain), table=form.table)
-    array, seen = (labels.flatten(each) for each in _array_and_mask(plain))
+    if form.is_frame:
+        single = {str(dtype).lower() for dtype in plain.dtypes} == {"float32"}
+        plain = plain.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+    array, seen = values_and_mask(plain)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"X has dtype {array.dtype}: convert it to real numbers, X.astype(float).")
+    array, seen = labels.flatten(array), labels.flatten(seen)
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if observed is not None:
@@ -170,24 +181,19 @@ def observe_dense(
     seen &= ~np.isnan(values)
     if np.any(np.isinf(values) & seen):
         raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
-    floats = None if weights is None else dense_weights(weights, X, labels, values.dtype)
-    counted = seen if floats is None else seen & (floats > 0)
+    floats, counted = None, seen
+    if weights is not None:
+        weights = dense_values("weights", weights, X, labels)
+        if weights.dtype.kind not in "buif":
+            raise TypeError(f"weights has dtype {weights.dtype}: give real numbers >= 0.")
+        check_weights(weights)
+        floats = np.ascontiguousarray(weights, dtype=values.dtype)
+        counted = seen & (floats > 0)
     if not (may_be_empty or counted.any()):
         raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
     missing = None if seen.all() else seen
     stored_weights = None if missing is None and floats is None else EntryWeights(missing, floats)
     return DenseObservations(np.ascontiguousarray(values), stored_weights, labels)
-
-
-def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the values of a dense input, and the mask of those that are not masked."""
-    if is_frame(X):
-        all_single = {str(dtype).lower() for dtype in X.dtypes} == {"float32"}
-        X = X.to_numpy(dtype=np.float32 if all_single else np.float64, na_value=np.nan)
-    array, seen = values_and_mask(X)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {array.dtype}: convert it to real numbers, X.astype(float).")
-    return array, seen
 
 
 def observe_stored(
@@ -232,7 +238,10 @@ def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -
     """Return a matrix of floats in C order that is read by rows."""
     wanted = float_dtype(X, dtype)
     if isinstance(X, np.memmap) and X.dtype == wanted and X.flags.c_contiguous and X.mode != "c":
-        return _mapped(X)
+        mapping: Any = X._mmap  # type: ignore[attr-defined]
+        base = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
+        array = np.asarray(X).view(np.ndarray)
+        return FileArray(array, mapping, X.__array_interface__["data"][0] - base)
     m, n = labels.matrix_shape
     out = scratch.zeros(m * n, wanted)
     rows = max(1, BLOCK // n)
@@ -260,14 +269,6 @@ def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
         for place in zip(*places, strict=True)
     ]
     return np.stack(one_by_one)
-
-
-def _mapped(X: np.memmap) -> FileArray:
-    """Return a memmap as it is."""
-    mapping: Any = X._mmap  # type: ignore[attr-defined]
-    base = np.frombuffer(mapping, np.uint8)
-    start = X.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return FileArray(np.asarray(X).view(np.ndarray), mapping, start)
 
 
 def _seen(stored: FileArray, observed: Any, weights: Any) -> tuple[Any, int]:
@@ -362,7 +363,9 @@ def observe(
     `form` is that of X; the columns of a DataFrame are those of `table`, if there is one.
     """
     observations: DenseObservations | SparseObservations
-    form = form_of(X, table) if form is None else form
+    if form is None:
+        X = pandas_of(X)
+        form = form_of(X, table)
     if form.device is not None:
         X = without_tensors(X)
         form = form_of(X)
@@ -377,15 +380,6 @@ def observe(
     else:
         observations = observe_dense(X, **options, sample_dims=sample_dims, form=form)
     return with_limits(observations, X, limits) if limits else observations
-
-
-def dense_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:
-    """Return weights as a matrix of floats in the order of X."""
-    array = dense_values("weights", weights, X, labels)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"weights has dtype {array.dtype}: give real numbers >= 0.")
-    check_weights(array)
-    return np.ascontiguousarray(array, dtype=dtype)
 
 
 def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:

@@ -47,7 +47,7 @@ def any_frame(function: Function) -> Function:
         by_name = dict(zip(options, plain[len(args) :], strict=True))
         foreign = [X for X, frame in zip(values, plain, strict=True) if frame is not X]
         result = function(*plain[: len(args)], **by_name)
-        return _as_given(result, foreign[0]) if foreign else result
+        return as_given(result, foreign[0]) if foreign else result
 
     return cast(Function, with_pandas)
 
@@ -100,10 +100,10 @@ def _column(series: Any) -> Any:
     return pd.array(values, dtype=object) if name == "String" else pd.Series(values).array
 
 
-def _as_given(result: Any, X: Any) -> Any:
+def as_given(result: Any, X: Any) -> Any:
     """Return DataFrames of pandas, alone or in a list or tuple, in the library and types of X."""
     if isinstance(result, list | tuple):
-        return type(result)(_as_given(each, X) for each in result)
+        return type(result)(as_given(each, X) for each in result)
     if not isinstance(result, pd.DataFrame):
         return result
     is_pandas, is_arrow = isinstance(X, pd.DataFrame), type(X).__module__.startswith("pyarrow")
@@ -141,7 +141,8 @@ def values_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """
     array = X.data if isinstance(X, xr.DataArray) else X
     array = np.asanyarray(array.compute() if hasattr(array, "compute") else array)  # of Dask
-    masked = _masked(X if isinstance(X, list | tuple) else array)
+    parts = X if isinstance(X, list | tuple) else array
+    masked = _masked(parts) if isinstance(parts, list | tuple | np.ma.MaskedArray) else None
     seen = np.ones(array.shape, bool) if masked is None else ~masked
     array = np.asarray(np.ma.getdata(array))
     if isinstance(X, xr.DataArray) and array.dtype.kind in "iuf":

@@ -19,7 +19,7 @@ from nmd_lab._runtime.checks import check_no_fit
 
 from .entries import FloatArray, index_dtype, row_pointers
 from .inputs import observe
-from .labels import Labels, is_frame, pandas_of
+from .labels import Labels, is_frame
 from .observations import Observations
 from .sparse import SparseObservations
 from .typed_table import TypedTable, plain_label
@@ -110,7 +110,7 @@ def observe_like(labels: Labels, X: Any, **options: Any) -> Observations:
     sample_dims = None
     if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
         sample_dims = labels.rows
-    return observe(pandas_of(X), sample_dims=sample_dims, table=labels.table, **options)
+    return observe(X, sample_dims=sample_dims, table=labels.table, **options)
 
 
 def known_columns(

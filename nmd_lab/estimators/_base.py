@@ -255,10 +255,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _chosen_before(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return what the last whole fit chose for the parameters that are "auto" or None."""
-        fit, validation = self.decomposition_, as_choice(options["validation"]).stopping
+        fit, choice = self.decomposition_, as_choice(options["validation"])
         found = {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
         found |= {name: fit.parameters[name] for name in ("alpha", "offsets", "offset_alpha")}
-        return {"validation": validation} | {
+        return {"validation": choice.splitter if choice.stops_early else None} | {
             name: value
             for name, value in found.items()
             if options[name] is None or (isinstance(options[name], str) and options[name] == "auto")

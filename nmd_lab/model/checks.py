@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -389,7 +390,8 @@ def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int 
         (PROXIMAL, lambda: proximal_is_minimiser(loss, data, centre, rho)),
     ]
     for f in (Identity(), ReLU(), Modulus()):
-        tried.append((f"{MINIMISER} with {f!r}", _t_update_check(f, loss, data, centre, rho)))
+        check = partial(t_update_is_minimiser, f, loss, data, centre, rho)
+        tried.append((f"{MINIMISER} with {f!r}", check))
     return report_of(loss, tried)
 
 
@@ -444,13 +446,8 @@ def check_nonlinearity(
     rng = np.random.default_rng(random_state)
     points = np.linspace(-8, 8, 321) if t is None else np.ravel(np.asarray(t, dtype=float))
     points = np.concatenate([points, rng.uniform(points.min(), points.max(), 100)])
-    tried: list[Check] = [
-        ("f is finite", lambda: f_is_finite(f, points)),
-        ("f is continuous", lambda: f_is_continuous(f, points)),
-        ("derivative is that of f", lambda: f_derivative(f, points)),
-        ("f is its pieces", lambda: f_pieces(f, points)),
-        ("f keeps float32", lambda: keeps_single_precision(f, points)),
-    ]
+    tried = checks_of_nonlinearity(f, points)
+    tried.append(("f keeps float32", partial(keeps_single_precision, f, points)))
     v, rho = rng.choice(points, n), 10.0 ** rng.uniform(-3, 3, n)
     with np.errstate(all="ignore"):
         x = np.asarray(f(rng.choice(points, n)), dtype=float) + _spread(rng, n) * (
@@ -459,15 +456,19 @@ def check_nonlinearity(
     x = np.where(np.isfinite(x), np.clip(x, -1e6, 1e6), 1.0)
     for d in (Frobenius(), L1()) if loss is None else (loss,):
         inside = np.clip(x, *np.clip(d.domain, -1e6, 1e6))
-        tried.append((f"{MINIMISER} with {d!r}", _t_update_check(f, d, inside, v, rho)))
+        check = partial(t_update_is_minimiser, f, d, inside, v, rho)
+        tried.append((f"{MINIMISER} with {d!r}", check))
     return report_of(f, tried)
 
 
-def _t_update_check(
-    f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array
-) -> Callable[[], Iterator[Failure]]:
-    """Return the check of the T-update of a pair at these inputs."""
-    return lambda: t_update_is_minimiser(f, d, x, v, rho)
+def checks_of_nonlinearity(f: Nonlinearity, t: Array) -> list[Check]:
+    """Return the checks of a nonlinearity at some T."""
+    return [
+        ("f is finite", partial(f_is_finite, f, t)),
+        ("f is continuous", partial(f_is_continuous, f, t)),
+        ("derivative is that of f", partial(f_derivative, f, t)),
+        ("f is its pieces", partial(f_pieces, f, t)),
+    ]
 
 
 def _spread(rng: np.random.Generator, n: int) -> Array:

@@ -138,14 +138,9 @@ class Choice:
 
     @property
     def only_chooses(self) -> bool:
-        """Whether something of it has no meaning where nothing is chosen."""
-        plain = self.stopping
-        return any(_differs(getattr(self, f.name), getattr(plain, f.name)) for f in fields(self))
-
-    @property
-    def stopping(self) -> Choice:
-        """What of it has a meaning where nothing is chosen: early stopping."""
-        return Choice(splitter=self.splitter if self.stops_early else None)
+        """Whether something of it has no meaning where nothing is chosen; early stopping has."""
+        values = (self.ranks, self.alphas, self.groups, None if self.stops_early else self.splitter)
+        return self.metric != "deviance" or any(each is not None for each in values)
 
     def refuse_unsuitable(
         self, rank: int | None, alpha: float | None, shape: tuple[int, int], *, is_open: bool

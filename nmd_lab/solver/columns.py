@@ -1,4 +1,4 @@
-"""The model of a mixed table: a nonlinearity and a loss for each column, or for each entry.
+"""The model that arguments and data describe: one f and one loss, or one of each column or entry.
 
 Which nonlinearity a column has follows from its loss, unless a dict selects another.  A loss with a
 link of its own keeps it (`Loss.link`): log-odds and ordinal scores have the identity, counts the
@@ -38,13 +38,14 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
-from nmd_lab.model.losses import Loss, as_loss
+from nmd_lab.model.loss import Loss
+from nmd_lab.model.losses import as_loss
 from nmd_lab.model.mixed import Mixed, groups
-from nmd_lab.model.model import Model
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 
-from .bounds import bounded
+from .problem import Problem
 
 NonlinearityArgument = str | Nonlinearity | Mapping[Any, Any] | Sequence[Any]
 """A nonlinearity for all entries, or several."""
@@ -64,6 +65,33 @@ def is_mixed(each: Any) -> bool:
 def is_by_column(nonlinearity: Any, loss: Any, labels: Labels) -> bool:
     """Return whether arguments or types give columns nonlinearities and losses of their own."""
     return is_mixed(nonlinearity) or is_mixed(loss) or labels.table is not None
+
+
+def model_for(
+    nonlinearity: Any,
+    loss: Any,
+    observations: Observations,
+    *,
+    by_column: bool,
+    centred: bool = False,
+) -> Model:
+    """Return the model of arguments, of each column or of all, with what the data decide of it.
+
+    Of all, the identity stands for "auto".  If `centred`, a learned f takes the mean of X near 0,
+    where WH is without offsets.
+    """
+    if by_column:
+        return mixed_model(nonlinearity, loss, observations)
+    nonlinearity = "identity" if is_auto(nonlinearity) else nonlinearity
+    ends, documented = observations.range(), observations.labels.valid_range
+    d = make_model(nonlinearity, loss).loss  # refuses what does not go together
+    d.check_data(*ends)
+    f = bounded(nonlinearity, ends, documented)
+    if type(d).for_data is not Loss.for_data:  # it takes arrays of the size of X
+        d = d.for_data(*observations.observed())
+    if f.learns:
+        f = f.for_data(d.target(observations.observed()[0]), centred=centred)
+    return make_model(f, d)
 
 
 class _Listed(NamedTuple):
@@ -91,7 +119,11 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
     functions = _listed("nonlinearity", nonlinearity, labels, shape)
     which: NDArray[np.intp]
     if losses.which.ndim == 1 and functions.which.ndim == 1:
-        names, units = _names_and_units(labels)
+        names, table, units = list(labels.flat(labels.columns)), labels.table, np.arange(shape[1])
+        if table is not None:  # the values of a long table have the name and the unit of one column
+            either = zip(names, table.of_matrix, table.of_values, strict=True)
+            names = [column.name if shared else name for name, column, shared in either]
+            units = table.first_of_unit
         each = np.stack([units, losses.which, functions.which], axis=-1)
         _, first, which = np.unique(each, axis=0, return_index=True, return_inverse=True)
         which, kinds, alike = which.reshape(shape[1]), _kinds(labels), not is_mixed(loss)
@@ -117,15 +149,6 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
     if observations.limits is not None and labels.table is not None:
         _check_limits(observations, labels.table.of_matrix)
     return Model(tuple(found), which)
-
-
-def _names_and_units(labels: Labels) -> tuple[list[Any], NDArray[np.intp]]:
-    """Return the name of each column for a message, and the first column with the same unit."""
-    names, table = list(labels.flat(labels.columns)), labels.table
-    if table is None:
-        return names, np.arange(len(names), dtype=np.intp)
-    either = zip(names, table.of_matrix, table.of_values, strict=True)
-    return [column.name if shared else name for name, column, shared in either], table.first_of_unit
 
 
 def _check_limits(observations: Observations, of_matrix: Sequence[Any]) -> None:
@@ -321,3 +344,95 @@ def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -
         options={"xatol": PRECISION},
     )
     return mean + reach * float(found.x if found.fun < costs[best] else grid[best])
+
+
+ROUNDING = 1e-6
+"""Distance from a bound that is not counted as outside, relative to that of both bounds."""
+
+LARGE_SHARE = 0.1
+"""Fraction of the squares of X beyond which values outside the range of f are no noise."""
+
+
+def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
+    """Return a nonlinearity, with bounds or knots that the observations decide; see `bounded`."""
+    return model_for(nonlinearity, "frobenius", observations, by_column=False).nonlinearity
+
+
+def bounded(
+    nonlinearity: str | Nonlinearity,
+    ends: tuple[float, float],
+    valid_range: tuple[float, float] | None,
+) -> Nonlinearity:
+    """Return a nonlinearity, with bounds that the data decide if it is only named.
+
+    The bounds of "minmax" are the range that the data document, or else 0 and 1.
+    """
+    f = as_nonlinearity(nonlinearity)
+    if not isinstance(nonlinearity, str) or not isinstance(f, MinMax):
+        return f
+    if valid_range is not None:
+        return MinMax(*valid_range)
+    if not any(outside.any() for outside in _outside(f, np.array(ends))):
+        return f
+    raise ValueError(
+        f"nonlinearity={nonlinearity!r} has the bounds 0 and 1, and X goes from {ends[0]:g} to "
+        f"{ends[1]:g}: give the bounds of your data, for example "
+        f"nonlinearity=nmd.{MinMax(*ends)!r}."
+    )
+
+
+def out_of_bounds(problem: Problem) -> str:
+    """Return how many values of the data lie outside the range of f, empty if none do.
+
+    Bounds are given or documented, and all values beyond them count.  The range of another f is not
+    a statement about the data: it is named if a tenth of their squares lies outside.
+    """
+    if not problem.model.fits_exactly:
+        return ""
+    observations, f = problem.observations, problem.model.nonlinearity
+    has_bounds, zeros = isinstance(f, MinMax), observations.absent_are_zeros
+
+    def count(values: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+        # A weight is the number of entries where one value stands for all absent zeros.
+        number = weights if zeros else np.ones(values.size)
+        return np.array([number[outside].sum() for outside in _outside(f, values)])
+
+    below, above = map(int, observations.sum_of_blocks(count))
+    if not below and not above:
+        return ""
+    if not has_bounds:
+        squares, total = observations.sum_of_blocks(
+            lambda x, weights: np.array(
+                [np.sum(weights * x**2 * np.logical_or(*_outside(f, x))), np.sum(weights * x**2)]
+            )
+        )
+        if squares / total < LARGE_SHARE:
+            return ""
+    remedy = "widen these" if has_bounds else "take another nonlinearity, such as 'identity',"
+    return (
+        f"X has {below} values below and {above} above the bounds of "
+        f"{problem.units.model.nonlinearity!r}, of {observations.n_observed} observed: no fit "
+        f"comes closer to them than the bounds, so {remedy} unless such values are noise."
+    )
+
+
+def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return masks of the values below and above the bounds of f, by more than rounding."""
+    a, b = _range(f)
+    sizes = [abs(bound) for bound in (a, b) if math.isfinite(bound)]
+    rounding = float(np.finfo(values.dtype).eps) * max(sizes, default=0.0)
+    slack = rounding + ROUNDING * (b - a if len(sizes) == 2 else max(sizes, default=0.0))
+    return values < a - slack, values > b + slack
+
+
+def _range(f: Nonlinearity) -> tuple[float, float]:
+    """Return the smallest and the largest value of f."""
+    pieces = f.pieces()
+    if pieces is None:
+        return f.range
+    ends = [
+        piece.intercept + (piece.slope * t if piece.slope else 0.0)
+        for piece in pieces
+        for t in (piece.low, piece.high)
+    ]
+    return min(ends), max(ends)

@@ -18,11 +18,11 @@ from nmd_lab.model.model import Model
 from .choice import BLOCKS, Choice
 from .held_out import HeldOut
 from .options import Options
-from .request import Known
+from .request import DataSummary
 from .selection.folds import Fold, draw_folds, make_fold, row_folds, row_splits
 
 
-def hold_out(known: Known, X: Any, options: Options, rng: np.random.Generator) -> Known:
+def hold_out(known: DataSummary, X: Any, options: Options, rng: np.random.Generator) -> DataSummary:
     """Return what is known without what is held out; without empty rows in `decompose`."""
     choice: Choice = options.validation
     alpha = None if is_auto(options.alpha) else options.alpha

@@ -49,12 +49,6 @@ def first_sd(observations: Observations) -> float:
     return math.sqrt(max(second / total - mean * mean, 0.0))
 
 
-def limit_model(observations: Observations, noise: float | str) -> LimitModel:
-    """Return what is known before a fit; sd = NaN if it is to be estimated."""
-    sd = math.nan if isinstance(noise, str) else float(noise)
-    return LimitModel(smallest_value(observations), sd)
-
-
 def with_sd(problem: Problem, sd: float) -> Problem:
     """Return a problem with the standard deviation of the noise, in the units of X."""
     model = problem.units.model

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypedDict, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import (
     as_generator,
@@ -22,6 +23,7 @@ from nmd_lab._runtime.checks import (
 )
 from nmd_lab.checkpoint import Call
 from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.data.labels import pandas_of
 
 from .choice import Choice, as_choice
 from .constraints.base import FactorConstraint
@@ -49,6 +51,18 @@ FactorConstraintName = Literal["nonnegative", "simplex", "orthonormal", "sparse"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class DataOptions(TypedDict, total=False):
+    """The keyword arguments of `decompose` and `complete` that belong to X."""
+
+    observed: ArrayLike | None
+    weights: ArrayLike | None
+    at_most: ArrayLike | None
+    at_least: ArrayLike | None
+    upper: ArrayLike | None
+    dtype: DTypeLike | None
+    sample_dims: str | Sequence[str] | None
+
+
 class FitOptions(TypedDict, total=False):
     """The keyword arguments of `decompose` and `complete` that steer the solver.
 
@@ -72,6 +86,10 @@ class FitOptions(TypedDict, total=False):
     random_state: int | np.random.Generator | None
     solver: Literal["auto", "paper"] | ADMM
     compute: Compute | None
+
+
+class FitArguments(DataOptions, FitOptions, total=False):
+    """All keyword arguments of `decompose` and `complete`."""
 
 
 OF_DATA = ("observed", "weights", "dtype", "sample_dims")
@@ -109,7 +127,9 @@ class Asked:
     callback_takes: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Check everything that can be checked without the data."""
+        """Check everything that can be checked without the data; frames become those of pandas."""
+        for name, value in list(vars(self).items()):
+            object.__setattr__(self, name, pandas_of(value))
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, 0)
         if self.callback is not None and not callable(self.callback):
@@ -137,27 +157,26 @@ class Asked:
     @property
     def call(self) -> Call:
         """The call, for its checkpoint."""
-        arguments = {each.name: getattr(self, each.name) for each in fields(self)}
+        arguments = dict(vars(self))
         return Call(self.function, arguments | {"compute": stored(self.compute)})
 
-    def plain(self, owner: type[Asked], *left_out: str) -> dict[str, Any]:
-        """Return the options as numbers and text, for the parameters of a result.
+    def plain(self, *left_out: str, **others: Any) -> dict[str, Any]:
+        """Return the options as numbers and text, for the parameters of a result, and others.
 
         An array, a fit or a generator becomes a text such as "given ndarray".  Those that do not
         change the result are left out.
         """
-        names = [each.name for each in fields(owner) if each.name not in (*NOT_PLAIN, *left_out)]
-        plain = {name: getattr(self, name) for name in names}
-        if not isinstance(self.init, str):
-            plain["init"] = f"given {type(self.init).__name__}"
-        if not isinstance(self.random_state, Integral | None):
-            plain["random_state"] = f"given {type(self.random_state).__name__}"
-        return plain
+        plain = {name: each for name, each in vars(self).items() if name not in NOT_PLAIN}
+        for name, kinds in (("init", str), ("random_state", Integral | None)):
+            if not isinstance(plain[name], kinds):
+                plain[name] = f"given {type(plain[name]).__name__}"
+        plain = {name: each for name, each in (plain | others).items() if name not in left_out}
+        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
 
 NOT_PLAIN = (
-    *("rank", "nonlinearity", "loss", *OF_DATA, *LIMITS),
-    *("callback", "progress", "compute"),
+    *("rank", "nonlinearity", "loss", "callback", "progress", "compute"),
+    *DataOptions.__annotations__,
 )
 """What the parameters of a result leave out, or have as numbers of the result."""
 
@@ -193,9 +212,14 @@ class Options(Asked):
             check_number_or_auto(name, getattr(self, name))
         super().__post_init__()
         object.__setattr__(self, "solver", as_solver(self.solver))
-        _ = self.factor_constraints  # refuses unknown ones
+        constraints = self.factor_constraints  # refuses unknown ones
         object.__setattr__(self, "validation", as_choice(self.validation))
-        self._check_path()
+        if self.follows_path and not (is_auto(self.alpha) or self.alpha > 0):
+            raise ValueError("init='path' needs a ridge: give alpha > 0, or another init.")
+        if self.follows_path and any(constraints):
+            raise ValueError(
+                "init='path' does not go with constraints on the factors: give another init."
+            )
 
     @property
     def factor_constraints(self) -> tuple[FactorConstraint | None, FactorConstraint | None]:
@@ -210,17 +234,6 @@ class Options(Asked):
         """Whether the fit begins with a path of ridges."""
         return isinstance(self.init, str) and self.init == "path"
 
-    def _check_path(self) -> None:
-        """Raise ValueError if there are no strong ridges to begin with."""
-        if not self.follows_path:
-            return
-        if not (is_auto(self.alpha) or self.alpha > 0):
-            raise ValueError("init='path' needs a ridge: give alpha > 0, or another init.")
-        if any(self.factor_constraints):
-            raise ValueError(
-                "init='path' does not go with constraints on the factors: give another init."
-            )
-
     def settled(self) -> Options:
         """Return the options of a fit in which nothing is chosen: no offsets, one ridge."""
         offsets = "none" if self.offsets == "auto" else self.offsets
@@ -230,7 +243,8 @@ class Options(Asked):
     @classmethod
     def of(cls, options: Mapping[str, Any], **others: Any) -> Options:
         """Return the options from keyword arguments; raise TypeError for an unknown name."""
-        check_option_names(options, FitOptions.__annotations__, "a fit")
+        unknown = [name for name in options if name not in FitArguments.__annotations__]
+        check_option_names(unknown, FitOptions.__annotations__, "a fit")
         return cls(**options, **others)
 
     @property
@@ -247,15 +261,14 @@ class Options(Asked):
 
         Those of `solver` stand under their own names.
         """
-        plain = self.plain(Options, "solver", "absent_are_zeros")
-        plain |= vars(self.solver) | {"epsilon": self.epsilon_for(dtype)}
-        del plain["limit_noise"]  # the result has the value that was found
-        plain["validation"] = self.validation.describe()
+        others = vars(self.solver) | {"epsilon": self.epsilon_for(dtype)}
+        others["validation"] = self.validation.describe()
         if isinstance(self.solver.rho, PenaltyRule):
-            plain["rho"] = repr(self.solver.rho)
+            others["rho"] = repr(self.solver.rho)
         for name, constraint in zip(FACTOR_CONSTRAINTS, self.factor_constraints, strict=True):
-            plain[name] = None if constraint is None else repr(constraint)
-        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
+            others[name] = None if constraint is None else repr(constraint)
+        # the result has the noise of limits that was found
+        return self.plain("solver", "absent_are_zeros", "limit_noise", **others)
 
     def epsilon_for(self, dtype: Any) -> float:
         """Return the relative ridge, but at least the machine epsilon of the working precision."""
@@ -304,24 +317,19 @@ class SampleOptions(Asked):
             keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
         return -(-self.draws // min(keep, self.draws))
 
-    def describe(self) -> dict[str, Any]:
-        """Return the options as numbers and strings, for `Posterior.parameters`."""
-        plain = self.plain(SampleOptions)
-        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
-
 
 def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:
     """Return a decorator that shows the options with their defaults in a function's signature."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    options = [
-        inspect.Parameter(name, keyword, default=defaults.get(name, getattr(Options, name)))
-        for name in FitOptions.__annotations__
-    ]
 
     def decorated(function: Function) -> Function:
         signature = inspect.signature(function)
-        others = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
+        shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for name, hint in FitArguments.__annotations__.items():
+            default = defaults.get(name, getattr(Options, name))
+            option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            is_data = name in DataOptions.__annotations__
+            shown.append(option.replace(annotation=hint.__forward_arg__) if is_data else option)
+        function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         return function
 
     return decorated

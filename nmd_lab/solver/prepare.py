@@ -11,33 +11,35 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from nmd_lab._runtime.checks import is_auto, new_stream
 from nmd_lab._runtime.disk import Scratch
 from nmd_lab._runtime.machine import SHARE, free_memory
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab.data import inputs
-from nmd_lab.data.inputs import Form
+from nmd_lab.data.inputs import Form, observe
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import refuse_table
 
 from .devices import device_of
-from .formulation import STREAMED_ARRAYS, make_problem, needed_memory, refuse_fit
 from .holding_out import hold_out, refuse_empty, score_of
 from .initialization import rank_of_init
 from .limit_noise import with_estimated_sd
 from .loop import state_and_save
 from .options import Options
-from .problem import Problem
-from .refinement.plan import RefinementPlan, make_plan
-from .request import Decided, Known, describe, stand_in
+from .request import STREAMED_ARRAYS, Decided, describe, formulate
 from .run import FitState
-from .scaling import scaling_for
 from .selection.choice import choose
 from .starts import all_starts
-from .support import features_of_data, features_of_fit, form_of_data, refuse
+from .support import features_of_data, features_of_fit, refuse
+
+CHOSEN = ("rank", "alpha", "offsets", "offset_alpha", "max_iter", "tol", "init")
+"""Options that a choice may change."""
+
+OF_SOLVER = ("refine", "homotopy", "polish")
+"""Settings of the solver that it may change."""
+
+FOUND = ("model", "limits", "start", "selection", "spent")
+"""What it finds of the data."""
 
 
 def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = None) -> Decided:
@@ -47,27 +49,37 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
         asked = replace(asked, compute=replace(asked.compute, device=form.device))
     device_of(asked.compute.device)  # refuses an unknown one
     rank = _rank(asked)
-    observations = observe(X, form, rank, asked)
-    known = describe(observations, rank, asked, is_table=form.is_frame)
+    observations = observed(X, form, rank, asked)
+    summary = describe(observations, rank, asked, is_table=form.is_frame)
     rng = asked.generator()
     state, rng, save = state_and_save(
-        FitState(copy.deepcopy(rng)), rng, asked, observations, known.model.kinds
+        FitState(copy.deepcopy(rng)), rng, asked, observations, summary.model.kinds
     )
-    known = hold_out(known, X, asked, rng)
-    signals = Interruption() if signals is None else signals
-    options, known = decide(known, asked, rng, state, signals=signals, began=began)
-    problem, plan = formulate(known, options)
-    if math.isnan(known.limits.sd):
+    summary = hold_out(summary, X, asked, rng)
+    options = replace(asked.settled(), rank=summary.rank or 1)  # 1 stands for an open one
+    if summary.is_open(asked):
+        smallest = replace(asked, rank=options.rank, alpha=0.0, offsets="none", init="auto")
+        formulate(summary, smallest.settled())  # refuses what does not fit into memory
+        stream = new_stream(rng)
+        if state.decided is None:
+            signals = Interruption() if signals is None else signals
+            chosen, found = choose(summary, asked, stream, began=began, signals=signals)
+            names = CHOSEN if isinstance(chosen.init, str) else CHOSEN[:-1]  # or it was given
+            stored = (chosen, names), (chosen.solver, OF_SOLVER), (found, FOUND)
+            state.decided = [{n: getattr(record, n) for n in names} for record, names in stored]
+        of_options, of_solver, of_data = state.decided
+        solver = replace(asked.solver, **of_solver)
+        options, summary = replace(asked, **of_options, solver=solver), summary._replace(**of_data)
+    problem, plan = formulate(summary, options)
+    if math.isnan(summary.limits.sd):
         problem = with_estimated_sd(problem, options)
-    starts = all_starts(problem, options.rank, options, plan, rng, known.start)
-    held_out = score_of(known.held_out, problem.units.model)
-    ready = options, known.observations, problem, starts, plan, held_out, state, save
-    return Decided(*ready, known.selection, known.spent)
+    starts = all_starts(problem, options.rank, options, plan, rng, summary.start)
+    held_out = score_of(summary.held_out, problem.units.model)
+    return Decided(options, summary, problem, starts, plan, held_out, state, save)
 
 
-def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observations:
-    """Return the observations of any input, if all that the call has goes together."""
-    stand_in(asked.nonlinearity, asked.loss)  # refuses unknown ones
+def observed(X: Any, form: Form, rank: int | None, asked: Options) -> Observations:
+    """Return the observations of a fit, if all that the call has goes together."""
     client, zeros, scratch = asked.compute.client, asked.absent_are_zeros, None
     if client is not None or form.is_dask:
         from nmd_lab.cluster.observations import checked_client, observe_on_cluster
@@ -75,56 +87,19 @@ def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observation
         client = checked_client(X, client)
     elif form.in_files and not (zeros and form.is_sparse):
         scratch = _scratch(X, asked)  # a fit to implicit zeros has no arrays of the size of X
-    places = {"on_cluster": client is not None, "by_blocks": scratch is not None}
-    present = form_of_data(form, zeros=zeros, **places) | features_of_data(form, asked)
-    refuse(present | features_of_fit(rank, asked))
-    if client is not None:
-        data = {name: each for name, each in asked.of_data.items() if name != "limits"}
-        observations: Observations = observe_on_cluster(X, client, absent_are_zeros=zeros, **data)
+    places: dict[str, Any] = {"on_cluster": client is not None, "scratch": scratch}
+    refuse(features_of_data(form, asked, zeros=zeros, **places) | features_of_fit(rank, asked))
+    data = asked.of_data | {"absent_are_zeros": zeros}
+    if client is None:
+        observations = observe(X, **data, scratch=scratch, form=form)
     else:
-        data = asked.of_data | {"absent_are_zeros": zeros, "scratch": scratch}
-        observations = inputs.observe(X, **data, form=form)
+        del data["limits"]
+        observations = observe_on_cluster(X, client, **data)
     if zeros:
         refuse_empty(observations)
     elif form.is_frame:
         refuse_table(observations, X)
     return observations
-
-
-def decide(
-    known: Known, asked: Options, rng: np.random.Generator, state: FitState, **hooks: Any
-) -> tuple[Options, Known]:
-    """Return the options of the fit, chosen where they were "auto", and what the trials found.
-
-    A fit that resumes has what was chosen, if the choice had ended.
-    """
-    settled = replace(asked.settled(), rank=known.rank or 1)  # 1 stands for an open one
-    if not known.is_open(asked):
-        return settled, known
-    smallest = replace(asked, rank=settled.rank, alpha=0.0, offsets="none", init="auto").settled()
-    formulate(known, smallest)  # refuses what does not fit into memory
-    stream = new_stream(rng)
-    if state.decided is None:
-        options, found = choose(known, asked, stream, **hooks)
-        changes = (vars(asked), vars(options)), (known._asdict(), found._asdict())
-        state.decided = [
-            {name: each for name, each in after.items() if each is not before[name]}
-            for before, after in changes
-        ]
-    of_options, of_known = state.decided
-    return replace(asked, **of_options), known._replace(**of_known)
-
-
-def formulate(known: Known, options: Options) -> tuple[Problem, RefinementPlan]:
-    """Return problem and refinements, if the fit would fit into memory."""
-    scaling = scaling_for(known.model.with_limits(known.limits), known.size)
-    problem = make_problem(known.observations, scaling, options, known.observed_only)
-    plan = make_plan(problem, options.rank, options)
-    observations, limit = problem.observations, options.compute.memory_limit
-    if not observations.remote:  # workers have memory of their own
-        needed, on_disk = needed_memory(problem, options.rank, options, plan), observations.scratch
-        refuse_fit(observations.shape, needed, limit, on_disk=on_disk is not None)
-    return problem, plan
 
 
 def _rank(asked: Options) -> int | None:

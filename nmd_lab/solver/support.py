@@ -7,16 +7,17 @@ has them, with the remedy.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.inputs import Form
 from nmd_lab.model.losses import as_loss
+from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import as_nonlinearity
 
 from .columns import is_mixed
 from .constraints.base import Orthonormal
 from .options import FACTOR_CONSTRAINTS, Asked, Options
-from .request import stand_in
 
 DATA = {
     "dense": "an array in memory",
@@ -133,21 +134,48 @@ def refuse(present: Mapping[str, str]) -> None:
             raise ValueError(f"{present[feature]} does not go with {present[data]}: {remedy}.")
 
 
-def form_of_data(
-    form: Form, *, zeros: bool, on_cluster: bool = False, by_blocks: bool = False
+def features_of_data(
+    form: Form, asked: Asked, *, zeros: bool = False, on_cluster: bool = False, scratch: Any = None
 ) -> dict[str, str]:
-    """Return the form of X, by its word; it may be read from its file by blocks."""
-    words = ["zeros"] if form.is_sparse and zeros else []
-    words += ["missing"] if form.is_sparse and not zeros and not by_blocks else []
-    words += ["cluster"] if on_cluster else []
-    words += ["file"] if by_blocks else []
-    return {word: DATA[word] for word in words or ["dense"]}
+    """Return form of X, model and machine of fits and posteriors, by word, in the text of the call.
+
+    X is read from its file by blocks if there is a `scratch`.
+    """
+    words = {
+        "zeros": form.is_sparse and zeros,
+        "missing": form.is_sparse and not zeros and scratch is None,
+        "cluster": on_cluster,
+        "file": scratch is not None,
+    }
+    present = {word: DATA[word] for word, there in words.items() if there}
+    present = present or {"dense": DATA["dense"]}
+    nonlinearity, loss, limits = asked.nonlinearity, asked.loss, asked.given_limits
+    on_machine = {name: getattr(asked.compute, name) for name in MACHINE}
+    present |= {name: f"{name}={each!r}" for name, each in on_machine.items() if each is not None}
+    if asked.compute.client is not None:
+        present["client"] = "client="
+    if is_mixed(nonlinearity) or is_mixed(loss):
+        present["kinds"] = "a loss or nonlinearity for each column"
+    elif form.table is not None:
+        present["kinds"] = "X with columns of booleans, levels or categories"
+    elif not is_auto(loss) and as_loss(loss).learns:
+        present["learned"] = f"loss={loss!r}, which learns a parameter,"
+    elif not is_auto(nonlinearity) and as_nonlinearity(nonlinearity).learns:
+        present["learned"] = f"nonlinearity={nonlinearity!r}, which is learned,"
+    if asked.weights is not None or form.is_weighted:
+        present["weights"] = "weights="
+    if limits:
+        present["limits"] = f"{limits.named}="
+    elif form.is_limited:
+        present["limits"] = "X with limits"
+    return present
 
 
 def features_of_fit(rank: int | None, options: Options) -> dict[str, str]:
     """Return what a fit has, by word, in the text of the call; `rank` is None if it is chosen."""
     present = {"rank": "rank='auto'"} if rank is None else {}
-    choosable = {name: getattr(options, name) for name in ("nonlinearity", "loss", "alpha")}
+    f, loss = options.nonlinearity, options.loss
+    choosable = {"nonlinearity": f, "loss": loss, "alpha": options.alpha}
     if free := [name for name, value in choosable.items() if value is None or is_auto(value)]:
         present["choice"] = f"{free[0]}='auto'"
     if options.validation.splitter is not None:
@@ -156,48 +184,20 @@ def features_of_fit(rank: int | None, options: Options) -> dict[str, str]:
         present["offsets"] = f"offsets={options.offsets!r}"
     if options.solver.split == "observed":
         present["split"] = "split='observed'"
-    return present | _traits(options)
-
-
-def _traits(options: Options) -> dict[str, str]:
-    """Return those features of a fit that go with all data."""
-    asked = [word for word in ("homotopy", "polish") if getattr(options.solver, word) is True]
-    present = {word: f"{word}=True" for word in asked}
-    nonlinearity = options.nonlinearity
-    if stand_in(nonlinearity, options.loss).with_wider_bounds(1.0) is None:
-        may = "may have" if is_auto(nonlinearity) else "has"
-        present["no interval"] = f"nonlinearity={nonlinearity!r}, which {may} no interval to widen"
+    for word in ("homotopy", "polish"):
+        if getattr(options.solver, word) is True:
+            present[word] = f"{word}=True"
+    likely = "identity" if is_mixed(f) or is_auto(f) else f
+    model = make_model(likely, "frobenius" if is_mixed(loss) or is_auto(loss) else loss)
+    if model.with_wider_bounds(1.0) is None:
+        may = "may have" if is_auto(f) else "has"
+        present["no interval"] = f"nonlinearity={f!r}, which {may} no interval to widen"
     for name, constraint in zip(FACTOR_CONSTRAINTS, options.factor_constraints, strict=True):
         text = f"{name}={getattr(options, name)!r}"
         if constraint is not None:
             present.setdefault("constraint", text)
         if isinstance(constraint, Orthonormal):
             present[f"orthonormal {name[0].upper()}"] = text
-    return present
-
-
-def features_of_data(form: Form, asked: Asked) -> dict[str, str]:
-    """Return what data, model and machine have, for fits and posteriors."""
-    nonlinearity, loss, limits = asked.nonlinearity, asked.loss, asked.given_limits
-    on_machine = {name: getattr(asked.compute, name) for name in MACHINE}
-    present = {name: f"{name}={each!r}" for name, each in on_machine.items() if each is not None}
-    if asked.compute.client is not None:
-        present["client"] = "client="
-    by_argument = is_mixed(nonlinearity) or is_mixed(loss)
-    if by_argument or form.table is not None:
-        typed = "X with columns of booleans, levels or categories"
-        present["kinds"] = "a loss or nonlinearity for each column" if by_argument else typed
-    elif not is_auto(loss) and as_loss(loss).learns:
-        present["learned"] = f"loss={loss!r}, which learns a parameter,"
-    elif not is_auto(nonlinearity) and as_nonlinearity(nonlinearity).learns:
-        present["learned"] = f"nonlinearity={nonlinearity!r}, which is learned,"
-    if asked.weights is not None or form.is_weighted:
-        present["weights"] = "weights="
-    if limits:
-        named = next(name for name, each in vars(limits).items() if each is not None)
-        present["limits"] = f"{named}="
-    elif form.is_limited:
-        present["limits"] = "X with limits"
     return present
 
 

@@ -44,7 +44,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 from nmd_lab.result.serialization import SCHEMA
 from nmd_lab.sampling import sample
-from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.columns import with_bounds
 from nmd_lab.solver.settings import Compute
 from nmd_lab.warnings import NMDWarning, NotConvergedWarning, OutOfBoundsWarning
 

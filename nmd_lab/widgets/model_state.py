@@ -162,8 +162,8 @@ class ModelState(FitState):
 
         def ready() -> Decided:
             made_of = prepared(X, self.arguments(settings), **options)
-            selection = None if choice is None else choice.selection
-            return made_of._replace(selection=selection)
+            selection = None if choice is None else choice.summary.selection
+            return made_of._replace(summary=made_of.summary._replace(selection=selection))
 
         def look() -> Decided:
             begun.arguments = self.arguments(self.simple(settings, np.shape(X)))

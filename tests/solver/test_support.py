@@ -169,4 +169,4 @@ def test_a_matrix_in_files_is_refused_what_one_in_memory_is(options, tmp_path):
 
 def test_a_column_called_weights_is_no_weights():
     X = pd.DataFrame({"weights": [1.0, 2.0], "limits": [3.0, 4.0]})
-    assert not features_of_data(form_of(X), Options())
+    assert [*features_of_data(form_of(X), Options())] == ["dense"]

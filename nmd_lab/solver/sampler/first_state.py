@@ -14,10 +14,10 @@ from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
-from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import svd_by_random_range
 from nmd_lab.solver.lowrank import RowBlocks
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.request import make_problem
 from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.storage import CsrStorage, DenseStorage
 

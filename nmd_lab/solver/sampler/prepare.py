@@ -11,7 +11,6 @@ from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import Transform
 from nmd_lab.data.inputs import AT_MOST
-from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import units_of_groups
 from nmd_lab.model.loss import Loss
@@ -38,8 +37,11 @@ def prepare_sample(
 ) -> SampledProblem:
     """Return the problem of checked arguments; see `nmd_lab.sample`."""
     rank, (smallest, largest) = options.rank, observations.range()
-    if is_auto(rank):
-        rank = _largest_rank(observations.shape, observations.labels)
+    if is_auto(rank):  # an upper bound: components that nothing speaks for stay small
+        (m, n), table = observations.shape, observations.labels.table
+        if table is not None:
+            n = sum(len(c.categories) if c.kind == "values" else 1 for c in table.columns)
+        rank = max(1, min(m, n - 1, RANK))
     rank = check_rank(rank, observations.shape)
     size = check_size("X", max(-smallest, largest), observations.dtype)
     model, wanted = sampled_model(observations, options, is_table=is_table), options.noise
@@ -53,15 +55,6 @@ def prepare_sample(
     else:
         noises = [noise_of(wanted, model.nonlinearity, model.loss, observations.observed()[0])]
     return problem_of(observations, options, rank, scaling_for(model, size), tuple(noises))
-
-
-def _largest_rank(shape: tuple[int, int], labels: Labels) -> int:
-    """Return an upper bound for the rank: components that nothing speaks for stay small."""
-    columns = shape[1]
-    if labels.table is not None:
-        widths = (len(c.categories) if c.kind == "values" else 1 for c in labels.table.columns)
-        columns = sum(widths)
-    return max(1, min(shape[0], columns - 1, RANK))
 
 
 def problem_of(

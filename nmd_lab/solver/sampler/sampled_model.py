@@ -24,8 +24,7 @@ from nmd_lab.model.monotone import Monotone, f_within_limits
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.solver.bounds import model_of_all
-from nmd_lab.solver.columns import NUMBER, is_by_column, mixed_model
+from nmd_lab.solver.columns import NUMBER, is_by_column, model_for
 from nmd_lab.solver.options import SampleOptions
 
 NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
@@ -158,7 +157,7 @@ def sampled_model(observations: Observations, options: SampleOptions, *, is_tabl
         enough = observations.is_small_table and count >= ENTRIES_OF_A_COLUMN * n
         by_column |= enough or 2 * count >= m * n
     if not by_column:
-        model = model_of_all(nonlinearity, loss, observations)
+        model = model_for(nonlinearity, loss, observations, by_column=False)
         _refuse_nonlinearity(model.only)
         return model
     functions = nonlinearity
@@ -166,7 +165,7 @@ def sampled_model(observations: Observations, options: SampleOptions, *, is_tabl
         learns = is_table and options.noise == "auto"
         functions = _learned(loss, observations) if learns else {}
         functions |= {} if is_auto(nonlinearity) else dict(nonlinearity)
-    model = _of_columns(mixed_model(functions, loss, observations))
+    model = _of_columns(model_for(functions, loss, observations, by_column=True))
     _refuse_classes_as_numbers(model, observations.labels)
     return model
 

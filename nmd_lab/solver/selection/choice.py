@@ -12,7 +12,7 @@ import numpy as np
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.observations import Observations
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.request import Known
+from nmd_lab.solver.request import DataSummary
 
 from .folds import Fold, has_zeros, sample_of_rows, thinned
 from .moves import ridge_from_cold_starts
@@ -25,13 +25,13 @@ from .trials import Trials
 
 
 def choose(
-    known: Known,
+    known: DataSummary,
     options: Options,
     rng: np.random.Generator,
     *,
     began: float,
     signals: Interruption,
-) -> tuple[Options, Known]:
+) -> tuple[Options, DataSummary]:
     """Return the options of lowest error at held-out entries, and what the trials found.
 
     The time limit counts from `began`.
@@ -67,7 +67,7 @@ def choose(
 
 
 def _stages(
-    known: Known,
+    known: DataSummary,
     options: Options,
     space: Space,
     rng: np.random.Generator,
@@ -126,12 +126,12 @@ def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: f
     return replace(options, init="path", max_iter=chosen.ending, tol=0)
 
 
-def _is_bounded(known: Known, options: Options) -> bool:
+def _is_bounded(known: DataSummary, options: Options) -> bool:
     """Return whether the rank is a bound: in a table with classes or levels, with a free ridge."""
     return options.alpha == "auto" and known.model.is_mixed and known.model.has_classes
 
 
-def _space(known: Known, options: Options) -> Space:
+def _space(known: DataSummary, options: Options) -> Space:
     """Return what is to be chosen."""
     free, bounded = options.alpha == "auto", _is_bounded(known, options)
     data, f, loss = known.observations, known.nonlinearity, known.loss

@@ -16,14 +16,13 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.engines import FitEngine, iterates
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.refined import Refined
-from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
-from nmd_lab.solver.request import Known
+from nmd_lab.solver.request import DataSummary, make_problem, observed_only
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.settings import is_automatic
 from nmd_lab.solver.starts import after_strong_ridges, first_start, iterations_of, start_of_rank
@@ -53,7 +52,7 @@ class Trials:
     def __init__(
         self,
         folds: list[Fold],
-        known: Known,
+        known: DataSummary,
         options: Options,
         rng: np.random.Generator,
         stopped: Callable[[], bool],

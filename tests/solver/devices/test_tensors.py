@@ -140,7 +140,7 @@ def test_blocks_of_an_accelerator_change_nothing(monkeypatch):
             super().__init__(name)
             self.factor = tensors.ACCELERATOR_FACTOR
 
-    monkeypatch.setattr("nmd_lab.solver.formulation.device_of", Large)
+    monkeypatch.setattr("nmd_lab.solver.request.device_of", Large)
     for each, one in zip((X, zeros), before, strict=True):
         assert_same(one, nmd.decompose(each, 3, "relu", "kl", **options), 1e-8)
 

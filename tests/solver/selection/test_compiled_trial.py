@@ -9,9 +9,9 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.engines.admm import Admm
-from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.request import make_problem
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.selection import compiled_trial as squares
 from nmd_lab.solver.selection import trials
