@@ -416,3 +416,26 @@ class Checkpoint(Generic[S]):
             warnings.warn(
                 f"No further checkpoint is written: {error}", CheckpointWarning, stacklevel=2
             )
+
+
+def with_checkpoint(
+    new: S, asked: Any, observations: Any, kinds: Iterable[Any]
+) -> tuple[S, Callable[[], None]]:
+    """Return where a run stands, and a function that writes it to its checkpoint from time to time.
+
+    `new` is the state of a run that has no checkpoint yet; `kinds` have the nonlinearities and
+    losses, which may be of classes of the user.
+    """
+    compute = asked.compute
+    if compute.checkpoint is None:
+        return new, lambda: None
+    files = observations.checkpoint_files(Path(compute.checkpoint))
+    classes = Classes(
+        (type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)),
+        None if files is None else files.recipes,
+    )
+    checkpoint = Checkpoint(
+        *(compute.checkpoint, compute.checkpoint_every, asked.call, observations.fingerprint()),
+        *(classes, new, files),
+    )
+    return checkpoint.state, checkpoint.tick

@@ -19,13 +19,14 @@ from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.constraints.factor_constraints import constraints_in_parameters
+from .solver.initialization import Start
+from .solver.loop import FitProgress, fit_from
 from .solver.options import COMPLETION_DEFAULTS, FitArguments, Options, with_option_signature
 from .solver.prepare import prepare
 from .solver.refinement.stages import optimality
 from .solver.request import Decided
 from .solver.restarts import solve, stopped_by
-from .solver.run import Outcome, Run
-from .solver.starts import run_from
+from .solver.starts import engine_for, warmed_up
 from .solver.state import State
 
 
@@ -404,12 +405,12 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
             observations = decided.problem.observations
             frame = X if form.is_frame else None
             warn(messages_before(decided, frame, asked.observed), stacklevel=3)
-            outcome, starts = solve(decided)
-            fit = package(decided, outcome, starts)
+            run, starts = solve(decided)
+            fit = package(decided, run, starts)
             with observations.computing():
                 warn(messages_after(fit, decided), stacklevel=3)
             if signals and not signals.reported:
-                fit = package(decided, stopped_by(signals, outcome), starts)
+                fit = package(decided, stopped_by(signals, run), starts)
             if observations.scratch is not None:
                 observations.scratch.close()
             return fit
@@ -418,10 +419,12 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
             gc.collect()  # T and U are on a disk, or on workers, until nothing holds them
 
 
-def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) -> Decomposition:
+def package(decided: Decided, run: FitProgress, starts: list[dict[str, Any]]) -> Decomposition:
     """Return the labelled result of a fit, with a row of numbers for each of its starts."""
-    problem = decided.problem.of(outcome.state)
-    state, units, observations = outcome.state, problem.units, decided.summary.observations
+    state = run.result
+    assert state is not None
+    problem, observations = decided.problem.of(state), decided.summary.observations
+    units = problem.units
     W, H = observations.gathered(state.W), state.H.copy()
     if not problem.is_constrained:  # a constraint defines a row without an entry
         W, H = observations.zero_unobserved(W, H)
@@ -438,12 +441,12 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
         observations.labels,
         W,
         H,
-        outcome.history,
+        run.history,
         offsets=offsets,
         nonlinearity=nonlinearity,
         loss=loss,
         kinds=units.model if units.model.is_mixed else None,
-        stop_reason=outcome.stop_reason,
+        stop_reason=run.stop_reason,
         parameters={
             "rank": W.shape[1],
             "iteration": state.iteration,
@@ -468,16 +471,20 @@ class ResumableFit:
     """
 
     def __init__(self, decided: Decided) -> None:
-        self.decided = decided
-        self.run: Run | None = None
+        self.decided, self.progress = decided, FitProgress()
+        self._engine = engine_for(decided.plan)
 
     def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
         """Do at most `iterations` more iterations, and return the result so far."""
-        decided, options = self.decided, self.decided.after_choice
+        decided, run, problem = self.decided, self.progress, self.decided.problem
+        options, plan, held_out = decided.after_choice, decided.plan, decided.held_out
+
+        def start() -> Start:
+            return warmed_up(problem, next(decided.starts), options, plan)
+
+        rules = replace(decided.rules, most=run.n_iter + iterations, callback=callback)
         with one_thread():
-            if self.run is None:
-                rules = replace(decided.rules, last_when_stopped=True)
-                fit = decided.problem, next(decided.starts), options, decided.plan, rules
-                self.run = run_from(*fit, held_out=decided.held_out)
-            outcome = self.run.advance(iterations, callback=callback)
-            return package(decided, outcome, [])
+            fit_from(problem, start, rules, self._engine, run, held_out=held_out)
+            if options.tol == 0 and held_out is None and run.stop_reason.code == "callback":
+                run.result = run.last  # as after so many iterations
+            return package(decided, run, [])

@@ -23,6 +23,7 @@ from ._messages import (
 from ._runtime.checks import as_generator
 from ._runtime.machine import one_thread, refuse_above
 from ._runtime.progress import Interruption, StopReason, interruptible
+from .checkpoint import with_checkpoint
 from .data.inputs import form_of, observe
 from .data.labels import as_given, pandas_of
 from .data.observations import Observations
@@ -32,7 +33,6 @@ from .result.draws_dataset import limits_of
 from .result.posterior import Posterior
 from .result.serialization import provenance
 from .solver.columns import LossArgument, NonlinearityArgument
-from .solver.loop import state_and_save
 from .solver.options import SampleOptions
 from .solver.sampler.prepare import prepare_sample
 from .solver.sampler.problem import SampledProblem
@@ -419,9 +419,9 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
         )
     _refuse_large(asked, problem.numbers, problem.values.nbytes, by_column=problem.by_column)
     rng = as_generator(asked.random_state)
-    state, rng, save = state_and_save(
-        PosteriorState(copy.deepcopy(rng)), rng, asked, observations, model.kinds
-    )
+    new = PosteriorState(copy.deepcopy(rng))
+    state, save = with_checkpoint(new, asked, observations, model.kinds)
+    rng = rng if state is new else copy.deepcopy(state.rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)

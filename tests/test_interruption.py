@@ -18,7 +18,7 @@ from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.checkpoint import read_file
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
-from nmd_lab.solver.run import Run
+from nmd_lab.solver.engines.refined import Refined
 
 OPTIONS = {"max_iter": 12, "tol": 0, "random_state": 0, "progress": False}
 FIT, NOTHING, WRONG = 0, 10, 11
@@ -185,13 +185,13 @@ def test_ctrl_c_after_the_last_iteration(noisy, module, name, monkeypatch, inter
 
 
 def test_before_the_first_iterate_there_is_nothing_to_return(noisy, monkeypatch, interactive):
-    monkeypatch.setattr(restarts, "run_from", sent(restarts.run_from))
+    monkeypatch.setattr(restarts, "fit_from", sent(restarts.fit_from))
     with pytest.raises(KeyboardInterrupt):
         nmd.decompose(noisy, 3, **OPTIONS)
 
 
 def test_a_second_ctrl_c_ends_the_iteration_at_once(noisy, monkeypatch, interactive):
-    step, count = Run._step, []
+    step, count = Refined.step, []
 
     def interrupted(self, *arguments):
         count.append(1)
@@ -200,7 +200,7 @@ def test_a_second_ctrl_c_ends_the_iteration_at_once(noisy, monkeypatch, interact
             signal.raise_signal(signal.SIGINT)
         return step(self, *arguments)
 
-    monkeypatch.setattr(Run, "_step", interrupted)
+    monkeypatch.setattr(Refined, "step", interrupted)
     fit = nmd.decompose(noisy, 3, **OPTIONS)
     assert fit.stop_reason == "interrupted: Ctrl-C after 3 iterations"
 

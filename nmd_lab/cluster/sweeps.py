@@ -60,7 +60,7 @@ def sweep_rows(
     W: FloatArray = partition.objects[W_name]
     sweep.split_variable.rescale(factor)
     next_W = W.copy()
-    StW, CtW, sums = sweep.work_on_rows(W, H, penalty, next_W, update=update, projected=projected)
+    StW, CtW, sums = sweep.over_rows(W, H, penalty, next_W, update=update, projected=projected)
     partition.objects[of_next] = next_W
     if isinstance(sweep, ObservedSweep):
         StW = np.zeros((0, 0), StW.dtype)  # its H-step has sums of its own
@@ -162,7 +162,16 @@ class ClusterPasses(Sweep):
         """Set the sweeps of the partitions."""
         self.cluster, self.named = named.cluster, named
 
-    def _pass(self, W: Any, H: FloatArray, penalty: float, *, update: bool, projected: bool) -> Any:
+    def update_T_and_W(
+        self,
+        W: Any,
+        H: FloatArray,
+        penalty: float,
+        *,
+        update: bool = True,
+        projected: bool = False,
+    ) -> SweepResult:
+        """Update T and U at A = WH, then take the next W-step, on the workers."""
         next_W = ClusterRows.new(self.cluster, len(W.columns), W.dtype)
         split_variable: Any = self.split_variable
         factor, split_variable.factor = split_variable.factor, 1.0

@@ -15,6 +15,7 @@ from nmd_lab._runtime.checks import is_auto, new_stream
 from nmd_lab._runtime.disk import Scratch
 from nmd_lab._runtime.machine import SHARE, free_memory
 from nmd_lab._runtime.progress import Interruption
+from nmd_lab.checkpoint import with_checkpoint
 from nmd_lab.data.inputs import Form, observe
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
@@ -24,10 +25,9 @@ from .devices import device_of
 from .holding_out import hold_out, refuse_empty, score_of
 from .initialization import rank_of_init
 from .limit_noise import with_estimated_sd
-from .loop import state_and_save
+from .loop import FitState
 from .options import Options
 from .request import STREAMED_ARRAYS, Decided, describe, formulate
-from .run import FitState
 from .selection.choice import choose
 from .starts import all_starts
 from .support import features_of_data, features_of_fit, refuse
@@ -52,9 +52,9 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     observations = observed(X, form, rank, asked)
     summary = describe(observations, rank, asked, is_table=form.is_frame)
     rng = asked.generator()
-    state, rng, save = state_and_save(
-        FitState(copy.deepcopy(rng)), rng, asked, observations, summary.model.kinds
-    )
+    new = FitState(copy.deepcopy(rng))
+    state, save = with_checkpoint(new, asked, observations, summary.model.kinds)
+    rng = rng if state is new else copy.deepcopy(state.rng)
     summary = hold_out(summary, X, asked, rng)
     options = replace(asked.settled(), rank=summary.rank or 1)  # 1 stands for an open one
     if summary.is_open(asked):

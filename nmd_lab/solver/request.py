@@ -29,13 +29,12 @@ from .devices import HOST, FileHost, device_of, refuse_unsupported
 from .held_out import HeldOut
 from .initialization import Start, given_start, svd_memory
 from .limit_noise import smallest_value
-from .loop import Stopping
+from .loop import FitState, Stopping
 from .options import Options
 from .penalty import as_penalty_rule
 from .problem import Problem
 from .refinement.lbfgs import MOST_PAIRS, pairs_for
 from .refinement.plan import RefinementPlan, make_plan, memory_allows
-from .run import FitState
 from .scaling import OffsetColumns, Scaling, scaling_for
 from .selection.folds import Fold, draw_folds
 from .selection.space import suitable_nonlinearities

@@ -1,4 +1,4 @@
-"""Several starts of one problem, and the best of their outcomes.
+"""Several starts of one problem, one after the other, and the best of what comes of them.
 
 The first start runs to its end, and each other one ends early when it can no longer reach the
 objective of the first one.
@@ -8,179 +8,117 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import Any
 
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
 
-from .initialization import Start
-from .loop import WINDOW_CHOSEN, exact_for
+from .loop import UNFINISHED, WINDOW_CHOSEN, FitProgress, exact_for, fit_from
 from .problem import Problem
 from .request import Decided
-from .run import Outcome, RunState
-from .starts import run_from
+from .starts import engine_for, warmed_up
 from .state import learned_state
 
 
-def stopped_by(interruption: Interruption, outcome: Outcome) -> Outcome:
-    """Return an outcome with a stop reason that tells of Ctrl-C, if it came."""
-    if not interruption or interruption.reported:
-        return outcome
-    return outcome._replace(stop_reason=interruption.reason(outcome.n_iter))
-
-
-def solve(decided: Decided) -> tuple[Outcome, list[dict[str, Any]]]:
-    """Run each start and return the outcome of lowest objective (or validation error).
+def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
+    """Run each start and return that of lowest objective (or validation error).
 
     With it come kind, objective, relative_error, n_iter, seconds and stop_reason of each start.
     """
-    problem, options, held_out = decided.problem, decided.options, decided.held_out
+    problem, options, plan = decided.problem, decided.after_choice, decided.plan
+    runs, held_out = decided.state.runs, decided.held_out
+    began = time.perf_counter() - sum(run.seconds for run in runs if run.result is not None)
+    stopped: StopReason | None = None
     with interruptible() as interruption:
-        first = next(decided.starts)
-        runner = _Runner(decided, interruption)
-        if not runner.outcomes:
-            runner.record(runner.run(first, math.inf))
-        outcome = runner.finished[0]
-        if not outcome.complete:
-            not_run = "the first start was stopped"
-        elif held_out is None and outcome.state.relative_error <= exact_for(options.tol):
-            not_run = "the first start left nothing to gain"
-        else:
-            not_run = "an earlier start was stopped"
-            runner.run_others(decided.starts)
-        best = min(runner.finished, key=lambda outcome: outcome.score)
-        if runner.stopped is not None:
-            best = best._replace(stop_reason=runner.stopped)
-        rows = [
-            _row_not_run(interruption.reason(0)) if outcome is None else outcome.row()
-            for outcome in runner.outcomes
-        ]
-        skipped = StopReason("not run", f"not run: {not_run}")
-        rows += [_row_not_run(skipped)] * (options.n_init - len(rows))
+        try:
+            for number in range(options.n_init):
+                left, target = options.time_limit, math.inf
+                if number > 0 and held_out is None:
+                    assert runs[0].result is not None
+                    if runs[0].result.relative_error <= exact_for(options.tol):
+                        break
+                    target = runs[0].score
+                if number > 0 and left is not None:
+                    left -= time.perf_counter() - began
+                    stopped = _time_limit(decided) if left <= 0 else None
+                if number > 0 and stopped is None and interruption:
+                    stopped = interruption.reason(runs[0].n_iter)
+                if stopped is not None:
+                    break
+                start = next(decided.starts)
+                if number == len(runs):
+                    runs.append(FitProgress(start.kind))
+                elif runs[number].result is not None:  # it ended before a pause
+                    continue
+                rules = replace(decided.rules, time_limit=left, target=target)
+                rules = replace(rules, callback=options.callback)
+                if start.kind == "chosen" and not plan.window:
+                    rules = replace(rules, window=WINDOW_CHOSEN)
+                limited = replace(options, time_limit=left), plan, interruption.__bool__
+                run = fit_from(
+                    problem,
+                    partial(warmed_up, problem, start, *limited),
+                    rules,
+                    engine_for(plan),
+                    runs[number],
+                    held_out=held_out,
+                    interruption=interruption,
+                    bar=options.progress,
+                    save=decided.save,
+                )
+                run.engine = run.last = run.best = run.round_start = run.round_best = None
+                if run.stop_reason.code == "time_limit":
+                    run.stop_reason = _time_limit(decided)
+                if run.stop_reason.code in UNFINISHED:
+                    stopped = run.stop_reason
+                    break
+        except KeyboardInterrupt:
+            if not (runs and runs[0].result is not None and is_interactive()):
+                raise
+            stopped = interruption.reason(runs[0].n_iter)
+            if runs[-1].result is None:
+                runs[-1] = FitProgress("random", stop_reason=interruption.reason(0))
+        not_run = FitProgress("random", stop_reason=_why_not_run(runs[0], stopped))
+        rows = [run.row() for run in runs] + [not_run.row()] * (options.n_init - len(runs))
+        best = min((run for run in runs if run.result is not None), key=lambda run: run.score)
+        best.stop_reason = stopped or best.stop_reason
         if problem.units.model.learns:
-            best = _with_last_learning(problem, best)
+            _learn_at_the_end(problem, best)
         return stopped_by(interruption, best), rows
 
 
-def _with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
-    """Return the outcome of a run with what is learned at its factors.
+def stopped_by(interruption: Interruption, run: FitProgress) -> FitProgress:
+    """Return a run whose stop reason tells of Ctrl-C, if it came."""
+    if interruption and not interruption.reported:
+        run.stop_reason = interruption.reason(run.n_iter)
+    return run
+
+
+def _learn_at_the_end(problem: Problem, run: FitProgress) -> None:
+    """Learn at the factors of a result.
 
     A run may end before the next round, or by `max_iter` before the first one.
     """
-    state = outcome.state
+    state = run.result
+    assert state is not None
     learned = learned_state(problem, state, state)
-    if learned is None:
-        return outcome
-    history = {name: list(numbers) for name, numbers in outcome.history.items()}
-    for name in ("objective", "relative_error"):
-        history[name][state.iteration - 1] = getattr(learned, name)
-    learned = replace(learned, stop_reason=state.stop_reason)
-    return outcome._replace(state=learned, history=history)
+    if learned is not None:
+        for name in ("objective", "relative_error"):
+            run.history[name][state.iteration - 1] = getattr(learned, name)
+        run.result = replace(learned, stop_reason=state.stop_reason)
 
 
-def _row_not_run(reason: StopReason) -> dict[str, Any]:
-    """Return the entry of `Decomposition.starts` for a start that was not run, a random one."""
-    numbers = {"objective": math.nan, "relative_error": math.nan, "n_iter": 0, "seconds": 0.0}
-    return {"kind": "random", **numbers, "stop_reason": reason}
+def _time_limit(decided: Decided) -> StopReason:
+    return StopReason("time_limit", f"time_limit: {decided.options.time_limit:g} s passed")
 
 
-class _Runner:
-    """Runs starts, one after the other.
-
-    Attributes
-    ----------
-    outcomes : list of Outcome or None
-        Outcomes of the starts that were begun; None if a start has done no iteration.
-    stopped : StopReason or None
-        Why the user or the time limit ended a start; the last reason of several.
-    """
-
-    def __init__(self, decided: Decided, interruption: Interruption) -> None:
-        self.decided, self.interruption = decided, interruption
-        self.options, self.outcomes = decided.after_choice, decided.state.outcomes
-        self.stopped: StopReason | None = None
-        self.began = time.perf_counter() - sum(outcome.seconds for outcome in self.finished)
-
-    @property
-    def finished(self) -> list[Outcome]:
-        """Outcomes of the starts that have done an iteration."""
-        return [outcome for outcome in self.outcomes if outcome is not None]
-
-    def run_others(self, starts: Iterator[Start]) -> None:
-        """Run the other starts, until the user or the time limit stops one."""
-        try:
-            for _ in islice(starts, len(self.outcomes) - 1):  # those that ended before a pause
-                pass
-            while self.stopped is None and len(self.outcomes) < self.options.n_init:
-                if self._time_left() <= 0:
-                    self.stopped = self._time_limit_reason()
-                elif self.interruption:
-                    self._record_interruption()
-                else:
-                    self.record(self._run_or_none(next(starts)))
-        except KeyboardInterrupt:
-            if not is_interactive():
-                raise
-            self._record_interruption()
-
-    def run(self, start: Start, target: float) -> Outcome:
-        """Run one start, until it ends or can no longer reach the target."""
-        decided, options, save = self.decided, self.options, self.decided.save
-        if options.time_limit is not None and self.outcomes:
-            options = replace(options, time_limit=max(self._time_left(), 0.0))
-        state = decided.state.run = decided.state.run or RunState()
-        rules = replace(
-            decided.rules,
-            time_limit=options.time_limit,
-            window=decided.plan.window or (WINDOW_CHOSEN if start.kind == "chosen" else None),
-            target=target if decided.held_out is None else math.inf,
-        )
-        run = run_from(
-            *(decided.problem, start, options, decided.plan, rules),
-            state=state,
-            held_out=decided.held_out,
-            cancelled=self.interruption.__bool__,
-            before_each=save,
-        )
-        outcome = run.advance(
-            callback=options.callback,
-            interruption=self.interruption,
-            progress=options.progress,
-            before_each=save,
-        )
-        if outcome.stop_reason.code == "time_limit":
-            outcome = outcome._replace(stop_reason=self._time_limit_reason())
-        return outcome._replace(kind=start.kind)
-
-    def _run_or_none(self, start: Start) -> Outcome | None:
-        """Run another start; return None if it is interrupted before its first iterate."""
-        try:
-            return self.run(start, self.finished[0].score)
-        except KeyboardInterrupt:
-            if not is_interactive():
-                raise
-            return None
-
-    def record(self, outcome: Outcome | None) -> None:
-        """Add the outcome of a start; None is that of a start interrupted before an iterate."""
-        self.outcomes.append(outcome)
-        if outcome is None:
-            self._record_interruption()
-            return
-        self.decided.state.run = None
-        if not outcome.complete:
-            self.stopped = outcome.stop_reason
-
-    def _record_interruption(self) -> None:
-        """Record that Ctrl-C came between the iterations of starts."""
-        self.stopped = self.interruption.reason(self.finished[0].n_iter)
-
-    def _time_left(self) -> float:
-        """Return the time that is left for all further starts, in seconds."""
-        limit = self.options.time_limit
-        return math.inf if limit is None else limit - (time.perf_counter() - self.began)
-
-    def _time_limit_reason(self) -> StopReason:
-        return StopReason("time_limit", f"time_limit: {self.decided.options.time_limit:g} s passed")
+def _why_not_run(first: FitProgress, stopped: StopReason | None) -> StopReason:
+    """Return why starts were not run, given the first and why the user or the time stopped one."""
+    if stopped is None:
+        why = "the first start left nothing to gain"
+    elif first.stop_reason.code in UNFINISHED:
+        why = "the first start was stopped"
+    else:
+        why = "an earlier start was stopped"
+    return StopReason("not run", f"not run: {why}")

@@ -9,7 +9,6 @@ components that the ridge has hardly shrunk, and none of the weak ones, which ar
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -33,15 +32,13 @@ from .engines.constrained import (
 )
 from .engines.implicit_zeros import ImplicitZeros
 from .engines.refined import Refined
-from .held_out import HeldOut
 from .initialization import Start, given_start, random_start, svd_start
-from .loop import Stopping, exact_for, nothing
+from .loop import FitProgress, Stopping, exact_for, fit_from
 from .lowrank import singular_factors
 from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
-from .run import FIRST_ROUND, Run, RunState
 from .split_variable import pseudo_inverses
 from .storage import CsrStorage, storage_of
 
@@ -106,43 +103,10 @@ def engine_for(plan: RefinementPlan) -> FitEngine[Any]:
     return Refined(plan) if plan else Admm()
 
 
-def run_from(
-    problem: Problem,
-    start: Start,
-    options: Options,
-    plan: RefinementPlan,
-    rules: Stopping,
-    *,
-    state: RunState | None = None,
-    held_out: HeldOut | None = None,
-    cancelled: Callable[[], Any] = lambda: False,
-    before_each: Callable[[], None] = nothing,
-) -> Run:
-    """Return the run from a start, after its warm-up, whose time belongs to the run."""
-    state = RunState() if state is None else state
-    if state.start is None and state.engine is None:  # no warm-up is over
-        began = time.perf_counter()
-        before = 0.0 if state.warm_up is None else state.warm_up.seconds
-        kind, warms_up = start.kind, start.kind == "random" and options.init == "auto"
-        if warms_up and plan.engine == "constrained":
-            start = after_least_squares(problem, start)
-        elif warms_up and not problem.constraints.nonnegative:
-            start = warmed_up(problem, start, options, plan, state, cancelled, before_each)
-        if problem.units.model.learns:  # at the factors of a fit, after one iteration
-            length = 1 if kind in ("chosen", "given") else FIRST_ROUND
-            state.round_length = state.round_end = length
-        state.start, state.warm_up = start, None
-        state.seconds = before + time.perf_counter() - began
-    return Run(problem, engine_for(plan), state, rules, held_out)
-
-
 def first_start(problem: Problem, rank: int, options: Options, rng: np.random.Generator) -> Start:
     """Return the first start of `all_starts`, after the warm-up of an even f."""
     plan = make_plan(problem, rank, options)
-    start = next(all_starts(problem, rank, options, plan, rng))
-    if start.kind != "random" or problem.constraints.nonnegative:
-        return start
-    return warmed_up(problem, start, options, plan, RunState())
+    return with_signs(problem, next(all_starts(problem, rank, options, plan, rng)), options, plan)
 
 
 def warmed_up(
@@ -150,31 +114,43 @@ def warmed_up(
     start: Start,
     options: Options,
     plan: RefinementPlan,
-    state: RunState,
-    cancelled: Callable[[], Any] = lambda: False,
-    before_each: Callable[[], None] = nothing,
+    stopped: Callable[[], Any] = lambda: False,
 ) -> Start:
-    """Return the start for an even f, improved by up to 200 iterations of Modulus + Frobenius.
+    """Return a start as the engine takes it: one that ``init="auto"`` drew after a warm-up."""
+    if options.init != "auto":
+        return start
+    if start.kind == "random" and plan.engine == "constrained":
+        return after_least_squares(problem, start)
+    return with_signs(problem, start, options, plan, stopped)
 
-    They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
+
+def with_signs(
+    problem: Problem,
+    start: Start,
+    options: Options,
+    plan: RefinementPlan,
+    stopped: Callable[[], Any] = lambda: False,
+) -> Start:
+    """Return a random start for an even f after up to 200 iterations of Modulus + Frobenius.
+
+    They fit the starting T and find the signs of WH.  Any other start is unchanged.
     """
+    if start.kind != "random" or not problem.model.even or problem.constraints.nonnegative:
+        return start
     model = make_model("modulus", "frobenius")
-    if not problem.model.even or problem.model.structure == model.structure:
+    if problem.model.structure == model.structure:
         return start
     observations = problem.observations.mapped(problem.model.pseudo_inverse)
     free = replace(problem, constraints=NO_CONSTRAINTS, scaling=None)  # in its units all the time
     signs = replace(free, observations=observations, model=model, rule=BALANCED)
-    exact = exact_for(options.tol)
-    if state.warm_up is None:
-        state.warm_up = RunState(start)
-    with_zeros = plan.engine == "implicit zeros"
+    exact, with_zeros = exact_for(options.tol), plan.engine == "implicit zeros"
     engine: FitEngine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
-    rules = Stopping(200, options.time_limit, lambda _: cancelled(), tol=exact)
-    outcome = Run(signs, engine, state.warm_up, rules).advance(before_each=before_each)
-    if outcome.stop_reason.code in ("interrupted", "callback"):
+    rules = Stopping(200, options.time_limit, lambda _: stopped(), tol=exact)
+    run = fit_from(signs, lambda: start, rules, engine, FitProgress())
+    if run.stop_reason.code == "callback":
         raise KeyboardInterrupt
-    reached = outcome.state
-    return Start(reached.W, reached.H, from_factors=True, offsets=reached.offsets)
+    assert run.result is not None
+    return Start(run.result.W, run.result.H, from_factors=True, offsets=run.result.offsets)
 
 
 RIDGE_RATIO = 10**0.5  # largest ratio of a ridge to the next one

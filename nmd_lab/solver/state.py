@@ -164,16 +164,8 @@ def state_of(
 ) -> State:
     """Return an iterate of a problem in the units of X."""
     W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
-    state = State(
-        **vars(iterate),
-        iteration=iteration,
-        W=W,
-        H=H,
-        offsets=offsets,
-        seconds=seconds,
-        stop_reason=reason,
-        model=model,
-    )
+    numbers: dict[str, Any] = {"iteration": iteration, "seconds": seconds, "stop_reason": reason}
+    state = State(**vars(iterate), W=W, H=H, offsets=offsets, model=model, **numbers)
     return problem.units.given_state(state, projected=problem.rule.projected)
 
 

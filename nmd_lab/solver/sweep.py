@@ -87,14 +87,27 @@ class Sweep:
         self.parts = number_of_shares(self.storage, self.threads, self.split_variable.entries.model)
 
     def update_T_and_W(
-        self, W: FloatArray, H: FloatArray, penalty: float, *, projected: bool = False
+        self,
+        W: FloatArray,
+        H: FloatArray,
+        penalty: float,
+        *,
+        update: bool = True,
+        projected: bool = False,
     ) -> SweepResult:
         """Update T and U at A = WH, then take the next W-step."""
-        return self._pass(W, H, penalty, update=True, projected=projected)
+        next_W = W.copy()
+        StW, CtW, sums = self.over_rows(W, H, penalty, next_W, update=update, projected=projected)
+        result = SweepResult(next_W, StW)
+        if update:
+            self._set_residuals(result, CtW if projected else None, sums)
+        if self.W_constraint is not None and self.W_constraint.couples_rows:
+            self._couple_rows(result, W, H, penalty)
+        return result
 
     def update_W(self, W: FloatArray, H: FloatArray, penalty: float) -> SweepResult:
         """Take the W-step alone, with T and U as they are."""
-        return self._pass(W, H, penalty, update=False, projected=False)
+        return self.update_T_and_W(W, H, penalty, update=False)
 
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
@@ -116,21 +129,7 @@ class Sweep:
         """Return ridge and penalty of what is solved for in W."""
         return penalty_of(W[:, self.solved_W], self.ridge_W, self.W_constraint)
 
-    def _pass(
-        self, W: FloatArray, H: FloatArray, penalty: float, *, update: bool, projected: bool
-    ) -> SweepResult:
-        next_W = W.copy()
-        StW, CtW, sums = self.work_on_rows(
-            W, H, penalty, next_W, update=update, projected=projected
-        )
-        result = SweepResult(next_W, StW)
-        if update:
-            self._set_residuals(result, CtW if projected else None, sums)
-        if self.W_constraint is not None and self.W_constraint.couples_rows:
-            self._couple_rows(result, W, H, penalty)
-        return result
-
-    def work_on_rows(
+    def over_rows(
         self,
         W: FloatArray,
         H: FloatArray,
@@ -163,7 +162,7 @@ class Sweep:
                 row_step(block, S, StW)
             return StW, CtW, sums
 
-        StW, CtW, sums = map_and_add(share, self.parts)
+        StW, CtW, sums = share(0) if self.parts == 1 else map_and_add(share, self.parts)
         if update:
             self.split_variable.dual_scale = 1.0
         return StW, CtW, sums

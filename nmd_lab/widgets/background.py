@@ -18,7 +18,7 @@ from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.held_out import HeldOut
-from nmd_lab.solver.run import VALIDATION
+from nmd_lab.solver.loop import VALIDATION
 from nmd_lab.solver.state import State
 
 # The message until the first progress

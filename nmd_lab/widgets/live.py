@@ -31,9 +31,9 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampling import draw_posterior
 from nmd_lab.solver.held_out import HeldOut
+from nmd_lab.solver.loop import VALIDATION
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.request import Decided
-from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.sampler.run import Sweep
 from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning
@@ -256,7 +256,7 @@ class LiveFit(Background):
         """Continue a fit, and keep what is to be shown of each iterate."""
 
         def watch(state: State) -> bool:
-            history = {} if fit.run is None else fit.run.state.history
+            history = fit.progress.history
             recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
             self._show_progress(stop, f"running: iteration {state.iteration} of {self.planned}")
             return stop.is_set()

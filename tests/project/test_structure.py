@@ -129,8 +129,8 @@ def test_imports_go_down_and_close_no_cycle(texts):
     [
         ("datasets.bundled", "import nmd_lab.widgets.explore", "from above"),
         ("model.losses", "from ..data import base", "should not import"),
-        ("solver.run", "from .restarts import solve", "import one another"),
-        ("solver.storage", "def f():\n    from .run import Run", "not in the list"),
+        ("solver.loop", "from .restarts import solve", "import one another"),
+        ("solver.storage", "def f():\n    from .loop import Run", "not in the list"),
         ("studies.study", "from nmd_lab import Decomposition", "not from the module"),
     ],
 )

@@ -21,14 +21,13 @@ def noisy():
 @pytest.fixture
 def outcomes(monkeypatch):
     """The outcome of each start that is run."""
-    found = []
-    run = restarts._Runner.run
+    found, fit_from = [], restarts.fit_from
 
-    def spy(self, *arguments):
-        found.append(run(self, *arguments))
+    def spy(*arguments, **options):
+        found.append(fit_from(*arguments, **options))
         return found[-1]
 
-    monkeypatch.setattr(restarts._Runner, "run", spy)
+    monkeypatch.setattr(restarts, "fit_from", spy)
     return found
 
 
@@ -105,7 +104,7 @@ def test_validation_decides_if_there_is_one(noisy, outcomes):
         errors = [min(outcome.history["validation_rmse"]) for outcome in outcomes]
         assert len(errors) == 4
         assert fit.history["validation_rmse"].values.min() == min(errors)
-        objectives = [outcome.state.objective for outcome in outcomes]
+        objectives = [outcome.result.objective for outcome in outcomes]
         better += int(np.argmin(errors)) != int(np.argmin(objectives))
     assert better > 0  # the two orders do differ
 

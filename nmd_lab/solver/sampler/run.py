@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import is_auto, new_stream
 from nmd_lab._runtime.machine import all_threads, in_threads
-from nmd_lab._runtime.progress import Interruption, StopReason
+from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import some_rows
-from nmd_lab.solver.loop import Stopping, loop
+from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, Draw
@@ -115,23 +114,26 @@ class Chains:
         """Run the chains, and return the arrays of those that were begun, in their units."""
         now, options = self._state, self._options
         total = options.chains * (self._warm_up + options.draws)
-        text = f"draws: all {options.draws} sweeps after {self._warm_up} for tuning are done"
-        enough = StopReason("draws", text)
-        reason = loop(
-            partial(self._step, Stopping(total, options.time_limit, options.callback, enough)),
-            total,
-            done=now.iteration,
-            unit="sweep",
-            progress=options.progress,
-            interruption=interruption,
-            before_each=before_each,
-        )
+        rules = Stopping(total, options.time_limit, options.callback)
+        reason: StopReason | None = None
+        with progress_bar(total, options.progress, done=now.iteration, unit="sweep") as show:
+            while reason is None:
+                before_each()
+                sweep = self._step()
+                reason = rules.reason(sweep, now.iteration)
+                show(f"log-likelihood {sweep.log_likelihood:.4g}")
+                interruption.begin()
+                if reason is None and interruption:
+                    reason = interruption.reason(now.iteration)
+        if reason.code == "max_iter":
+            text = f"draws: all {options.draws} sweeps after {self._warm_up} for tuning are done"
+            reason = StopReason("draws", text)
         if interruption and not interruption.reported:
             reason = interruption.reason(now.iteration)
         return self._draws(), reason
 
-    def _step(self, rules: Stopping) -> tuple[StopReason | None, str]:
-        """Record one sweep, and return the reason to end with it, if any, and a text."""
+    def _step(self) -> Sweep:
+        """Record one sweep, and return it."""
         now, ensemble = self._state, self._ensemble
         total = self._warm_up + self._options.draws
         number, before = divmod(now.iteration, total)
@@ -153,8 +155,7 @@ class Chains:
             self._record(k, member, before + 1 - self._warm_up)
         now.seconds = time.perf_counter() - self._began
         warms_up = before < self._warm_up
-        done = Sweep(number, before + 1, total, warms_up, member.state.log_likelihood, now.seconds)
-        return rules.reason(done, now.iteration), f"log-likelihood {done.log_likelihood:.4g}"
+        return Sweep(number, before + 1, total, warms_up, member.state.log_likelihood, now.seconds)
 
     def _sweep(self, before: int, tunes: bool, rng: np.random.Generator) -> list[int]:
         """Do the next sweeps of several members at a time, and return these members."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,10 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.loss import NORMAL, POISSON
 from nmd_lab.model.model import Model
 from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.loop import Stopping
+from nmd_lab.solver.loop import FitProgress, Stopping, fit_from
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
-from nmd_lab.solver.starts import all_starts, run_from
+from nmd_lab.solver.starts import all_starts, engine_for, warmed_up
 from nmd_lab.solver.state import State
 from nmd_lab.solver.tiles import Tiles
 
@@ -83,10 +84,10 @@ class ThinnedTrials(Trials):
         start = next(all_starts(problem, rank, options, plan, self.rng))
         most = min(options.max_iter, 200)  # after which the error hardly changes
         rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
-        outcome = run_from(problem, start, options, plan, rules).advance()
-        if outcome.stop_reason.code == "interrupted":
-            raise KeyboardInterrupt
-        return outcome.state, len(outcome.history["seconds"])
+        begin = partial(warmed_up, problem, start, options, plan)
+        run = fit_from(problem, begin, rules, engine_for(plan), FitProgress())
+        assert run.result is not None
+        return run.result, run.n_iter
 
 
 class RankSearch:

@@ -10,7 +10,6 @@ from some import some
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver.engines.refined import NEARLY_EXACT, Refined
-from nmd_lab.solver.run import RunState
 from nmd_lab.solver.starts import warmed_up
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
@@ -68,8 +67,4 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 
 
 def warmed(prepared):
-    start = next(prepared.starts)
-    if start.kind == "random":
-        own = prepared.options, prepared.plan, RunState()
-        return warmed_up(prepared.problem, start, *own)
-    return start
+    return warmed_up(prepared.problem, next(prepared.starts), prepared.options, prepared.plan)
