@@ -26,9 +26,9 @@ def made_up(setting=SETTING):
     """Return a choice without trials."""
     options = ["nonlinearity", "loss", *setting]
     record = {"trials": [], "chosen": -1, "reason": "made up", "options": options}
-    model = make_model(nmd.MinMax(1, 5), "frobenius")
-    chosen = SimpleNamespace(**setting)
-    return SimpleNamespace(model=model, selection=record, options=chosen)
+    units = SimpleNamespace(model=make_model(nmd.MinMax(1, 5), "frobenius"))
+    problem, summary = SimpleNamespace(units=units), SimpleNamespace(selection=record)
+    return SimpleNamespace(problem=problem, summary=summary, options=SimpleNamespace(**setting))
 
 
 @pytest.fixture
