@@ -16,7 +16,7 @@ from nmd_lab._runtime.checks import as_generator
 from nmd_lab._runtime.compiler import cached_kernel
 
 from .dense import DenseObservations
-from .entries import CsrRows, EntryWeights
+from .entries import EntryWeights
 from .inputs import observe
 from .labels import Labels, any_frame
 from .matching import like
@@ -218,13 +218,3 @@ def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
         coords=coords.merge(columns.coords),
         valid_range=None,
     )
-
-
-def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
-    """Return the observed nonzero entries of a range of rows, without weights."""
-    if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
-        observations = replace(observations, absent_are_zeros=False)
-    rows = observations.csr_rows(block)
-    keep = rows.values != 0
-    ends = np.append(0, np.cumsum(keep))
-    return CsrRows.of(ends[rows.indptr], rows.indices[keep], rows.values[keep], None)

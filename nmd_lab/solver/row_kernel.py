@@ -1,169 +1,202 @@
-"""The compiled solver of single rows of W, with H fixed; see `nmd_lab.solver.new_rows`.
+"""Algorithm 1 for single rows of W, with H fixed: one compiled loop; see `nmd_lab.solver.new_rows`.
 
-A row has its own ρ and its own end.  Unless f is the identity, the problem is not convex.  A row
-therefore starts several times, from the least-squares fit to the starting T and from random w, and
-only the best start continues.  ρ doubles whenever the objective makes no progress, which ends the
-cycles that a small ρ allows.
+A row has its own ρ and its own end.  ρ doubles whenever the objective makes no progress, which ends
+the cycles that a small ρ allows.  A call works on the entries of one kind.  The last call of an
+iteration has the sums over all kinds, and takes the step of w where this is compiled.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_inner, compile_kernel, compile_scalar
-from nmd_lab.data.entries import CsrRows, FloatArray, IntArray
-from nmd_lab.model.kind import AnyStructure
-from nmd_lab.model.model import Model
+from nmd_lab._runtime.compiler import compile_inner, compile_kernel, compile_scalar, inlined
+from nmd_lab.data.entries import FloatArray, IntArray
+from nmd_lab.model.kind import Structure
 
-from .devices.compiled_passes import compile_entry_update, has_limits
+from .constraints.steps import SETTLED, SWEEPS, descend, invert_diagonal
+from .devices.compiled_passes import compile_entry_update
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
 from .row_updates import factorize, substitute
-from .unit_rows import Doubles, UnitRows
 
-RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex
-TRIAL = 30  # iterations of each start before the best one continues
-MOST = 2000  # largest number of iterations of this one
-TOL = 1e-8  # residuals, relative to the starting T, at which it ends
+Doubles = NDArray[np.float64]
+
 PERIOD = 25  # iterations over which the progress is measured
 PROGRESS = 1e-6  # largest relative decrease of the objective in a period that is no progress
 PATIENCE = 5  # periods in turn without progress after which a row ends
+RATIO, RHO_STEP = BALANCED.factor, BALANCED.step
+
+NOT_YET, ELSEWHERE, SOLVE, DESCEND = range(4)
+"""How a call ends: other kinds follow; w moves in Python; it moves freely; under a constraint."""
+
+RHO, DUAL_SCALE, SMALL, LOWEST, EARLIER, HALTS, ITERATION, ENDED = range(8)
+OBJECTIVE, PRIMAL, CHANGE = range(8, 11)  # sums of an iteration
+N_NUMBERS = 11
 
 
-def solve_free(unit: UnitRows) -> Doubles:
-    """Return the best rows of W without a constraint."""
-    model, rows, width = unit.model, unit.rows, unit.shape[1]
-    starts = np.random.default_rng(0).standard_normal((RANDOM_STARTS, width))
-    starts = starts[: 0 if model.linear else RANDOM_STARTS]
-    rule = (unit.ridge, unit.alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
-    entries = (rows[:4], marks_of(rows, model), unit.starting_T)
-    W = np.zeros(unit.shape)  # the kernel multiplies it by 0
-    kernel = _row_kernel(model.structure, kernel_name("rows", unit), model.is_ours)
-    kernel(*entries, unit.Ht, unit.base, starts, rule, TOL, MOST, model.numbers, W)
-    return W
+class KindEntries(NamedTuple):
+    """The entries of one kind: those of row i are begin[i] to end[i].
+
+    A squared residual of T counts `metric`, 1 but for a kind with a unit of its own, and `rates` is
+    this over the weights.
+    """
+
+    begin: IntArray
+    end: IntArray
+    columns: IntArray
+    x: Doubles
+    weights: Doubles
+    rates: Doubles
+    codes: NDArray[np.int8]
+    uppers: Doubles
 
 
-def marks_of(rows: CsrRows, model: Model) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return limit, upper value and kind of each entry of some rows."""
-    x, limits = rows.values, rows.limits
-    codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
-    uppers = x if limits is None or limits.uppers is None else limits.uppers
-    which = model.which_at(0, rows.indices).astype(np.int64)
-    return codes, np.asarray(uppers, dtype=np.float64), which
+class RowStates(NamedTuple):
+    """The state of rows, each of which is there as often as it has starts, one after the other.
+
+    Attributes
+    ----------
+    W, best, gradients : ndarray (n * copies, width)
+        Present rows, those of lowest objective, and S Hᵀ.
+    numbers : ndarray (n * copies, N_NUMBERS)
+        ρ, objective and residuals, at the positions above.
+    T, U : ndarray (copies, n_entries)
+        Split variable and dual.
+    """
+
+    W: Doubles
+    best: Doubles
+    gradients: Doubles
+    numbers: Doubles
+    T: Doubles
+    U: Doubles
 
 
-def kernel_name(loop: str, unit: UnitRows) -> str:
-    """Return the name of the compiled loop over some rows."""
-    return f"{loop}_{unit.model.name}{'' if unit.rows.limits is None else '_limits'}"
+class RowTerms(NamedTuple):
+    """What the step of w needs: HHᵀ of each row, and ridge, l1 weight and bound of each column."""
+
+    normals: FloatArray
+    ridge: float
+    alphas: Doubles
+    l1: Doubles
+    bounds: Doubles
 
 
 @cache
-def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., None]:
-    improve = _improve_kernel(structure, name)
+def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> Callable[..., None]:
+    """Return the compiled loop for a model."""
+    update_entry = compile_entry_update(structure, limited)
 
-    def solve_rows(rows, marks, t, Ht, base, starts, rule, tol, max_iter, model, W):  # type: ignore[no-untyped-def]
-        (indptr, indices, x, weights), (limits, uppers, parts) = rows, marks
-        rank = Ht.shape[1]
-        normal, L, vectors = np.empty((rank, rank)), np.empty((rank, rank)), np.empty((4, rank))
-        w, best, step, damping = vectors[0], vectors[1], vectors[2], vectors[3]
-        for i in range(indptr.size - 1):
-            entries = slice(indptr[i], indptr[i + 1])
-            columns, start_t, found = indices[entries], t[entries], W[i]
-            put(found, 0.0, found)
-            if columns.size == 0:
-                continue
-            H, offset, centred = np.empty((rank, columns.size)), base[columns], start_t.copy()
-            add_multiple(centred, -1.0, offset)
-            trace = 0.0
-            for c in range(rank):
-                row = H[c]
-                for k in range(columns.size):
-                    row[k] = Ht[columns[k], c]
-                w[c] = dot(row, centred)
-                for other in range(c + 1):
-                    normal[c, other] = dot(row, H[other])
-                trace += normal[c, c]
-            set_damping(rule, rule[2], damping)
-            factorize(normal, damping, L)
-            substitute(L, w)
-            spread = math.sqrt(dot(start_t, start_t) / max(trace, 1e-300))
-            here = limits[entries], uppers[entries], parts[entries]
-            problem = (x[entries], weights[entries], here, start_t, H, offset, normal)
-            lowest, n_starts = math.inf, starts.shape[0]
-            for start in range(n_starts + 2):
-                if 0 < start <= n_starts:
-                    put(w, spread, starts[start - 1])
-                if start > n_starts:
-                    put(w, 1.0, found)
-                iterations = TRIAL if start <= n_starts else max_iter
-                reached = improve(problem, rule, tol, iterations, model, w, best, step, damping, L)
-                if reached < lowest:
-                    lowest = reached
-                    put(found, 1.0, best)
+    def iterate(  # type: ignore[no-untyped-def]
+        active, entries, metric, Ht, base, states, terms, iterations, finish, model
+    ):
+        begin, end, columns, x, weights, rates, codes, uppers = entries
+        W, best, gradients, numbers, T, U = states
+        copies, width = T.shape[0], W.shape[1]
+        L, spare, H, gathered = np.empty((width, width)), np.empty((3, width)), Ht, -1
+        for i in active:
+            row, copy = i // copies, i % copies
+            first, here = begin[row], slice(begin[row], end[row])
+            j, t, u = columns[here], T[copy, here], U[copy, here]
+            xs, weight, rate = x[here], weights[here], rates[here]
+            limit, upper = codes[here], uppers[here]
+            if row != gathered:
+                H, gathered = np.empty((width, j.size)), row
+                for c in range(width):
+                    h = H[c]
+                    for k in range(j.size):
+                        h[k] = Ht[j[k], c]
+            s, offset = np.empty(j.size), base[j]
+            w, g, now, factored = W[i], gradients[i], numbers[i], 0.0
+            for _ in range(iterations):
+                put(s, 1.0, offset)
+                for c in range(width):
+                    add_multiple(s, w[c], H[c])
+                rho, scale = now[RHO], now[DUAL_SCALE]
+                objective, primal, change = 0.0, 0.0, 0.0
+                for k in range(j.size):
+                    a, size = s[k], 1.0 if metric is None else metric[first + k]
+                    v, new, loss = update_entry(
+                        a, u[k], xs[k], rho * rate[k], scale, limit[k], upper[k], 0, model
+                    )
+                    objective += weight[k] * loss
+                    primal += size * (new - a) * (new - a)
+                    change += size * (new - t[k]) * (new - t[k])
+                    t[k], u[k], s[k] = new, new - v, size * ((new - a) + (new - v))
+                for c in range(width):
+                    g[c] += dot(s, H[c])
+                now[OBJECTIVE] += objective
+                now[PRIMAL] += primal
+                now[CHANGE] += change
+                if finish != NOT_YET:
+                    judge(w, best[i], now, terms)
+                    if now[ENDED] == 0.0 and finish != ELSEWHERE:
+                        move(
+                            w, g, terms.normals[row], rho, terms, finish, L, spare, rho != factored
+                        )
+                        factored = rho
+                    if now[ENDED] != 0.0:
+                        break
 
-    return compile_kernel(solve_rows, name, cached=cached)
+    return compile_kernel(iterate, f"rows_{name}", cached=cached)
 
 
-def _improve_kernel(structure: AnyStructure, name: str) -> Callable[..., float]:
-    """Return the compiled loop that improves w of a row and returns the lowest objective."""
-    update_entry = compile_entry_update(structure, has_limits(name))
-    compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
-
-    def improve(problem, rule, tol, max_iter, model, w, best, step, damping, L):  # type: ignore[no-untyped-def]
-        x, weights, (limits, uppers, parts), start_t, H, offset, normal = problem
-        _, alphas, rho, ratio, rho_step = rule
-        t, u, s = start_t.copy(), np.zeros(x.size), np.empty(x.size)
-        converged = tol * tol * max(dot(t, t), 1e-300)
-        lowest, earlier, halts, dual_scale = math.inf, math.inf, 0, 1.0
-        set_damping(rule, rho, damping)
-        factorize(normal, damping, L)
+@inlined
+def judge(w, best, now, terms):  # type: ignore[no-untyped-def]
+    """Keep w if it is the best, and find out whether the row ends; otherwise set the next ρ."""
+    objective, primal, change, rho = now[OBJECTIVE], now[PRIMAL], now[CHANGE], now[RHO]
+    for c in range(w.size):
+        objective += 0.5 * terms.alphas[c] * w[c] * w[c] + terms.l1[c] * abs(w[c])
+    if objective < now[LOWEST]:
+        now[LOWEST] = objective
         put(best, 1.0, w)
-        for iteration in range(1, max_iter + 1):
-            put(s, 1.0, offset)
-            objective, primal, change = 0.0, 0.0, 0.0
-            for c in range(w.size):
-                objective += 0.5 * alphas[c] * w[c] * w[c]
-                add_multiple(s, w[c], H[c])
-            for k in range(x.size):
-                a = s[k]
-                marks = limits[k], uppers[k], parts[k]
-                v, new, loss = update_entry(
-                    a, u[k], x[k], rho / weights[k], dual_scale, *marks, model
-                )
-                objective += weights[k] * loss
-                primal += (new - a) * (new - a)
-                change += (new - t[k]) * (new - t[k])
-                t[k], u[k], s[k] = new, new - v, (new - a) + (new - v)
-            if objective < lowest:
-                lowest = objective
-                put(best, 1.0, w)
-            if max(primal, change) <= converged:
-                break
-            for c in range(w.size):
-                step[c] = dot(s, H[c]) - damping[c] * w[c]
-            substitute(L, step)
-            add_multiple(w, 1.0, step)
-            direction, dual_scale = 0, 1.0
-            if iteration % PERIOD == 0:
-                stuck = earlier - lowest <= PROGRESS * lowest
-                halts, earlier = (halts + 1 if stuck else 0), lowest
-                if halts == PATIENCE:
-                    break
-                direction = 1 if stuck else 0
-            if direction == 0:
-                most = relax(ratio, iteration, PERIOD)
-                direction = compare(primal, rho * rho * change, most * most)
-            if direction != 0:
-                dual_scale = 1.0 / rho_step if direction > 0 else rho_step
-                rho /= dual_scale
-                set_damping(rule, rho, damping)
-                factorize(normal, damping, L)
-        return lowest
+    now[OBJECTIVE], now[PRIMAL], now[CHANGE] = 0.0, 0.0, 0.0
+    now[ITERATION] += 1.0
+    direction, at_end = 0, now[ITERATION] % PERIOD == 0.0
+    if at_end:
+        stuck = now[EARLIER] - now[LOWEST] <= PROGRESS * now[LOWEST]
+        now[EARLIER], now[HALTS] = now[LOWEST], now[HALTS] + 1.0 if stuck else 0.0
+        direction = 1 if stuck else 0
+    if max(primal, change) <= now[SMALL] or now[HALTS] == PATIENCE:
+        now[ENDED] = 1.0
+    if direction == 0:
+        most = relax(RATIO, now[ITERATION], PERIOD)
+        direction = compare(primal, rho * rho * change, most * most)
+    now[DUAL_SCALE] = 1.0 if direction == 0 else (1.0 / RHO_STEP if direction > 0 else RHO_STEP)
+    now[RHO] = rho / now[DUAL_SCALE]
 
-    return compile_kernel(improve, f"improve_{name}", cached=False)
+
+@inlined
+def move(w, g, normal, rho, terms, finish, L, spare, fresh):  # type: ignore[no-untyped-def]
+    """Move w to the minimiser of its least-squares problem, and set the gradient back to 0."""
+    damping, inverse, thresholds = spare[0], spare[1], spare[2]
+    if fresh:
+        for c in range(w.size):
+            damping[c] = terms.ridge + terms.alphas[c] / rho
+            thresholds[c] = terms.l1[c] / rho
+            for other in range(c + 1):
+                L[c, other] = L[other, c] = normal[c, other]
+        if finish == SOLVE:
+            factorize(normal, damping, L)
+        else:
+            for c in range(w.size):
+                L[c, c] += damping[c]
+            invert_diagonal(L, inverse)
+    for c in range(w.size):
+        g[c] -= damping[c] * w[c]
+    if finish == SOLVE:
+        substitute(L, g)
+        add_multiple(w, 1.0, g)
+    else:
+        descend(w, g, L, inverse, thresholds, terms.bounds, SWEEPS, SETTLED)
+    put(g, 0.0, w)
+
+
+compare, relax = compile_scalar(compare_residuals), compile_scalar(relaxed_ratio)
 
 
 # Loops in the place of array expressions, which take seconds to compile.  Sums are local variables
@@ -191,10 +224,3 @@ def add_multiple(out, factor, a):  # type: ignore[no-untyped-def]
     """Add a multiple of a vector to another one."""
     for k in range(out.size):
         out[k] += factor * a[k]
-
-
-@compile_inner
-def set_damping(rule, rho, damping):  # type: ignore[no-untyped-def]
-    """Put the ridge of each component into `damping`."""
-    for c in range(damping.size):
-        damping[c] = rule[0] + rule[1][c] / rho
