@@ -12,9 +12,6 @@ limit is optimal.  The exact map of a pair therefore serves its limits, too.
 Where the noise is known, a loss may have another form for entries with limits: minus the logarithm
 of the probability of what is known (`nmd_lab.model.censored`), as a class has it always.
 
-**Mixed data.**  Columns (or entries) may be of several kinds.  The code has one branch for each
-structure, and the numbers of a kind are read from a table.
-
 **Classes.**  A class with an order, such as an ordinal level, is an interval of a latent variable;
 its limits are ends of a longer interval.  A limit of one of two classes is the class itself, or
 has no effect.
@@ -25,30 +22,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, cast
-
-from numba.np.unsafe.ndarray import to_fixed_tuple
+from typing import NamedTuple
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
 from .censored import FORMS, CensoredFrobenius, square_between
 from .curve_search import ScalarMap
-from .kind import FEW, AnyStructure, Branch, Structure, is_searched
+from .kind import Kind, Structure
 from .loss import Loss
 from .nonlinearities import Square
 from .ordinal import Ordinal
 from .proximal import compile_forward, compile_t_update
 
-as_tuple: Any = to_fixed_tuple
-
 
 @cache
-def compile_entry(structure: AnyStructure, limited: bool) -> tuple[ScalarMap, ScalarMap]:
+def compile_entry(structure: Structure, limited: bool) -> tuple[ScalarMap, ScalarMap]:
     """Return the compiled T-update and loss of one entry."""
-    if structure[0] == "mixed":
-        return _compile_mixed(structure[1], limited)
-    plain = cast(Structure, structure)
-    return _compile_solve(plain, limited), _compile_loss(plain, limited)
+    return _compile_solve(structure, limited), _compile_loss(structure, limited)
 
 
 def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
@@ -58,11 +48,11 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
     update, forward = compile_t_update(structure), compile_forward(structure)
     ends = _compile_ends(structure)
 
-    def exact(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+    def exact(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, _ = model
         return update(v, x, rho, pieces, pf, pd)
 
-    def with_limits(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+    def with_limits(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, limits = model
         if limit != EXACT:
             y = forward(v, pieces, pf)
@@ -80,13 +70,13 @@ def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
         return within
     update_form = compile_form(form)
 
-    def with_form(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+    def with_form(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, _, _, limits = model
         if limit != EXACT and limits[1] > 0.0:
             low, high = ends(x, limit, upper, limits[0])
             if low < high:
                 return update_form(v, x, rho, pieces, pf, (low, high, limits[1])) + 0.0 * x
-        return within(v, x, rho, limit, upper, kind, model)
+        return within(v, x, rho, limit, upper, model)
 
     return compile_scalar(with_form)
 
@@ -118,11 +108,11 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
     value_form = value if form is None else compile_scalar(form[1].value)
     has_form = form is not None
 
-    def exact(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+    def exact(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, floors, _ = model
         return value(x, max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x)), pd)
 
-    def with_limits(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+    def with_limits(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, floors, limits = model
         y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
         if limit != EXACT:
@@ -138,126 +128,45 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
     return compile_scalar(with_limits if limited else exact)
 
 
-@cache
-def losses_kernel(
-    structure: AnyStructure, name: str, cached: bool, limited: bool
-) -> Callable[..., None]:
-    """Return the compiled loop of the loss over flat arrays of entries, with limits or without."""
-    _, loss = compile_entry(structure, limited)
+class EntryMaps(NamedTuple):
+    """The compiled loops of a kind over flat arrays of entries of float64.
 
-    def losses(x, a, limits, uppers, which, model, out):  # type: ignore[no-untyped-def]
+    Attributes
+    ----------
+    solve : function
+        T-update: it takes (v, x, rho, limits, uppers, numbers of the kind, out).
+    losses : function
+        Loss of f(a): it takes (x, a, limits, uppers, numbers of the kind, out).
+    """
+
+    solve: Callable[..., None]
+    losses: Callable[..., None]
+
+
+def entry_maps(kind: Kind, limited: bool) -> EntryMaps:
+    """Return the loops of a kind without its units, for entries with limits or without (None)."""
+    return _entry_maps(kind.structure, kind.name, kind.is_ours, limited)
+
+
+@cache
+def _entry_maps(structure: Structure, name: str, cached: bool, limited: bool) -> EntryMaps:
+    solve_entry, loss = compile_entry(structure, limited)
+    name = f"{name}{'_limits' if limited else ''}"
+
+    def solve(v, x, rho, limits, uppers, model, out):  # type: ignore[no-untyped-def]
+        for i in range(v.size):
+            limit = 0 if limits is None else limits[i]
+            upper = x[i] if uppers is None else uppers[i]
+            out[i] = solve_entry(v[i], x[i], rho[i], limit, upper, model)
+
+    def losses(x, a, limits, uppers, model, out):  # type: ignore[no-untyped-def]
         for i in range(x.size):
             limit = 0 if limits is None else limits[i]
             upper = x[i] if uppers is None else uppers[i]
-            out[i] = loss(x[i], a[i], limit, upper, which[i], model)
+            out[i] = loss(x[i], a[i], limit, upper, model)
 
-    return compile_kernel(losses, f"losses_{name}{'_limits' if limited else ''}", cached=cached)
-
-
-def _compile_mixed(branches: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:
-    """Return the functions of several kinds: a chain of branches, one for each structure."""
-    solve, loss = _compile_branch(0, branches[0], limited)
-    for position in range(1, len(branches)):
-        next_solve, next_loss = _compile_branch(position, branches[position], limited)
-        solve = _either_solve(position, solve, next_solve)
-        loss = _either_loss(position, loss, next_loss)
-    return solve, loss
-
-
-def _either_solve(position: int, before: ScalarMap, here: ScalarMap) -> ScalarMap:
-    def solve(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
-        if model[0][kind] == position:
-            return here(v, x, rho, limit, upper, kind, model)
-        return before(v, x, rho, limit, upper, kind, model)
-
-    return compile_scalar(solve)
-
-
-def _either_loss(position: int, before: ScalarMap, here: ScalarMap) -> ScalarMap:
-    def loss(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
-        if model[0][kind] == position:
-            return here(x, a, limit, upper, kind, model)
-        return before(x, a, limit, upper, kind, model)
-
-    return compile_scalar(loss)
-
-
-def _compile_branch(position: int, branch: Branch, limited: bool) -> tuple[ScalarMap, ScalarMap]:
-    """Return T-update and loss of the pairs of one structure, whose numbers are in table rows."""
-    structure, sizes, _ = branch
-    solve, loss = _compile_solve(structure, limited), _compile_loss(structure, limited)
-    read = _compile_reader(*sizes, is_searched(structure))
-
-    # In the units of the kind, t' = centre + size t and ρ' = ρ / (weight size²).
-    def solve_branch(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
-        weight, centre, size, numbers = read(model[2][position][model[1][kind]], model[3][position])
-        rho_there = rho / (weight * size * size)
-        return (solve(centre + size * v, x, rho_there, limit, upper, kind, numbers) - centre) / size
-
-    def loss_branch(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
-        weight, centre, size, numbers = read(model[2][position][model[1][kind]], model[3][position])
-        return weight * loss(x, centre + size * a, limit, upper, kind, numbers)
-
-    return compile_scalar(solve_branch), compile_scalar(loss_branch)
-
-
-def _compile_reader(n_pieces: int, n_f: int, n_d: int, has_curve: bool) -> ScalarMap:
-    """Return the function that turns a row of numbers into the units and the model of a pair.
-
-    It takes the row, and the curve of f if the pair is searched.
-
-    A row has the numbers of the pieces, the parameters of f and of d, the two floors, the two
-    numbers of `LimitModel`, and weight, centre and size (`nmd_lab.model.kind.Kind`).
-    """
-    table, before = _compile_table(n_pieces, has_curve), 4 * n_pieces
-    after_d = n_f + n_d
-    after_floors, after_limits, rest = after_d + 2, after_d + 4, after_d + 7
-
-    def read(row, curve):  # type: ignore[no-untyped-def]
-        numbers = as_tuple(row[before:], rest)
-        pf, pd = numbers[:n_f], numbers[n_f:after_d]
-        floors, limits = numbers[after_d:after_floors], numbers[after_floors:after_limits]
-        weight, centre, unit = numbers[after_limits:]
-        return weight, centre, unit, (table(row, curve), pf, pd, floors, limits)
-
-    return compile_scalar(read)
-
-
-def _compile_table(n_pieces: int, has_curve: bool) -> ScalarMap:
-    """Return the function that takes the pieces from a row, or the curve in their place."""
-    size, split = 4 * n_pieces, _compile_pieces(n_pieces)
-
-    def none(row, curve):  # type: ignore[no-untyped-def]
-        return ()
-
-    def curved(row, curve):  # type: ignore[no-untyped-def]
-        return curve
-
-    def few(row, curve):  # type: ignore[no-untyped-def]
-        return split(as_tuple(row, size))
-
-    def many(row, curve):  # type: ignore[no-untyped-def]
-        return row[:size].reshape((n_pieces, 4))
-
-    if has_curve or not n_pieces:
-        return compile_scalar(curved if has_curve else none)
-    return compile_scalar(many if n_pieces > FEW else few)
-
-
-def _compile_pieces(n_pieces: int) -> ScalarMap:
-    """Return the function that takes the pieces from the numbers of a row."""
-    if n_pieces == 0:
-        return compile_scalar(_no_pieces)
-    before, first, last = _compile_pieces(n_pieces - 1), 4 * n_pieces - 4, 4 * n_pieces
-
-    def split(numbers):  # type: ignore[no-untyped-def]
-        return (*before(numbers), numbers[first:last])
-
-    return compile_scalar(split)
-
-
-def _no_pieces(numbers):  # type: ignore[no-untyped-def]
-    return ()
+    kernels = (solve, f"solve_{name}"), (losses, f"losses_{name}")
+    return EntryMaps(*(compile_kernel(*each, cached=cached) for each in kernels))
 
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
@@ -299,7 +208,7 @@ def compile_class(structure: Structure) -> tuple[ScalarMap, ScalarMap]:
 
     ends = compile_scalar(within)
 
-    def solve(v, x, rho, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+    def solve(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, _ = model
         if limit != EXACT:
             low, high = ends(x, limit, upper, pd)
@@ -309,7 +218,7 @@ def compile_class(structure: Structure) -> tuple[ScalarMap, ScalarMap]:
                 return update_between(v, x, rho, pieces, pf, (low, high, 1.0)) + 0.0 * x
         return update(v, x, rho, pieces, pf, pd)
 
-    def loss_of(x, a, limit, upper, kind, model):  # type: ignore[no-untyped-def]
+    def loss_of(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
         pieces, pf, pd, _, _ = model
         y = forward(a, pieces, pf)
         if limit != EXACT:

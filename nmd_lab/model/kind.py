@@ -31,14 +31,6 @@ FEW = 4
 Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
 """Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""
 
-Branch = tuple[Structure, tuple[int, int, int], Any]
-"""A structure, its numbers of pieces, of parameters of f and of parameters of d, and f if it is
-searched along a curve of its own."""
-
-
-AnyStructure = Structure | tuple[str, tuple[Branch, ...]]
-"""The structure of one kind, or of a table of several."""
-
 
 class LimitModel(NamedTuple):
     """What is known of all entries with limits.
@@ -121,21 +113,6 @@ class Kind(NamedTuple):
         if len(self.pieces) > FEW and not is_searched(self.structure):
             pieces = np.array(pieces)
         return pieces, pf, pd, self.loss.floors, tuple(map(float, self.limits))
-
-    @property
-    def row(self) -> list[float]:
-        """All numbers in one row, the units at its end, as `nmd_lab.model.entry` reads it."""
-        pieces, pf, pd, floors, limits = self.numbers
-        flat = [] if is_searched(self.structure) else [n for piece in pieces for n in piece]
-        return [*flat, *pf, *pd, *floors, *limits, self.weight, self.centre, self.size]
-
-    @property
-    def branch(self) -> Branch:
-        """What the compiled code of a table of several kinds depends on."""
-        pieces, pf, pd, _, _ = self.numbers
-        searched = is_searched(self.structure)
-        sizes = 0 if searched else len(pieces), len(pf), len(pd)
-        return self.structure, sizes, self.nonlinearity if searched else None
 
     @property
     def has_form_for_limits(self) -> bool:

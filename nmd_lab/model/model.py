@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .entry import losses_kernel
-from .kind import AnyStructure, Kind, LimitModel, make_kind
+from .entry import entry_maps
+from .kind import Kind, LimitModel, make_kind
 from .loss import FloatArray, Loss
-from .mixed import Mixed, branches_of, each_group, groups, name_of, tables_of
+from .mixed import Mixed, each_group, groups
 from .nonlinearity import Nonlinearity
 
 IntArray = NDArray[np.integer]
@@ -147,25 +147,26 @@ class Model:
         """Whether all entries have f(t) = t and squares."""
         return self.squares and self.nonlinearity.form == "identity"
 
-    @cached_property
-    def structure(self) -> AnyStructure:
-        """Everything that the compiled code depends on: the different structures of the kinds."""
-        return ("mixed", branches_of(self.kinds)) if self.is_mixed else self.only.structure
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """Everything that the compiled code depends on: the structure of the kind, or of each."""
+        return tuple(k.structure for k in self.kinds) if self.is_mixed else self.only.structure
 
-    @cached_property
-    def name(self) -> str:
-        """Name of the compiled code; models with the same name share the code."""
-        return name_of(self.kinds) if self.is_mixed else self.only.name
-
-    @cached_property
+    @property
     def is_ours(self) -> bool:
         """Whether all classes belong to this package."""
         return all(kind.is_ours for kind in self.kinds)
 
     @cached_property
     def numbers(self) -> tuple[Any, ...]:
-        """Run-time argument of compiled code: the numbers of the only kind, or tables of all."""
-        return tables_of(self.kinds) if self.is_mixed else self.only.numbers
+        """Run-time argument of passes: the numbers of the only kind, or units and numbers of all.
+
+        Units are centre, size and weight of each kind, and the numbers those of `by_function`.
+        """
+        if not self.is_mixed:
+            return self.only.numbers
+        different, _, units = self.by_function
+        return units, [kind.numbers for kind in different]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Model, (self.kinds, self.which)  # the numbers may be addresses in this process
@@ -207,17 +208,17 @@ class Model:
         self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0, limits: Any = None
     ) -> FloatArray:
         """Return the weighted losses at values of WH, of entries with limits or without."""
-        if not self.is_mixed and limits is None:
-            return self.only.losses(x, t)
-        which = np.broadcast_to(self.which_at(rows, columns), x.shape).ravel().astype(np.int64)
-        wide, codes, uppers = x.ravel().astype(np.float64), None, None
-        if limits is not None:
-            codes = limits.codes
-            uppers = wide if limits.uppers is None else limits.uppers.astype(np.float64)
-        kernel = losses_kernel(self.structure, self.name, self.is_ours, limits is not None)
-        out = np.empty(wide.size)
-        kernel(wide, t.ravel().astype(np.float64), codes, uppers, which, self.numbers, out)
-        return out.reshape(x.shape)
+        x = np.asarray(x, np.float64)
+        if limits is None:
+            return self._each(lambda kind, x, t: kind.losses(x, t), rows, columns, x, t)
+        return self._each(_losses_within, rows, columns, x, t, *_both(x, limits))
+
+    def t_update(
+        self, x: FloatArray, v: FloatArray, rho: FloatArray, columns: IntArray, limits: Any = None
+    ) -> FloatArray:
+        """Return the minimisers t of loss + rho/2 (t - v)², of flat arrays of entries."""
+        both = () if limits is None else _both(x, limits)
+        return self._each(_solved, 0, columns, x, v, rho, *both)
 
     def log_scores(
         self, losses: FloatArray, x: FloatArray, rows: Any = 0, columns: Any = 0
@@ -271,16 +272,16 @@ class Model:
         return replace(self, kinds=tuple(kinds))
 
     @cached_property
-    def _by_function(self) -> tuple[list[Kind], IntArray, tuple[FloatArray, ...]]:
+    def by_function(self) -> tuple[list[Kind], IntArray, FloatArray]:
         """Different kinds without units, the position of each kind's among them, and all units."""
         plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in self.kinds]
         different = list(dict.fromkeys(plain))
         position = {kind: k for k, kind in enumerate(different)}
         units = np.array([(k.centre, k.size, k.weight) for k in self.kinds], dtype=np.float64).T
-        return different, np.array([position[kind] for kind in plain]), tuple(units)
+        return different, np.array([position[kind] for kind in plain]), np.ascontiguousarray(units)
 
     def _each(
-        self, function: Callable[..., FloatArray], rows: Any, columns: Any, *arrays: FloatArray
+        self, function: Callable[..., FloatArray], rows: Any, columns: Any, *arrays: Any
     ) -> FloatArray:
         """Return a function of the kind and the numbers of each entry.
 
@@ -290,7 +291,7 @@ class Model:
             return function(self.only, *arrays)
         first = np.asarray(arrays[0])
         which = np.broadcast_to(self.which_at(rows, columns), first.shape).ravel()
-        different, positions, units = self._by_function
+        different, positions, units = self.by_function
         out = np.empty(first.size, np.result_type(first.dtype, np.float32))
         order, ends = groups(positions[which], len(different))
         for k, plain in enumerate(different):
@@ -299,6 +300,30 @@ class Model:
             kind = plain._replace(centre=centre, size=size, weight=weight)
             out[at] = function(kind, *(np.asarray(array).ravel()[at] for array in arrays))
         return out.reshape(first.shape)
+
+
+def _both(x: FloatArray, limits: Any) -> tuple[IntArray, FloatArray]:
+    """Return codes and upper values of entries, as compiled loops take them."""
+    uppers = x if limits.uppers is None else limits.uppers.astype(np.float64)
+    return limits.codes.reshape(x.shape), uppers.reshape(x.shape)
+
+
+def _losses_within(
+    kind: Kind, x: FloatArray, t: FloatArray, codes: IntArray, uppers: FloatArray
+) -> FloatArray:
+    """Return the weighted losses of entries with limits."""
+    a, out = np.asarray(kind.centre + kind.size * t, np.float64), np.empty(x.size)
+    flat = (each.ravel() for each in (x, a, codes, uppers))
+    entry_maps(kind, True).losses(*flat, kind.numbers, out)
+    return np.asarray(kind.weight * out.reshape(x.shape))
+
+
+def _solved(kind: Kind, x: FloatArray, v: FloatArray, rho: FloatArray, *limits: Any) -> FloatArray:
+    """Return the T-updates of entries, with limits or without, in the units of WH."""
+    centre, size, out = kind.centre, kind.size, np.empty_like(v)
+    arrays = centre + size * v, x, rho / (kind.weight * size**2), *(limits or (None, None))
+    entry_maps(kind, bool(limits)).solve(*arrays, kind.numbers, out)
+    return np.asarray((out - centre) / size)
 
 
 def make_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Model:

@@ -186,8 +186,9 @@ class _Problem:
         begins = np.append(0, ends[:-1])
         self.passes = []
         for k, kind in enumerate(kinds):
-            name = kind.name if limits is None else f"{kind.name}_limits"
-            kernel = row_kernel(kind.only.structure, name, limits is not None, kind.is_ours)
+            one = kind.only
+            name = one.name if limits is None else f"{one.name}_limits"
+            kernel = row_kernel(one.structure, name, limits is not None, one.is_ours)
             entries = KindEntries(begins[k :: len(kinds)], ends[k :: len(kinds)], *shared)
             self.passes.append((kernel, entries, kind.numbers))
 

@@ -121,7 +121,7 @@ def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> 
                 for k in range(j.size):
                     a, size = s[k], 1.0 if metric is None else metric[first + k]
                     v, new, loss = update_entry(
-                        a, u[k], xs[k], rho * rate[k], scale, limit[k], upper[k], 0, model
+                        a, u[k], xs[k], rho * rate[k], scale, limit[k], upper[k], model
                     )
                     objective += weight[k] * loss
                     primal += size * (new - a) * (new - a)

@@ -18,6 +18,7 @@ from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.model import Model
 
 from .devices import HOST, Device
+from .devices.mixed_passes import BlockKinds, sorted_kinds
 from .storage import storage_of
 
 
@@ -54,9 +55,10 @@ class StoredEntries:
         self.which: NDArray[np.int16] | None = None
         if model.is_mixed:
             self.which = model.which_at(*observations.stored_positions()).astype(np.int16)
-        limited = "" if limits is None else "_limits" if limits.uppers is None else "_both"
-        self.kind = f"{self.dtype}_{'every' if weights is None else weights.dtype}{limited}"
+        kind = "every" if weights is None else f"{weights.dtype}"
+        self.kind = f"{self.dtype}_{kind}{'' if limits is None else '_limits'}"
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
+        self._sorted: dict[tuple[int, int], BlockKinds] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: each for name, each in vars(self).items() if name != "numbers"}
@@ -67,15 +69,26 @@ class StoredEntries:
 
     def of_block(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
         """Return the arrays of a block with WH there; None where it has no weights, limits, ..."""
-        limits, kinds = self.limits, self.which
-        codes = None if limits is None else limits.codes[entries]
-        uppers = None if limits is None or limits.uppers is None else limits.uppers[entries]
-        marks = codes, uppers, None if kinds is None else kinds[entries]
-        return self.x[entries], A, self.weights_of(entries), *marks
+        limits, x, weights = self.limits, self.x[entries], self.weights_of(entries)
+        if limits is None:
+            return x, A, weights, None, None, self._kinds_of(entries, weights)
+        uppers = x if limits.uppers is None else limits.uppers[entries]
+        marks = limits.codes[entries], uppers, self._kinds_of(entries, weights)
+        return x, A, weights, *marks
 
     def weights_of(self, entries: slice) -> FloatArray | None:
         """Return the weights of a block."""
         return None if self.weights is None else self.weights[entries]
+
+    def _kinds_of(self, entries: slice, weights: FloatArray | None) -> BlockKinds | None:
+        """Return the entries of a block by their kinds, which are sorted once."""
+        if self.which is None:
+            return None
+        place = entries.start, entries.stop
+        if place not in self._sorted:
+            seen = None if weights is None else weights > 0
+            self._sorted[place] = sorted_kinds(self.model, self.which[entries], seen)
+        return self._sorted[place]
 
 
 @dataclass
@@ -126,9 +139,7 @@ class SplitVariable:
         if beyond_stored and now.previous_A is None:
             now.previous_A = self.device.zeros(now.T.shape, entries.dtype)
         self.dual_scale = 1.0
-        kind = f"{entries.kind}_{'off' if beyond_stored else 'on'}"
-        self.update_pass = self.device.update_pass(entries.model, kind)
-        self.projecting_pass = self.device.update_pass(entries.model, f"{kind}_projecting")
+        self.update_pass = self.device.update_pass(entries.model, entries.kind)
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
@@ -137,13 +148,25 @@ class SplitVariable:
     def update(
         self, entries: slice, A: FloatArray, penalty: float, change: FloatArray | None
     ) -> tuple[float, ...]:
-        """Update T and U of a block, and turn A = WH into S = T + U - A."""
-        now = self.now
-        previous = None if now.previous_A is None else now.previous_A[entries]
-        state = (now.T[entries], now.U[entries], previous, change)
+        """Update T and U of a block, and turn A = WH into S = T + U - A.
+
+        `change` becomes T - T_previous, less the change of WH if T = WH beyond the entries.
+        Returned are the sums of the loss and of the squares of T - WH, T - T_previous and of this
+        change of WH.
+        """
+        now, T, shifted = self.now, self.now.T[entries], 0.0
+        if change is not None:
+            change[:] = -T
+        if now.previous_A is not None:
+            shift = A - now.previous_A[entries]
+            shifted = float(np.sum(np.square(shift, dtype=np.float64)))
+            now.previous_A[entries] = A
+            change = None if change is None else np.subtract(change, shift, out=change)
         numbers = (penalty, self.dual_scale, self.entries.numbers)
-        update = self.update_pass if change is None else self.projecting_pass
-        return update(*self.entries.of_block(entries, A), *state, *numbers)
+        sums = self.update_pass(*self.entries.of_block(entries, A), T, now.U[entries], *numbers)
+        if change is not None:
+            change += T
+        return *sums, shifted
 
     def keep(self, entries: slice, A: FloatArray) -> None:
         """Turn A = WH of a block into S = T + U - A, without an update of T and U.

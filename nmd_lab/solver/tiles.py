@@ -26,7 +26,7 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.model.model import Model
 
 from .devices import HOST, Device
-from .refinement.moreau_envelope import Evaluation, outer_products
+from .refinement.moreau_envelope import Evaluation, outer_products, size_of_T, to_curvature
 from .storage import SHARE_ENTRIES
 
 ROWS = 256  # largest number of rows of a tile
@@ -123,7 +123,6 @@ class SparseEnvelope:
         self.device = device
         self.U = device.zeros((self.size,), dtype)
         self.envelope_pass = device.envelope_pass(model, f"{dtype}_every")
-        self.curvature_pass = device.curvature_pass(model, f"{dtype}_every")
         self.zero_pass = device.zero_pass(model, dtype)
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
         shares = min(m * n // SHARE_ENTRIES, -(-m // tiles.height))
@@ -203,12 +202,15 @@ class SparseEnvelope:
     def _curvatures(self, tile: Tile, A: FloatArray, penalty: float) -> None:
         """Turn A = WH of a tile into the second derivative of L."""
         positions = self.tiles.positions[tile.stored]
-        zeros = self.device.zeros(tuple(A.shape), self.tiles.dtype)
-        stored, none = A[positions], (None, None, None, None)
-        self.curvature_pass(zeros, A, *none, zeros, penalty, self.numbers)
+        stored = A[positions]
+        to_curvature(lambda A: self.zero_pass(A, penalty), A, abs(A), penalty)
         if len(positions):
             x, U = self.x[tile.stored], self.U[tile.stored]
-            self.curvature_pass(x, stored, *none, U, penalty, self.numbers)
+            none, numbers = (None, None, None, None), (penalty, 0.0, self.numbers)
+            size = abs(stored - U) + size_of_T(x, self.model)
+            to_curvature(
+                lambda A: self.envelope_pass(x, A, *none, U, *numbers), stored, size, penalty
+            )
             A[positions] = stored
 
     def forget(self) -> None:

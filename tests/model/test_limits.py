@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 from oracles import PAIRS, distance, forward
 from scipy import integrate
 from scipy.stats import norm, truncnorm
 from some import some
 
 from nmd_lab.model.censored import CensoredFrobenius, moments_between
-from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_entry
+from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, entry_maps
 from nmd_lab.model.kind import LimitModel, make_kind
 from nmd_lab.model.ordinal import log_probability
 
@@ -56,19 +55,11 @@ def limited_loss(loss, x, y, limits, upper, smallest, sd):
     return np.where((limits == EXACT) | (low >= high), plain, tobit)
 
 
-def solved(kind, *arrays):
+def solved(kind, v, x, rho, limits, upper):
     """T and loss at T of all entries, by the compiled functions."""
-    solve, loss = compile_entry(kind.structure, True)
-
-    @njit
-    def run(v, x, rho, limits, upper, model, t, losses):
-        for i in range(v.size):
-            t[i] = solve(v[i], x[i], rho[i], limits[i], upper[i], 0, model)
-            losses[i] = loss(x[i], t[i], limits[i], upper[i], 0, model)
-
-    v, x, rho, limits, upper = arrays
-    t, losses = np.empty(v.size), np.empty(v.size)
-    run(v, x, rho, limits, upper, kind.numbers, t, losses)
+    maps, t, losses = entry_maps(kind, True), np.empty(v.size), np.empty(v.size)
+    maps.solve(v, x, rho, limits, upper, kind.numbers, t)
+    maps.losses(x, t, limits, upper, kind.numbers, losses)
     return t, losses
 
 

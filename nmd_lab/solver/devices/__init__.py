@@ -21,7 +21,7 @@ from nmd_lab._runtime.disk import SMALLEST, FileArray, Scratch
 from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
 from nmd_lab.model.model import Model
 
-from .compiled_passes import ZeroLoss, curvature_kernel, envelope_kernel, update_kernel
+from .compiled_passes import ZeroLoss, envelope_kernel, update_kernel
 
 
 class Device:
@@ -71,10 +71,9 @@ class Device:
         """Return the number of parts of the rows that are worked on at a time."""
         return threads
 
-    # T and U of a block, its Moreau envelope and curvature, and the envelope of a tile of zeros
+    # T and U of a block, its Moreau envelope, and that of a tile of zeros
     update_pass = staticmethod(update_kernel)
     envelope_pass = staticmethod(envelope_kernel)
-    curvature_pass = staticmethod(curvature_kernel)
     zero_pass = staticmethod(ZeroLoss)
 
 

@@ -25,21 +25,16 @@ def update_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     entries = TensorModel(model)
 
     def update(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
-        _, _, _, T, U, previous, change, penalty, dual_scale, _ = others
+        _, _, _, T, U, penalty, dual_scale, _ = others
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         v = a - dual_scale * U
         new = _where(seen, entries.solve(v, data, penalty / weight), v)
         losses = _where(seen, weight * entries.loss(data, a), 0.0)
-        residual, step, shift = new - a, new - T, torch.zeros((), device=a.device)
-        if previous is not None:
-            shift = a - previous
-            previous.copy_(A)
-        if change is not None:
-            change.copy_(step - shift)
+        residual, step = new - a, new - T
         T.copy_(new)
         U.copy_(new - v)
         A.copy_(residual + (new - v))
-        return _sums(losses, residual * residual, step * step, shift * shift)
+        return _sums(losses, residual * residual, step * step)
 
     return update
 
@@ -63,21 +58,6 @@ def envelope_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
         return _sums(_where(seen, values, 0.0), losses, _where(seen, (t - a) ** 2, 0.0))
 
     return evaluate
-
-
-def curvature_pass(model: Model, kind: str) -> Callable[..., None]:
-    """Return the curvature of a block; see `compiled_passes.curvature_kernel`."""
-    entries, to_T = TensorModel(model), 1.0 / (model.degrees[0] or 1)
-
-    def curvature(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> None:
-        _, _, _, U, penalty, _ = others
-        data, weight, seen = _values_and_weights(x, weights)
-        v, rho = _double(A) - U, penalty / weight
-        step = 1e-4 * (v.abs() + data.abs() ** to_T + 1e-100)
-        rise = entries.solve(v + step, data, rho) - entries.solve(v, data, rho)
-        A.copy_(_where(seen, penalty * (1.0 - rise / step).clamp(0.0, 1.0), 0.0))
-
-    return curvature
 
 
 def zero_pass(model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
@@ -170,7 +150,6 @@ class TensorDevice:
 
     update_pass = staticmethod(update_pass)
     envelope_pass = staticmethod(envelope_pass)
-    curvature_pass = staticmethod(curvature_pass)
     zero_pass = staticmethod(zero_pass)
 
 

@@ -17,12 +17,14 @@ stationary points at any ρ (the method of multipliers).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.model.model import Model
 from nmd_lab.solver.split_variable import StoredEntries
 from nmd_lab.solver.storage import products_of_blocks
 from nmd_lab.solver.sweep import number_of_shares
@@ -71,7 +73,6 @@ class MoreauEnvelope:
         self._none = self.device.empty((self.storage.block_size,), entries.dtype)
         self._none[:] = 0
         self.envelope_pass = self.device.envelope_pass(entries.model, entries.kind)
-        self.curvature_pass = self.device.curvature_pass(entries.model, entries.kind)
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
@@ -105,13 +106,26 @@ class MoreauEnvelope:
         def share(index: int) -> tuple[FloatArray, ...]:
             columns = np.zeros(outer_H.shape, H.dtype)
             for block, C in products_of_blocks(self.storage, W, H_packed, index, self.parts):
-                self.curvature_pass(*self._data(block.entries, C), penalty, self.entries.numbers)
+                self._to_curvature(block.entries, C, penalty)
                 rows[block.rows] = self.storage.times_Ht(block, C, outer_H_packed)
                 self.storage.add_StW(block, C, outer_W, columns)
             return (columns,)
 
         (columns,) = map_and_add(share, self.parts)
         return rows, columns
+
+    def _to_curvature(self, entries: slice, A: FloatArray, penalty: float) -> None:
+        """Turn A = WH of a block into the second derivative of L."""
+        x, _, weights, *marks, U = self._data(entries, A)
+        numbers = (penalty, 0.0, self.entries.numbers)
+        size = abs(A - U) + size_of_T(x, self.entries.model)
+        if weights is not None:
+            self.device.fill(size, abs(A), weights == 0)  # x may be anything there
+
+        def to_gradient(A: FloatArray) -> None:
+            self.envelope_pass(x, A, weights, *marks, U, *numbers)
+
+        to_curvature(to_gradient, A, size, penalty)
 
     def _data(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
         """Return the arrays of a block, as passes take them."""
@@ -121,6 +135,22 @@ class MoreauEnvelope:
     def forget(self) -> None:
         """Set the multipliers back to zero."""
         self.U = None
+
+
+def to_curvature(
+    to_gradient: Callable[[FloatArray], Any], A: FloatArray, size: Any, penalty: float
+) -> None:
+    """Turn A into the slope of a gradient, over a step that is small beside a size."""
+    there = A + 1e-4 * (size + 1e-30)
+    step = there - A
+    to_gradient(A)
+    to_gradient(there)
+    A[:] = ((there - A) / step).clip(0.0, penalty)
+
+
+def size_of_T(x: FloatArray, model: Model) -> Any:
+    """Return the size that T has at entries x, 1 where each kind has a unit of its own."""
+    return 1.0 if model.is_mixed else abs(x) ** (1.0 / (model.degrees[0] or 1))
 
 
 def outer_products(rows: FloatArray) -> FloatArray:
