@@ -11,7 +11,7 @@ from oracles import distance, forward
 
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.streams import new_stream, start_stream
+from nmd_lab.solver.sampler.streams import new_stream, start_of
 from nmd_lab.solver.sampler.t_draws import compile_t_draw
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -72,8 +72,7 @@ def many_draws(draw):
     """Return a function for many draws: ``(arguments, n, seed) -> ndarray``."""
 
     def loop(arguments, seed, out):
-        stream = new_stream()
-        start_stream(stream, seed, 0, 0, 0)
+        stream = new_stream(start_of(seed, 0, 0, 0))
         for i in range(out.size):
             out[i] = draw(*arguments, stream)
 
@@ -91,8 +90,7 @@ def many_steps(draw):
     """Return a function for a draw from each old T: ``(t_old, arguments, seed) -> ndarray``."""
 
     def loop(t_old, arguments, seed, out):
-        stream = new_stream()
-        start_stream(stream, seed, 0, 0, 0)
+        stream = new_stream(start_of(seed, 0, 0, 0))
         for i in range(out.size):
             out[i] = draw(t_old[i], *arguments, stream)
 

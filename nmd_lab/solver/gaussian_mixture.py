@@ -27,7 +27,6 @@ from .observed_gaussian import (
     project,
     put_fewer,
     put_mean,
-    put_residual,
     put_variances,
     solve_row,
 )
@@ -64,7 +63,7 @@ def equal_patterns(x, v, before, v_before):  # type: ignore[no-untyped-def]
 def factorise_groups(x, variance, mixture, workspace):  # type: ignore[no-untyped-def]
     """Factorise all groups for a row; return positions, and whether they are the missing ones."""
     _, _, covariances, inverses, log_sizes, common = mixture
-    U, _, _, _, halves, _, positions, has_V = workspace
+    U, _, _, _, _, halves, _, positions, has_V = workspace
     n, few = put_fewer(x, variance, common, positions)
     for k in range(halves.size):
         matrix = inverses[k] if few else covariances[k]
@@ -77,17 +76,16 @@ def factorise_groups(x, variance, mixture, workspace):  # type: ignore[no-untype
 
 @compile_inner
 def weigh_groups(x, mixture, columns, few, workspace):  # type: ignore[no-untyped-def]
-    """Put the probabilities of the groups of a row, and their V, y, r, into the workspace.
+    """Put the probabilities of the groups of a row, and their V, y, r, g, into the workspace.
 
     Return the log-likelihood of the row.
     """
     log_weights, means, covariances, inverses, _, common = mixture
-    U, V, y, r, halves, probabilities, _, has_V = workspace
+    U, V, y, r, g, halves, probabilities, _, has_V = workspace
     best, total = -math.inf, 0.0
     for k in range(halves.size):
         matrix = inverses[k] if few else covariances[k]
-        put_residual(x, means[k], r[k])
-        length = solve_row(r[k], few, matrix, U[k], columns, y[k])
+        length = solve_row(x, means[k], few, matrix, U[k], columns, r[k], g[k], y[k])
         probabilities[k] = log_weights[k] - halves[k] - 0.5 * length
         best = max(best, probabilities[k])
     for k in range(halves.size):
@@ -125,7 +123,7 @@ def pass_over_rows(X, variance, mixture, workspace, sums, out):  # type: ignore[
     _, means, covariances, inverses, _, common = mixture
     counts, linear, squares = sums
     n_groups, d = means.shape
-    _, V, y, r, _, probabilities, columns, _ = workspace[0]
+    _, V, y, r, g, _, probabilities, columns, _ = workspace[0]
     of_pattern, product, here, spread, mean, square = workspace[1]
     log_likelihood, few = 0.0, False
     predicts = out[0].size > 0
@@ -148,10 +146,10 @@ def pass_over_rows(X, variance, mixture, workspace, sums, out):  # type: ignore[
             p = probabilities[k]
             if p == 0:
                 continue
-            matrix = inverses[k] if few else covariances[k]
-            put_mean(means[k], r[k], matrix, few, common, n, V[k], y[k], here)
+            put_mean(means[k], r[k], g[k], few, common, n, V[k], y[k], here)
             total += p
             if predicts:
+                matrix = inverses[k] if few else covariances[k]
                 put_variances(matrix, few, common, n, V[k], spread)
                 for j in range(d):
                     mean[j] += p * here[j]
@@ -206,9 +204,9 @@ class GaussianMixture:
         return map_ranges(work, len(X))
 
     def _workspace(self) -> tuple[Any, ...]:
-        """Return room for U, V, y, r, log |U|, probabilities and positions, and for sums."""
+        """Return room for U, V, y, r, g, log |U|, probabilities and positions, and for sums."""
         K, d = self.means.shape
-        of_groups = np.empty((K, d, d)), np.empty((K, d, d)), np.empty((K, d)), np.empty((K, d))
+        of_groups = np.empty((K, d, d)), np.empty((K, d, d)), *np.empty((3, K, d))
         numbers = np.empty(K), np.empty(K), np.empty(d, np.int64), np.zeros(K, np.bool_)
         return (*of_groups, *numbers), (np.zeros(K), np.empty((d, d)), *np.empty((4, d)))
 

@@ -85,32 +85,28 @@ def factorise(matrix, columns, few, variance, U):  # type: ignore[no-untyped-def
 
 
 @compile_inner
-def put_residual(x, mean, r):  # type: ignore[no-untyped-def]
-    """Put x - μ into `r`, and 0 where x is missing."""
+def solve_row(x, mean, few, matrix, U, columns, r, g, y):  # type: ignore[no-untyped-def]
+    """Put r, with zeros where x is missing, g = r or -A r, and y into place.
+
+    Return the squared length of the observed entries.
+    """
+    n, length, sign = columns.size, 0.0, -1.0 if few else 1.0
     for j in range(x.size):
-        r[j] = 0.0 if math.isnan(x[j]) else x[j] - mean[j]
-
-
-@compile_inner
-def solve_row(r, few, matrix, U, columns, y):  # type: ignore[no-untyped-def]
-    """Put y into `y`, and return the squared length of the observed entries."""
-    n, whole, square = columns.size, 0.0, 0.0
-    for a in range(n):
-        y[a] = 0.0 if few else r[columns[a]]
+        r[j] = g[j] = 0.0 if math.isnan(x[j]) else x[j] - mean[j]
     if few:
-        for j in range(r.size):
-            for a in range(n):
-                y[a] -= matrix[columns[a], j] * r[j]
-            product = 0.0
-            for i in range(r.size):
-                product += matrix[j, i] * r[i]
-            whole += r[j] * product
+        for j in range(x.size):
+            g[j] = 0.0
+            for i in range(x.size):
+                g[j] -= matrix[j, i] * r[i]
+            length -= r[j] * g[j]
+    for a in range(n):
+        y[a] = g[columns[a]]
     for a in range(n):
         y[a] /= U[a, a]
-        square += y[a] * y[a]
+        length += sign * y[a] * y[a]
         for b in range(a + 1, n):
             y[b] -= y[a] * U[a, b]
-    return whole - square if few else square
+    return length
 
 
 @compile_inner
@@ -133,18 +129,12 @@ def project(U, matrix, columns, few, v, V):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def put_mean(mean, r, matrix, few, v, n, V, y, centre):  # type: ignore[no-untyped-def]
+def put_mean(mean, r, g, few, v, n, V, y, centre):  # type: ignore[no-untyped-def]
     """Put E z into `centre`; the first `n` rows of V and entries of y count."""
     for j in range(mean.size):
-        centre[j] = mean[j]
-    if few:
-        for j in range(r.size):
-            centre[j] += r[j]
-        for i in range(r.size):
-            for j in range(r.size):
-                centre[j] -= v * r[i] * matrix[i, j]
+        centre[j] = mean[j] + r[j] + v * g[j] if few else mean[j]
     for a in range(n):
-        for j in range(r.size):
+        for j in range(mean.size):
             centre[j] += y[a] * V[a, j]
 
 

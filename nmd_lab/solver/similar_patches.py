@@ -32,7 +32,6 @@ from .observed_gaussian import (
     project,
     put_fewer,
     put_mean,
-    put_residual,
     put_variances,
     solve_row,
 )
@@ -143,7 +142,7 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
     Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
     covariance, inverse = np.empty((d, d)), np.empty((d, d))
     mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
-    x, v, r = np.empty(d), np.empty(d), np.empty(d)
+    x, v, r, g = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     n, few = 0, False
     for c in range(corners.shape[0]):
         count = nearest_patches(guess[0], corners[c], places, chosen, distances)
@@ -164,10 +163,9 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
                 factorise(matrix, positions[:n], few, v, U)
                 project(U, matrix, positions[:n], few, common, V)
             matrix = inverse if few else covariance
-            put_residual(x, mean, r)
-            solve_row(r, few, matrix, U, positions[:n], y)
+            solve_row(x, mean, few, matrix, U, positions[:n], r, g, y)
             at[c, i] = chosen[i]
-            put_mean(mean, r, matrix, few, common, n, V, y, means[c, i])
+            put_mean(mean, r, g, few, common, n, V, y, means[c, i])
             put_variances(matrix, few, common, n, V, variances[c, i])
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 
 from .cut_points import CutPoints, padded
-from .latent_sweep import ChainState, all_products, draw_T, products_of_kinds
+from .latent_sweep import ChainState, all_products, draw_T
 from .priors import (
     EVERY,
     SMALLEST,
@@ -38,7 +38,7 @@ from .priors import (
 from .problem import SampledProblem
 from .row_updates import NO_LABELS, StreamId
 from .sampled_model import knows_T
-from .streams import COLUMNS, HYPER, ROWS
+from .streams import COLUMNS, HYPER, ROWS, numbers
 
 Draw = dict[str, NDArray[Any]]
 """Arrays of one draw by name."""
@@ -80,7 +80,7 @@ class Chain:
     def step(self, problem: SampledProblem, state: ChainState) -> ChainState:
         """Do one sweep, which overwrites the state, and return it."""
         state.sweep += 1
-        rng = hyper_stream(state)
+        rng = numbers(state.seed, state.sweep, HYPER)
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
         losses = draw_T(problem, state)
         T = T_of(problem, state)
@@ -120,11 +120,6 @@ def with_groups(draw: Draw, number: int) -> Draw:
     both = zip(names, empty, strict=True)
     padded = {name: np.concatenate([draw.get(name, shares), more]) for name, more in both}
     return {"row_group": np.zeros(len(draw["rows"]), np.int16)} | draw | padded
-
-
-def hyper_stream(state: ChainState) -> np.random.Generator:
-    """Return the random numbers of a sweep for all but T and the vectors."""
-    return np.random.Generator(np.random.Philox(key=[state.seed, state.sweep * 8 + HYPER]))
 
 
 def _draw_prior_of_rows(
@@ -253,8 +248,9 @@ def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.G
     drawn = [k for k, cuts in enumerate(state.cuts) if cuts and cuts.steps.size > 1]
     if not drawn:
         return
-    for k, v in zip(drawn, products_of_kinds(problem, state, drawn), strict=True):
-        cuts, levels = state.cuts[k], problem.levels[k]
+    V = all_products(problem, state)
+    for k in drawn:
+        cuts, levels, v = state.cuts[k], problem.levels[k], V[problem.entries_of_kinds[k]]
         assert cuts is not None
         assert levels is not None
         state.log_likelihood += cuts.draw(levels, v, rng, tune=state.tuning > 0)

@@ -154,15 +154,3 @@ def all_products(problem: SampledProblem, state: ChainState) -> FloatArray:
 
     problem.each_block(block)
     return V
-
-
-def products_of_kinds(
-    problem: SampledProblem, state: ChainState, kinds: list[int]
-) -> list[FloatArray]:
-    """Return WH with offsets at the stored entries of some kinds, in the order of these."""
-    if not problem.by_column or problem.positions is None:
-        V = all_products(problem, state)
-        return [V[problem.entries_of_kinds[k]] for k in kinds]
-    A, B = problem.augmented(state.rows, state.columns)
-    indptr, rows = problem.columns[0].indptr, problem.columns[0].indices
-    return [(A @ B[k]).take(rows[indptr[k] : indptr[k + 1]]) for k in kinds]

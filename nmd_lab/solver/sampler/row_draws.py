@@ -44,16 +44,17 @@ import math
 import numpy as np
 
 from nmd_lab._runtime.compiler import compile_inner
+from nmd_lab.solver.row_updates import factorize
 
-from .streams import MISSING, draw_index, fill_normal, new_stream, normal, start_stream
+from .streams import draw_index, new_stream, normal, start_of
 
 CHUNK = 256
 """Entries of a row whose vectors are gathered at a time."""
 
 
 @compile_inner
-def add_entries(columns, begin, end, y, weights, rho, other, scratch, normal, b):  # type: ignore[no-untyped-def]
-    """Add Σ τ p pᵀ over the entries of a row to `normal` and, if y is given, Σ τ y p to `b`."""
+def add_entries(columns, begin, end, y, weights, rho, other, scratch, P, b):  # type: ignore[no-untyped-def]
+    """Add Σ τ p pᵀ over the entries of a row to `P` and, if y is given, Σ τ y p to `b`."""
     rho_of_columns, vectors = other
     gathered, product = scratch
     count = 0
@@ -73,55 +74,41 @@ def add_entries(columns, begin, end, y, weights, rho, other, scratch, normal, b)
             np.dot(gathered[:count].T, gathered[:count], product)
             for a in range(b.size):
                 for c in range(b.size):
-                    normal[a, c] += product[a, c]
+                    P[a, c] += product[a, c]
             count = 0
 
 
 @compile_inner
-def draw_gaussian(normal, b, stream, noise, row):  # type: ignore[no-untyped-def]
-    """Put a draw from N(normal⁻¹ b, normal⁻¹) into `row`; `b` is overwritten."""
-    L = np.linalg.cholesky(normal)
-    d = b.size
-    for a in range(d):  # L y = b
-        total = b[a]
+def half_solve(P, no_ridge, y):  # type: ignore[no-untyped-def]
+    """Put the factor L of P into its place, and L⁻¹ y into that of y; return ½ yᵀ y - log |L|."""
+    factorize(P, no_ridge, P)
+    score = 0.0
+    for a in range(y.size):
+        total = y[a]
         for c in range(a):
-            total -= L[a, c] * b[c]
-        b[a] = total / L[a, a]
-    fill_normal(stream, noise)
-    for a in range(d):
-        b[a] += noise[a]
-    for a in range(d - 1, -1, -1):  # Lᵀ x = y + noise
-        x = b[a] / L[a, a]
-        b[a] = x
-        for c in range(a):
-            b[c] -= L[a, c] * x
-    for a in range(d):
-        row[a] = b[a]
+            total -= P[a, c] * y[c]
+        y[a] = total / P[a, a]
+        score += 0.5 * y[a] * y[a] - math.log(P[a, a])
+    return score
 
 
 @compile_inner
-def draw_label(normal, b, linear, precision, log_weights, stream, L, y, scores):  # type: ignore[no-untyped-def]
-    """Return a draw of the group of a row, given the sums over its entries."""
-    d, n_groups = b.size, scores.size
-    column = np.empty(d)
-    for c in range(n_groups):
-        score = log_weights[c]
-        for a in range(d):
-            y[a] = b[a] + linear[c, a]
-            for e in range(a + 1):
-                L[a, e] = normal[a, e] + precision[c, a, e]
-        for e in range(d):  # L Lᵀ = P and L y = b, column by column
-            pivot = math.sqrt(L[e, e])
-            y[e] /= pivot
-            score += 0.5 * y[e] * y[e] - math.log(pivot)
-            for a in range(e + 1, d):
-                column[a] = L[a, e] / pivot
-            for a in range(e + 1, d):
-                y[a] -= column[a] * y[e]
-                for f in range(e + 1, a + 1):
-                    L[a, f] -= column[a] * column[f]
-        scores[c] = score
-    return draw_index(scores, stream)
+def draw_solved(L, y, stream):  # type: ignore[no-untyped-def]
+    """Put a draw of N(P⁻¹ b, P⁻¹) into the place of y = L⁻¹ b."""
+    for a in range(y.size - 1, -1, -1):
+        y[a] = (y[a] + normal(stream)) / L[a, a]
+        for c in range(a):
+            y[c] -= L[a, c] * y[a]
+
+
+@compile_inner
+def half_solve_group(P, b, linear, precision, no_ridge, L, y):  # type: ignore[no-untyped-def]
+    """Put the prior of a group and the sums over entries into L and y, and half solve them."""
+    for a in range(b.size):
+        y[a] = b[a] + linear[a]
+        for c in range(a + 1):
+            L[a, c] = P[a, c] + precision[a, c]
+    return half_solve(L, no_ridge, y)
 
 
 @compile_inner
@@ -157,22 +144,20 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
     gram, sums = of_all
     seed, sweep, kind, keys = key
     n, d = vectors.shape
-    in_groups = log_weights.size > 1
-    L, half, scores = np.empty((d, d)), np.empty(d), np.empty(log_weights.size)
-    normal, b, noise = np.empty((d, d)), np.empty(d), np.empty(d)
+    P, b, L, row = np.empty((d, d)), np.empty(d), np.empty((d, d)), np.empty(d)
+    scores, no_ridge = np.empty(log_weights.size), np.zeros(d)
     by_column = rho_of_columns, vectors
     narrow = np.empty((CHUNK, d), vectors.dtype), np.empty((d, d), vectors.dtype)
     wide = np.empty((CHUNK, d)), np.empty((d, d))
     y, none, absent = np.empty(n), np.empty(0), np.empty(n, indices.dtype)
     of_absent, before = np.zeros((d, d)), indices[:0]  # sum to subtract, and columns of that row
-    stream = new_stream()
     for i in range(first, last):
         if done.size and done[i]:
             continue
         for a in range(d):
-            b[a] = 0.0 if in_groups else linear[0, a]
+            b[a] = 0.0
             for c in range(d):
-                normal[a, c] = 0.0 if in_groups else precision[0, a, c]
+                P[a, c] = 0.0
         rho_of_row = rho_of_rows[i] if rho_of_rows.size > 1 else rho_of_rows[0]
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
         for k in range(begin, end):
@@ -185,27 +170,26 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
                         of_absent[a, c] = 0.0
                 count = absent_columns(columns, absent)
                 here = absent, np.int64(0), count, none, none
-                add_entries(*here, 1.0, by_column, wide, of_absent, half)
+                add_entries(*here, 1.0, by_column, wide, of_absent, row)
                 before = columns
             for a in range(d):
-                b[a] += rho_of_row * sums[i, a]
+                b[a] = rho_of_row * sums[i, a]
                 for c in range(d):
-                    normal[a, c] += rho_of_row * (gram[a, c] - of_absent[a, c])
+                    P[a, c] = rho_of_row * (gram[a, c] - of_absent[a, c])
         else:
             here = indices, begin, end, y, weights
-            add_entries(*here, rho_of_row, by_column, narrow, normal, b)
-        start_stream(stream, seed, sweep, kind, keys[i] if keys.size else i)
-        if in_groups:
-            if labels[i] < 0:
-                labels[i] = draw_label(
-                    normal, b, linear, precision, log_weights, stream, L, half, scores
-                )
-            group = labels[i]
-            for a in range(d):
-                b[a] += linear[group, a]
-                for c in range(d):
-                    normal[a, c] += precision[group, a, c]
-        draw_gaussian(normal, b, stream, noise, rows[i])
+            add_entries(*here, rho_of_row, by_column, narrow, P, b)
+        stream = new_stream(start_of(seed, sweep, kind, keys[i] if keys.size else i))
+        group = labels[i] if labels.size else 0
+        if group < 0:
+            for g in range(scores.size):
+                scores[g] = log_weights[g]
+                scores[g] += half_solve_group(P, b, linear[g], precision[g], no_ridge, L, row)
+            group = labels[i] = draw_index(scores, stream)
+        half_solve_group(P, b, linear[group], precision[group], no_ridge, L, row)
+        draw_solved(L, row, stream)
+        for a in range(d):
+            rows[i, a] = row[a]
         if squares.size:
             total = 0.0
             for k in range(begin, end):
@@ -216,64 +200,32 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
             squares[i] = total
 
 
-def fill_missing(first, last, few, cells, predicted, spreads, key, chosen, y):  # type: ignore[no-untyped-def]
-    """List the first missing cells of each row, by `order`, and fill the others."""
-    starts, columns, order = cells
-    seed, sweep = key
-    is_missing, stream = np.zeros(order.size, np.bool_), new_stream()
-    most = chosen.shape[1]
-    for i in range(first, last):
-        if not few[i]:
-            continue
-        begin, end = starts[i], starts[i + 1]
-        if end - begin <= most:
-            for k in range(begin, end):
-                chosen[i, k - begin] = columns[k]
-            continue
-        for k in range(begin, end):
-            is_missing[columns[k]] = True
-        count = 0
-        for j in order:
-            if count == most:
-                break
-            if is_missing[j]:
-                is_missing[j] = False
-                chosen[i, count] = j
-                count += 1
-        start_stream(stream, seed, sweep, np.int64(MISSING), i)
-        for k in range(begin, end):
-            j = columns[k]
-            if is_missing[j]:
-                is_missing[j] = False
-                y[i, j] = predicted[i, j] + spreads[j] * normal(stream)
-
-
 @compile_inner
-def factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: ignore[no-untyped-def]
-    """Put L⁻¹ b, the factor of M and its solution for z into place; return their log-density."""
-    d = b.size
+def half_solve_few(b, linear, inverse, white, pairs, cells, y, L, z):  # type: ignore[no-untyped-def]
+    """Put L⁻¹ b, the factor of M and its solution for z into place; return their log-density.
+
+    M is so small that a call of `half_solve` would take longer.
+    """
     score, determinant = 0.0, 1.0
-    for a in range(d):
+    for a in range(b.size):
         total = 0.0
         for e in range(a + 1):
             total += inverse[a, e] * (b[e] + linear[e])
         y[a] = total
         score += 0.5 * total * total
-    for p in range(count):
-        j = chosen[p]
-        total = 0.0
-        for a in range(d):
+    for p in range(cells.size):
+        j = cells[p]
+        total, pivot = 0.0, 1.0 - pairs[j, j]
+        for a in range(b.size):
             total += white[j, a] * y[a]
         for q in range(p):
-            entry = -pairs[j, chosen[q]]
+            entry = -pairs[j, cells[q]]
             for r in range(q):
                 entry -= L[p, r] * L[q, r]
             entry /= L[q, q]
             L[p, q] = entry
             total -= entry * z[q]
-        pivot = 1.0 - pairs[j, j]
-        for r in range(p):
-            pivot -= L[p, r] * L[p, r]
+            pivot -= entry * entry
         pivot = math.sqrt(pivot)
         L[p, p] = pivot
         z[p] = total / pivot
@@ -282,51 +234,36 @@ def factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: i
     return score - math.log(determinant)
 
 
-@compile_inner
-def draw_row(chosen, count, inverse, white, y, L, z, noise, stream, row):  # type: ignore[no-untyped-def]
-    """Put a draw of the row into place, given what `factor` has left."""
-    d = y.size
-    fill_normal(stream, noise[:count])
-    for p in range(count - 1, -1, -1):  # Lᵀ s = z + noise
-        total = z[p] + noise[p]
-        for q in range(p + 1, count):
-            total -= L[q, p] * z[q]
-        z[p] = total / L[p, p]
-    fill_normal(stream, noise[:d])
-    for a in range(d):
-        y[a] += noise[a]
-        noise[a] = 0.0
-    for p in range(count):
-        j, s = chosen[p], z[p]
-        for a in range(d):
-            y[a] += s * white[j, a]
-    for a in range(d):
-        for e in range(a + 1):
-            noise[e] += inverse[a, e] * y[a]
-    for a in range(d):
-        row[a] = noise[a]
-
-
 def draw_rows_with_few(first, last, pattern, sums, shared, key, labels, rows):  # type: ignore[no-untyped-def]
     """Draw rows with few missing cells in place, with the labels that are unknown."""
     few, counts, chosen = pattern
     linear, inverse, white, pairs, logs = shared
     seed, sweep, kind = key
     d, most = sums.shape[1], chosen.shape[1]
-    y, noise = np.empty(d), np.empty(max(most, d))
-    L, z, scores = np.empty((most, most)), np.empty(most), np.empty(logs.size)
-    stream = new_stream()
+    y, row, scores = np.empty(d), np.empty(d), np.empty(logs.size)
+    L, z = np.empty((most, most)), np.empty(most)
     for i in range(first, last):
         if not few[i]:
             continue
-        start_stream(stream, seed, sweep, kind, i)
-        b, here, count = sums[i], chosen[i], min(counts[i], most)
+        stream = new_stream(start_of(seed, sweep, kind, i))
+        cells = chosen[i, : min(counts[i], most)]
         c = labels[i] if labels.size else 0
         if c < 0:
             for g in range(logs.size):
-                scores[g] = logs[g] + factor(
-                    b, linear[g], inverse[g], white[g], pairs[g], here, count, y, L, z
+                scores[g] = logs[g] + half_solve_few(
+                    sums[i], linear[g], inverse[g], white[g], pairs[g], cells, y, L, z
                 )
             c = labels[i] = draw_index(scores, stream)
-        factor(b, linear[c], inverse[c], white[c], pairs[c], here, count, y, L, z)
-        draw_row(here, count, inverse[c], white[c], y, L, z, noise, stream, rows[i])
+        half_solve_few(sums[i], linear[c], inverse[c], white[c], pairs[c], cells, y, L, z)
+        draw_solved(L, z[: cells.size], stream)  # s
+        for a in range(d):
+            y[a] += normal(stream)
+            row[a] = 0.0
+        for p in range(cells.size):
+            for a in range(d):
+                y[a] += z[p] * white[c, cells[p], a]
+        for a in range(d):
+            for e in range(a + 1):
+                row[e] += inverse[c, a, e] * y[a]
+        for a in range(d):
+            rows[i, a] = row[a]

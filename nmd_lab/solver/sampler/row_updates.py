@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
 from .priors import RowPrior
-from .row_draws import draw_rows, draw_rows_with_few, fill_missing
-from .streams import NO_KEYS, fill_normal, new_stream, start_stream
+from .row_draws import draw_rows, draw_rows_with_few
+from .streams import MISSING, NO_KEYS, numbers
 
 Doubles = NDArray[np.float64]
 
@@ -80,10 +80,10 @@ class StreamId(NamedTuple):
 
 @dataclass(frozen=True)
 class MissingCells:
-    """The missing cells of rows: where those of each row begin, and the column of each."""
+    """The missing cells: rows in ascending order, and columns."""
 
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int64]
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
     shape: tuple[int, int]
 
     @classmethod
@@ -91,13 +91,21 @@ class MissingCells:
         """Return the missing cells of a matrix, given the flat positions of what is stored."""
         missing = np.ones(shape, bool)
         missing.ravel()[stored] = False
-        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(missing, axis=1))])
-        return cls(starts, np.nonzero(missing)[1], shape)
+        rows, columns = np.nonzero(missing)
+        return cls(rows, columns, shape)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Number of missing cells of each row."""
-        return np.diff(self.starts)
+        return np.bincount(self.rows, minlength=self.shape[0])
+
+    @cached_property
+    def first(self) -> NDArray[np.int64]:
+        """Columns of the first missing cells of each row, and 0 behind the last."""
+        found, place = np.zeros((self.shape[0], MAX_INTEGRATED), np.int64), places_of(self.rows)
+        first = place < MAX_INTEGRATED
+        found[self.rows[first], place[first]] = self.columns[first]
+        return found
 
     def rows_with_few(self, n_groups: int, d: int) -> NDArray[np.bool_]:
         """Return which rows of d components cost less by them; empty if it does not pay."""
@@ -105,6 +113,11 @@ class MissingCells:
         few = (2 * counts < n) & (np.minimum(counts, MAX_INTEGRATED) < d)
         pays = n <= m and n_groups * n * n <= MAX_PAIRS and 2 * np.count_nonzero(few) >= m
         return few if pays else few[:0]
+
+
+def places_of(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the position of each cell among those of its row, given their sorted rows."""
+    return np.arange(rows.size) - np.searchsorted(rows, rows)
 
 
 class FewMissing:
@@ -132,7 +145,7 @@ class FewMissing:
         shares: Doubles,
     ) -> None:
         self.few, self._missing = few, missing
-        self._chosen = np.empty((few.size, MAX_INTEGRATED), np.int64)
+        self._chosen = missing.first.copy()
         linear, precision, log_weights = gaussians
         roots = np.linalg.cholesky(precision + of_all)
         inverse = np.linalg.inv(roots)
@@ -140,22 +153,22 @@ class FewMissing:
         pairs = white @ white.transpose(0, 2, 1)
         logs = log_weights - np.log(np.einsum("caa->ca", roots)).sum(axis=1)
         self._shared = linear, inverse, white, pairs, logs
-        self._order = np.argsort(-(shares @ np.einsum("cjj->cj", pairs)), kind="stable")
+        self._news = shares @ np.einsum("cjj->cj", pairs)
 
     def fill(
-        self,
-        key: StreamId,
-        predicted: Doubles,
-        spreads: Doubles,
-        y: Doubles,
-        first: int,
-        last: int,
+        self, rng: np.random.Generator, rows: FloatArray, vectors: Doubles, rho: Doubles, y: Doubles
     ) -> None:
-        """Fill y in some rows, given p_j·w_i and 1/√ρ_j, but for cells that say most of a row."""
-        cells = self._missing.starts, self._missing.columns, self._order
-        stream = key.seed, key.sweep
-        kernel = cached_kernel(fill_missing, "fill_missing")
-        kernel(first, last, self.few, cells, predicted, spreads, stream, self._chosen, y)
+        """Fill y in rows with many missing cells, but for the cells that say most of a row."""
+        has_many = self.few & (self._missing.counts > MAX_INTEGRATED)
+        many = has_many[self._missing.rows]
+        i, j = self._missing.rows[many], self._missing.columns[many]
+        j = j[np.lexsort((-self._news[j], i))]
+        place = places_of(i)
+        first, rest = place < MAX_INTEGRATED, place >= MAX_INTEGRATED
+        self._chosen[i[first], place[first]] = j[first]
+        i, j = i[rest], j[rest]
+        predicted = np.einsum("ka,ka->k", rows[i], vectors[j])
+        y[i, j] = predicted + rng.standard_normal(i.size) / np.sqrt(rho[j])
 
     def draw(
         self, first: int, last: int, key: StreamId, sums: Doubles, labels: Labels, rows: FloatArray
@@ -226,16 +239,13 @@ class SparseUpdate:
         vectors, mean = other.vectors.astype(np.float64, copy=False), here.dtype.type(other.mean)
         weighted = vectors * rho[:, None] if rho.size else vectors
         gram, y, found = weighted.T @ vectors, np.zeros(self.storage.shape), None
-        spread = cached_kernel(_spread, f"spread_{here.dtype}_{self.storage.indices.dtype}")
-        spread(here, self.storage.indices, other.constants, mean, self._most, y.ravel())
+        y.ravel()[self._most] = here - other.constants[self.storage.indices] - mean
         if self.rho_of == "columns" and not key.keys.size:  # whether it pays depends on all rows
             few = self._missing.rows_with_few(prior[1].size, vectors.shape[1])
             if few.any():
                 scaled = vectors * np.sqrt(rho)[:, None]
                 found = FewMissing(self._missing, few, scaled, gram, *prior)
-                predicted = rows.astype(np.float64, copy=False) @ vectors.T
-                fill = partial(found.fill, key, predicted, 1 / np.sqrt(rho), y)
-                each_share(self.storage.indptr, self.threads, fill)
+                found.fill(numbers(key.seed, key.sweep, MISSING), rows, vectors, rho, y)
         return (gram, y @ weighted), found
 
     @cached_property
@@ -276,14 +286,12 @@ class DenseUpdate:
         inverse = np.linalg.inv(L)  # of a small triangle
         linear = prior.linear[0]
         squares = np.zeros(rows.shape[0])
-        kernel = cached_kernel(_noise, "row_noise")
 
         def block(first: int, last: int) -> None:
             block = slice(first, last)
             residual = T[block] - (constants + rows.dtype.type(mean))
             b = of_all * (residual @ vectors).astype(np.float64) + linear
-            noise = np.empty(b.shape)
-            kernel(*key[:3], first, noise)
+            noise = numbers(key.seed, key.sweep, key.kind, first).standard_normal(b.shape)
             rows[block] = (b @ inverse.T + noise) @ inverse
             residual -= rows[block] @ vectors.T
             squares[block] = np.sum(np.square(residual, dtype=np.float64), axis=1)
@@ -331,15 +339,3 @@ def each_block(
             work(begin, min(begin + BLOCK_ROWS, last))
 
     each_share(indptr, threads, rows, BLOCK_ROWS if dense else 1)
-
-
-def _noise(seed, sweep, kind, first, out):  # type: ignore[no-untyped-def]
-    stream = new_stream()
-    for i in range(out.shape[0]):
-        start_stream(stream, seed, sweep, kind, first + i)
-        fill_normal(stream, out[i])
-
-
-def _spread(values, indices, constants, mean, positions, matrix):  # type: ignore[no-untyped-def]
-    for k in range(positions.size):
-        matrix[positions[k]] = values[k] - constants[indices[k]] - mean

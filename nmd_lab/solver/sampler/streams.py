@@ -1,13 +1,13 @@
 """Random numbers inside compiled code: a stream of its own for each row of each sweep.
 
-A stream is four 64-bit integers, the state of xoshiro256++ (D. Blackman and S. Vigna, "Scrambled
-linear pseudorandom number generators", 2021).  `start_stream` derives it from a seed, the number of
+A stream is one 64-bit integer, that of SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, "Fast
+splittable pseudorandom number generators", 2014).  `start_of` derives it from a seed, the number of
 the sweep, the kind of the draw and the row, so that draws do not depend on the number of threads.
 New rows have a hash of their entries in the place of their position: what is drawn for one of them
 does not depend on the others.
 
-The integers are on the stack of the kernel that calls `new_stream`.  The references of an array
-would be counted at each call, which takes twice as long as a normal number.
+The integer is on the stack of the kernel that calls `new_stream`.  The references of an array would
+be counted at each call, which takes longer than a normal number.
 
 A normal variable between two limits, and its mass there, are stable far in the tails.  Where the
 mean lies between the limits, or near wide ones, a normal or a uniform number is drawn until it is
@@ -28,11 +28,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_inner, compile_scalar
+from nmd_lab._runtime.compiler import compile_inner, compile_scalar, inlined
 from nmd_lab.data.matching import mixed
 from nmd_lab.model.ordinal import SQRT_HALF, SQRT_HALF_PI, mills_ratio
-
-Doubles = NDArray[np.float64]
 
 UNIT, SIGNED_UNIT = 2.0**-53, 2.0**-52
 N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
@@ -40,7 +38,7 @@ N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
 
 TRIES = 10_000  # ends loops if an argument is NaN; at least a quarter of all tries is accepted
 
-ROWS, COLUMNS, LATENT, HYPER, LIMITS, MISSING = range(6)
+ROWS, COLUMNS, LATENT, HYPER, MISSING = range(5)
 """Kinds of random numbers."""
 
 
@@ -53,90 +51,61 @@ class Keys(NamedTuple):
 
 NO_KEYS = Keys()
 
+
+def numbers(seed: int, sweep: int, kind: int, first: int = 0) -> np.random.Generator:
+    """Return the random numbers of one kind of a sweep, from some row on, for NumPy."""
+    key, counter = [seed, sweep * 8 + kind], [0, 0, 0, first]
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+GOLDEN = 0x9E3779B97F4A7C15
 STATE: Any = types.CPointer(types.uint64)  # type: ignore[no-untyped-call]
-SIZE = 4
+
+_mix = inlined(mixed)
 
 
-def _new(typing_context):  # type: ignore[no-untyped-def]
-    """Return room for the state of a stream, which the calling kernel keeps until it returns."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return cgutils.alloca_once(builder, ir.IntType(64), SIZE)  # type: ignore[no-untyped-call]
-
-    return STATE(), generate
-
-
-def _get(typing_context, stream, position):  # type: ignore[no-untyped-def]
-    """Return an integer of the state."""
+def _new(typing_context, start):  # type: ignore[no-untyped-def]
+    """Return a stream, which the calling kernel keeps until it returns."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        start, at = arguments
-        return builder.load(builder.gep(start, [at]))
+        stream = cgutils.alloca_once(builder, ir.IntType(64))  # type: ignore[no-untyped-call]
+        builder.store(arguments[0], stream)
+        return stream
 
-    return types.uint64(STATE, types.int64), generate
+    return STATE(types.uint64), generate
 
 
-def _put(typing_context, stream, position, bits):  # type: ignore[no-untyped-def]
-    """Overwrite an integer of the state."""
+def _next(typing_context, stream):  # type: ignore[no-untyped-def]
+    """Return the next integer of a stream, not mixed."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        start, at, number = arguments
-        builder.store(number, builder.gep(start, [at]))
-        return context.get_dummy_value()
+        bits = builder.add(builder.load(arguments[0]), ir.IntType(64)(GOLDEN))
+        builder.store(bits, arguments[0])
+        return bits
 
-    return types.void(STATE, types.int64, types.uint64), generate
+    return types.uint64(STATE), generate
 
 
 new_stream: Any = intrinsic(_new)
-get: Any = intrinsic(_get)
-put: Any = intrinsic(_put)
+next_bits: Any = intrinsic(_next)
 
 
-_mix = compile_inner(mixed)
-
-
-def _start(stream, seed, sweep, kind, row):  # type: ignore[no-untyped-def]
+@inlined
+def start_of(seed, sweep, kind, row):  # type: ignore[no-untyped-def]
+    """Return where a stream starts."""
     key = np.uint64(seed)
     for number in (sweep, kind, row):
-        key = _mix(key + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(number) + np.uint64(1)))
-    for i in range(SIZE):
-        key += np.uint64(0x9E3779B97F4A7C15)
-        put(stream, i, _mix(key))
+        key = _mix(key + np.uint64(GOLDEN) * (np.uint64(number) + np.uint64(1)))
+    return key
 
 
-def _next_bits(stream):  # type: ignore[no-untyped-def]
-    s0, s1, s2, s3 = get(stream, 0), get(stream, 1), get(stream, 2), get(stream, 3)
-    total = s0 + s3
-    bits = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    shifted = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    s2 ^= shifted
-    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    put(stream, 0, s0)
-    put(stream, 1, s1)
-    put(stream, 2, s2)
-    put(stream, 3, s3)
-    return bits
+@compile_scalar
+def uniform(stream):  # type: ignore[no-untyped-def]
+    """Return a number between 0 and 1, neither of which it is."""
+    return (np.float64(_mix(next_bits(stream)) >> np.uint64(11)) + 0.5) * UNIT
 
 
-_next = compile_inner(_next_bits)
-
-
-def _next_uniform(stream):  # type: ignore[no-untyped-def]
-    return (np.float64(_next(stream) >> np.uint64(11)) + 0.5) * UNIT
-
-
-start_stream = compile_inner(_start)
-"""``start_stream(stream, seed, sweep, kind, row)`` sets the state of a stream."""
-
-uniform = compile_inner(_next_uniform)
-"""``uniform(stream)`` returns a number between 0 and 1, neither of which it is."""
-
-
-def _layers() -> tuple[Doubles, Doubles]:
+def _layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of the layers and the heights there, from the lowest layer to the top."""
     ends = [LAYER / math.exp(-0.5 * TAIL * TAIL), TAIL]
     while len(ends) < N_LAYERS:
@@ -149,9 +118,16 @@ def _layers() -> tuple[Doubles, Doubles]:
 ENDS, HEIGHTS = _layers()
 
 
-def _normal(stream):  # type: ignore[no-untyped-def]
+@compile_inner
+def normal(stream):  # type: ignore[no-untyped-def]
+    """Return a standard normal number.
+
+    It is the ziggurat of G. Marsaglia and W. W. Tsang, "The ziggurat method for generating random
+    variables", Journal of Statistical Software 5, 2000, whose layer, place and height come from
+    different bits.
+    """
     for _ in range(TRIES):
-        bits = _next(stream)
+        bits = _mix(next_bits(stream))
         layer = np.int64(bits & np.uint64(N_LAYERS - 1))
         z = np.float64(np.int64(bits) >> np.int64(11)) * SIGNED_UNIT * ENDS[layer]
         if abs(z) < ENDS[layer + 1]:
@@ -167,25 +143,9 @@ def _normal(stream):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-normal = compile_inner(_normal)
-"""``normal(stream)`` returns a standard normal number.
-
-It is the ziggurat of G. Marsaglia and W. W. Tsang, "The ziggurat method for generating random
-variables", Journal of Statistical Software 5, 2000, whose layer, place and height come from
-different bits.
-"""
-
-
-def _normals(stream, out):  # type: ignore[no-untyped-def]
-    for i in range(out.size):
-        out[i] = normal(stream)
-
-
-fill_normal = compile_inner(_normals)
-"""``fill_normal(stream, out)`` fills a flat array with standard normal numbers."""
-
-
-def _index(logs, stream):  # type: ignore[no-untyped-def]
+@compile_inner
+def draw_index(logs, stream):  # type: ignore[no-untyped-def]
+    """Return a position, given the logarithms of probabilities up to a constant."""
     highest, total = logs[0], 0.0
     for k in range(logs.size):
         highest = max(highest, logs[k])
@@ -200,15 +160,17 @@ def _index(logs, stream):  # type: ignore[no-untyped-def]
     return logs.size - 1
 
 
-draw_index = compile_inner(_index)
-"""``draw_index(logs, stream)``: a position, by the logarithms of probabilities up to a constant."""
-
-
 NARROW = 1e-4  # below this width, in standard deviations, the quadratic term has no influence
 WIDE, NEAR = 2.5, 0.6  # standard deviations at which normal numbers are accepted often enough
 
 
-def _mass(a, b, width):  # type: ignore[no-untyped-def]
+@compile_scalar
+def mass_between(a, b, width):  # type: ignore[no-untyped-def]
+    """Return the integral of exp(-z²/2) from a to b = a + width, over its maximum there.
+
+    It neither overflows nor underflows, however far from zero a and b are.  The width is an
+    argument, because b - a loses digits where the limits are close to each other.
+    """
     if a <= 0.0 <= b:
         return SQRT_HALF_PI * (math.erf(b * SQRT_HALF) - math.erf(a * SQRT_HALF))
     near, far = (a, b) if a > 0.0 else (-b, -a)
@@ -220,14 +182,7 @@ def _mass(a, b, width):  # type: ignore[no-untyped-def]
     return above - math.exp(-fall) * mills_ratio(far) if fall < 50.0 else above
 
 
-mass_between = compile_scalar(_mass)
-"""``mass_between(a, b, b - a)``: integral of exp(-z²/2) from a to b, over its maximum there.
-
-It neither overflows nor underflows, however far from zero a and b are.  The width is an argument,
-because b - a loses digits where the limits are close to each other.
-"""
-
-
+@compile_scalar
 def _tail_distance(a, width, stream):  # type: ignore[no-untyped-def]
     # The rate `a` is best for narrow intervals and far tails, the other one close to the mean.
     rate = a if width < 1.0 or a > 100.0 else 0.5 * (a + math.sqrt(a * a + 4.0))
@@ -242,9 +197,7 @@ def _tail_distance(a, width, stream):  # type: ignore[no-untyped-def]
     return distance
 
 
-_draw_tail = compile_scalar(_tail_distance)
-
-
+@compile_scalar
 def _around_mean(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
     t = v
     for _ in range(TRIES):
@@ -255,10 +208,12 @@ def _around_mean(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
     return t
 
 
-_draw_around = compile_scalar(_around_mean)
+@compile_scalar
+def draw_between(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
+    """Return a draw of N(v, sd²) between two limits, of which either may be infinite.
 
-
-def _between(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
+    With sd = 0, or with low = high, it is v, clipped to the limits.
+    """
     wide = high - low >= WIDE * sd
     if not (sd > 0.0 and low < high):
         t = v
@@ -269,17 +224,9 @@ def _between(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
                 break
             t = v + sd * normal(stream)
     elif low > v:
-        t = low + sd * _draw_tail((low - v) / sd, (high - low) / sd, stream)
+        t = low + sd * _tail_distance((low - v) / sd, (high - low) / sd, stream)
     elif high < v:
-        t = high - sd * _draw_tail((v - high) / sd, (high - low) / sd, stream)
+        t = high - sd * _tail_distance((v - high) / sd, (high - low) / sd, stream)
     else:
-        t = _draw_around(v, sd, low, high, stream)
+        t = _around_mean(v, sd, low, high, stream)
     return min(max(t, low), high)
-
-
-draw_between = compile_scalar(_between)
-"""``draw_between(v, sd, low, high, stream)``: a draw of N(v, sd²) between two limits.
-
-Either limit may be infinite.  With sd = 0, or with low = high, the result is v, clipped to the
-limits.
-"""

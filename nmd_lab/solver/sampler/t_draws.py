@@ -29,16 +29,15 @@ from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, Loss
 from nmd_lab.model.proximal import compile_t_update
 
 from .piece_draws import (
+    HALF_LINE,
     compile_convex_draw,
-    compile_frobenius_piece,
-    compile_l1_piece,
     compile_linear_energy,
     compile_linear_mode,
     compile_piece_draw,
+    offer_frobenius,
+    offer_l1,
 )
 from .streams import TRIES, uniform
-
-HALF_LINE = ((0.0, math.inf, 1.0, 0.0),)
 
 
 @cache
@@ -46,10 +45,9 @@ def compile_t_draw(structure: Structure) -> ScalarMap:
     """Return the compiled draw ``(t_old, v, x, rho, beta, *kind.arguments, stream) -> t`` of T."""
     f, d, flat = structure
     value = compile_scalar(d.value)
-    if flat and d.noise_model is NORMAL:
-        return compile_piece_draw(compile_frobenius_piece(value), f.even)
-    if flat and d.noise_model is LAPLACE:
-        return compile_piece_draw(compile_l1_piece(value), f.even)
+    if flat and d.noise_model in (NORMAL, LAPLACE):
+        offer = offer_frobenius if d.noise_model is NORMAL else offer_l1
+        return compile_piece_draw(offer, f.even)
     if flat and d.convex and d.proximal is not Loss.proximal:
         energy, mode = compile_linear_energy(value), compile_linear_mode(compile_scalar(d.proximal))
         return compile_convex_draw(energy, mode, f.even)
@@ -65,10 +63,12 @@ def _square_kl_draw(value: ScalarMap) -> ScalarMap:
         return beta * value(x, t * t, pd) + 0.5 * rho * (t - v) * (t - v)
 
     def mode(v, x, rho, beta, piece, pd):  # type: ignore[no-untyped-def]
+        sign = piece[2]
+        v *= sign
         root = math.sqrt(rho * v * rho * v + 8.0 * beta * x * (rho + 2.0 * beta))
         if v < 0.0:  # the usual form of the positive root would cancel here
-            return 4.0 * beta * x / (root - rho * v)
-        return (rho * v + root) / (2.0 * (rho + 2.0 * beta))
+            return sign * (4.0 * beta * x / (root - rho * v))
+        return sign * ((rho * v + root) / (2.0 * (rho + 2.0 * beta)))
 
     halves = compile_convex_draw(compile_scalar(energy), compile_scalar(mode), True)
 
@@ -202,7 +202,8 @@ def _compile_grid(energy: ScalarMap, even: bool) -> ScalarMap:
     return compile_scalar(make_grid)
 
 
-def _mass_of_cell(width, first, last):  # type: ignore[no-untyped-def]
+@compile_scalar
+def _cell_mass(width, first, last):  # type: ignore[no-untyped-def]
     fall = abs(last - first)
     highest = width * math.exp(-min(first, last))
     if fall < 1e-2:
@@ -210,10 +211,8 @@ def _mass_of_cell(width, first, last):  # type: ignore[no-untyped-def]
     return highest * -math.expm1(-fall) / fall
 
 
-_cell_mass = compile_scalar(_mass_of_cell)
-
-
-def _point(points, energies, masses, stream):  # type: ignore[no-untyped-def]
+@compile_scalar
+def _draw_point(points, energies, masses, stream):  # type: ignore[no-untyped-def]
     wanted, cell = uniform(stream) * masses.sum(), points.size - 2
     for k in range(points.size - 1):
         wanted -= masses[k]
@@ -226,10 +225,8 @@ def _point(points, energies, masses, stream):  # type: ignore[no-untyped-def]
     return t, energies[cell] + share * rise
 
 
-_draw_point = compile_scalar(_point)
-
-
-def _chord_at(t, v, rho, points, energies):  # type: ignore[no-untyped-def]
+@compile_scalar
+def _chord(t, v, rho, points, energies):  # type: ignore[no-untyped-def]
     last = points.size - 1
     # Beyond the grid the proposal falls exponentially; its mass there is too small to be drawn.
     if t <= points[0]:
@@ -239,6 +236,3 @@ def _chord_at(t, v, rho, points, energies):  # type: ignore[no-untyped-def]
     k = np.searchsorted(points, t) - 1
     share = (t - points[k]) / (points[k + 1] - points[k])
     return energies[k] + share * (energies[k + 1] - energies[k])
-
-
-_chord = compile_scalar(_chord_at)

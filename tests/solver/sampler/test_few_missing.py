@@ -52,7 +52,7 @@ def draws(problem, missing, sweeps=1, labels=None, rows=None):
     rows = np.zeros((ROWS, D)) if rows is None else rows.copy()
     for sweep in range(sweeps):
         labels[:] = -1
-        key = StreamId(7, sweep + 10 * len(missing), 0)
+        key = StreamId(8, sweep + 10 * len(missing), 0)
         side.draw(seen.values, problem.other, problem.prior, problem.rho, key, rows, labels)
     return labels, rows
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 import nmd_lab
 from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Piece
-from nmd_lab.solver.sampler.latent_draws import compile_latent_draw
+from nmd_lab.solver.sampler.piece_draws import compile_latent_draw
 
 INF = math.inf
 
@@ -19,7 +19,7 @@ INF = math.inf
 def draws(f, v, x, rho, n=4000, seed=0):
     pair = make_model(f, "frobenius")
     sample = many_draws(compile_latent_draw(pair.structure))
-    return sample((float(v), float(x), float(rho), pair.only.arguments[0]), n, seed)
+    return sample((float(v), rho**-0.5, float(x), float(x), pair.only.arguments[0]), n, seed)
 
 
 def assert_truncated(t, v, rho, low, high):

@@ -10,7 +10,8 @@ import nmd_lab as nmd
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler import latent_draws
-from nmd_lab.solver.sampler.streams import new_stream, start_stream
+from nmd_lab.solver.sampler.piece_draws import compile_latent_draw
+from nmd_lab.solver.sampler.streams import new_stream, start_of
 
 N = 20_000
 
@@ -19,8 +20,7 @@ def many(draw, *arguments):
     """Independent draws."""
 
     def loop(arguments, out):
-        stream = new_stream()
-        start_stream(stream, 1, 2, 3, 4)
+        stream = new_stream(start_of(1, 2, 3, 4))
         for i in range(out.size):
             out[i] = draw(*arguments, stream)
 
@@ -49,7 +49,7 @@ def test_poisson_between_limits(low, high):
 @pytest.mark.parametrize("f", ["relu", "modulus", "minmax", "square"])
 def test_T_before_f_is_normal_where_f_satisfies_the_limits(f):
     pair, (low, high), (v, sd) = make_model(f, "frobenius"), (0.0, 0.7), (0.2, 0.8)
-    draw = latent_draws.compile_draw_within(pair.structure)
+    draw = compile_latent_draw(pair.structure)
     t = many(draw, v, sd, low, high, pair.only.arguments[0])
     grid = np.linspace(-6, 6, 20_001)
     y = pair.nonlinearity(grid)

@@ -1,10 +1,10 @@
 """Standard normal numbers against their distribution, in the middle and far in the tails."""
 
 import numpy as np
+from densities import many_draws
 from scipy import stats
 
-from nmd_lab._runtime.compiler import compile_kernel
-from nmd_lab.solver.sampler.streams import TAIL, fill_normal, new_stream, start_stream
+from nmd_lab.solver.sampler.streams import TAIL, normal
 
 NUMBER = 2_000_000
 SIGNIFICANT = 1e-4
@@ -12,14 +12,7 @@ SIGNIFICANT = 1e-4
 
 
 def numbers():
-    def fill(out):
-        stream = new_stream()
-        start_stream(stream, 3, 1, 4, 1)
-        fill_normal(stream, out)
-
-    out = np.empty(NUMBER)
-    compile_kernel(fill, "test_numbers", cached=False)(out)
-    return out
+    return many_draws(normal)((), NUMBER, 3)
 
 
 def test_numbers_of_a_stream_are_normal():
