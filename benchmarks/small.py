@@ -2,8 +2,7 @@
 
     python -m benchmarks.small [SEEDS]
 
-A fifth of the cells is hidden at random.  One thread, kernels compiled before.  "in Python" is the
-same library whose trials make their iterations in Python and not in one compiled call.
+A fifth of the cells is hidden at random.  One thread, kernels compiled before.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from unittest import mock
 
 import numpy as np
 from sklearn import datasets
@@ -28,7 +26,6 @@ import nmd_lab as nmd
 
 SIZES = ((50, 5), (200, 10), (1000, 20))
 HIDDEN = 0.2
-COMPILED = "nmd_lab.solver.selection.trials.suits"
 
 
 def low_rank(m: int, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -62,15 +59,8 @@ def ours(X: np.ndarray) -> np.ndarray:
     return np.asarray(nmd.complete(X, random_state=0).reconstruct())
 
 
-def in_python(X: np.ndarray) -> np.ndarray:
-    """Return the same with iterations in Python."""
-    with mock.patch(COMPILED, return_value=False):
-        return ours(X)
-
-
 METHODS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "complete": ours,
-    "in Python": in_python,
     "IterativeImputer": lambda X: IterativeImputer(random_state=0).fit_transform(X),
     "KNNImputer": lambda X: KNNImputer().fit_transform(X),
 }

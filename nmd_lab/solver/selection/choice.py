@@ -14,14 +14,12 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.request import DataSummary
 
-from .folds import Fold, has_zeros, sample_of_rows, thinned
-from .moves import ridge_from_cold_starts
+from .folds import Fold, check_counts, has_zeros, sample_of_rows, thinned
 from .record import Stage, record_of, shown_duration
-from .search import Search
+from .search import RankSearch, Search, ridge_from_cold_starts
 from .space import Setting, Space, suitable_losses, suitable_nonlinearities
-from .thinning import RankSearch, ThinnedTrials, check_counts
 from .trial import Trial
-from .trials import Trials
+from .trials import ThinnedTrials, Trials
 
 
 def choose(

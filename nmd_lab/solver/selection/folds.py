@@ -1,6 +1,11 @@
 """The folds of a choice: entries at random, moved gaps, test rows, thinned counts.
 
 A choice for large data has some of the rows alone.
+
+Where absent entries are zeros, every entry counts, so that none can be left out.  A part of a count
+can: of x events each is held out with probability 1/10.  If x is a Poisson number, the two parts
+are independent, and their means are as nine to one.  A fit to the larger part is judged by nine
+times the smaller one at all entries.
 """
 
 from __future__ import annotations
@@ -17,6 +22,9 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import some_rows, split
+from nmd_lab.model.loss import NORMAL, POISSON
+from nmd_lab.model.model import Model
+from nmd_lab.solver.tiles import Tiles
 
 SHARE = 0.1  # fraction of the observed entries that a fold holds out
 ENOUGH = 2000  # held-out entries from which one fold is enough
@@ -277,3 +285,55 @@ def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
         others = replace(others.select(held_out > 0), absent_are_zeros=False)
         folds.append(Fold(counts.with_values(rest).select(rest > 0), others))
     return folds
+
+
+EVENTS = {POISSON: 1.0}
+"""Number of events that each row is judged with in addition to its own, by the noise.
+
+A mean of 0 makes each event impossible, and a row of N events does not show that: with the Poisson
+distribution a single held-out event would decide.  Each row is therefore judged as if it had one
+more event, which is in each column with the share of that column in all counts, as with a Dirichlet
+prior of total weight one.
+"""
+
+
+def row_losses(
+    held_out: SparseObservations,
+    rest: SparseObservations,
+    model: Model,
+    W: FloatArray,
+    H: FloatArray,
+) -> Any:
+    """Return the mean loss of each row, a tile at a time; absent entries are zeros."""
+    tiles = Tiles(held_out.shape, held_out.indptr, held_out.indices, held_out.values)
+    (f, loss), sums = model.shown, np.zeros(held_out.shape[0])
+    more = np.bincount(rest.indices, rest.values, rest.shape[1]) + 0.5
+    more *= EVENTS.get(loss.noise_model, 0.0) / more.sum()
+    for tile in tiles():
+        y = np.clip(f(W[tile.rows] @ H[:, tile.columns]), *loss.domain) + more[tile.columns]
+        x = np.zeros(y.size)
+        x[tiles.positions[tile.stored]] = tiles.x[tile.stored]
+        sums[tile.rows] += loss(x.reshape(y.shape), y).sum(axis=1)
+    return sums / held_out.shape[1]
+
+
+def check_counts(counts: SparseObservations, model: Model, metric: str) -> None:
+    """Raise ValueError if thinning cannot select a rank: it needs counts, and their means."""
+    x, (f, loss) = counts.values, model.shown
+    wrong = x[(x < 0) | (x != np.floor(x)) | (x > 2.0**53)]  # up to which a double holds each
+    if wrong.size:
+        what, remedy = f"X has the value {wrong[0]:g}", "whole numbers >= 0"
+    elif loss.noise_model not in (NORMAL, POISSON):
+        what, remedy = f"loss={loss!r} is no loss of means", "loss='frobenius' or 'kl'"
+    elif f.form not in ("identity", "relu"):
+        what, remedy = f"nonlinearity={f!r} was given", "nonlinearity='identity' or 'relu'"
+    elif metric != "deviance":
+        what, remedy = f"metric={metric!r} was given", "metric='deviance'"
+    elif counts.limits is not None:
+        what, remedy = "X has limits", "X without them"
+    else:
+        return
+    raise ValueError(
+        "rank='auto' of a sparse X whose absent entries are zeros holds out a part of each "
+        f"count, and {what}: give a rank, or {remedy}, or use complete()."
+    )

@@ -29,8 +29,10 @@ BLOCK = 5  # iterations from whose falls of the objective further ones are predi
 MAX_RATIO = 0.97  # largest ratio of the geometric series that predicts it
 
 
-def predicted_fall(earlier: float, before: float, last: float, max_ratio: float) -> float:
-    """Return the further fall of a geometric series; this function is compiled as well."""
+def predicted_fall(
+    earlier: float, before: float, last: float, max_ratio: float = MAX_RATIO
+) -> float:
+    """Return the further fall of a geometric series with these last terms."""
     change, ratio = before - last, max_ratio
     if before != earlier:
         ratio = min(abs(change / (before - earlier)), max_ratio)
@@ -156,7 +158,7 @@ class Progress:
         if len(self._means) < MIN_ITERATIONS:
             return math.inf
         earlier, before, last = self._means[-MIN_ITERATIONS:]
-        return predicted_fall(earlier, before, last, MAX_RATIO)
+        return predicted_fall(earlier, before, last)
 
 
 class Run(NamedTuple):

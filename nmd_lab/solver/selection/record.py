@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from nmd_lab._runtime.progress import progress_bar
 
 from .folds import n_held_out, ridge_growth
-from .search import Search
+from .search import RankSearch, Search
 from .space import Setting
-from .thinning import RankSearch
 from .trial import Trial
 
 

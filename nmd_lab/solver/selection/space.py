@@ -152,12 +152,13 @@ def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
     found: list[Nonlinearity] = [Identity()]
     if low == high:
         return found
-    if low == 0 and at_low / total >= AT_BOUND:
+    least = max(AT_BOUND, 2 / observations.n_observed)  # a single value is no bound
+    if low == 0 and at_low / total >= least:
         found.append(ReLU())
     documented = observations.labels.valid_range
     if documented is not None and np.isfinite(documented).all():
         found.append(MinMax(*documented))
-    elif min(at_low, at_high) / total >= AT_BOUND:
+    elif min(at_low, at_high) / total >= least:
         found.append(MinMax(low, high))
     return found
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,31 @@ from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.limit_noise import first_sd, with_sd
+from nmd_lab.solver.loop import FitProgress, Stopping, fit_from
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.request import DataSummary, make_problem, observed_only
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.settings import is_automatic
-from nmd_lab.solver.starts import after_strong_ridges, first_start, iterations_of, start_of_rank
+from nmd_lab.solver.starts import (
+    after_strong_ridges,
+    all_starts,
+    engine_for,
+    first_start,
+    iterations_of,
+    start_of_rank,
+    warmed_up,
+)
 from nmd_lab.solver.state import State, learned_state, state_of, with_learned
 
-from .compiled_trial import after_few, run_of_squares, suits
-from .folds import Fold
+from .folds import Fold, row_losses
 from .progress import MIN_ITERATIONS, Progress, Run, best_ending
 from .space import Setting
+from .squares import Squares, suits
 from .trial import Kind, Trial, mean_score
+
+FOLDS_OF_PATH = 3  # of which each is followed at every iteration
 
 
 class Trials:
@@ -72,11 +84,12 @@ class Trials:
         self._first_of_fold = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         eps = float(np.finfo(rest.dtype).eps)
         self._exact = max(1e-8, 100 * eps)
-        self._rounding = eps * (1.0 if self.is_mixed else known.size)
+        self._rounding = 4 * eps * (1.0 if self.is_mixed else known.size)
         self._estimates_sd, self.limits = math.isnan(known.limits.sd), known.limits
         if self._estimates_sd:
             self.limits = known.limits._replace(sd=first_sd(rest))
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
+        self._squares: Squares | None = None
 
     @property
     def null_error(self) -> float:
@@ -124,24 +137,31 @@ class Trials:
         """Do a trial from the factors of another one, or as a fit begins."""
         refined = self.options.alpha != "auto" if refined is None else refined
         same = [t for t in self.done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
-        best = min(same, default=None) if kind in ("short", "long_trial") else None
-        began, runs, path = time.perf_counter(), list[Run](), kind == "ridge_path"
-        for index, problem in enumerate(self.problems(setting)):
-            start = None if starts is None else starts[index]
-            runs.append(self._on_fold(index, problem, setting, start, kind, best, refined))
-            losses = np.concatenate([run.losses for run in runs])
-            if starts is not None and best is not None and best.prunes(losses):
-                break
-        seconds = time.perf_counter() - began
-        ends = [run.start for run in runs] + (starts or [])[len(runs) :]
-        ending = None
-        if path:
-            ending, losses = best_ending(runs, self.metric, self.options.max_iter)
+        best, may_end = min(same, default=None), kind in ("short", "long_trial")
+        to_beat = best if may_end else None
+        began, path = time.perf_counter(), kind == "ridge_path"
+        problems, runs, ending = self.problems(setting), list[Run](), None
+        squares = self.metric in ("deviance", "rmse") and not (path or refined)
+        if squares and suits(problems[0], setting.rank):
+            losses, ends, n_iter = self._by_least_squares(
+                problems, setting.rank, starts, kind, to_beat
+            )
+        else:
+            for index, problem in enumerate(problems[: FOLDS_OF_PATH if path else None]):
+                start = None if starts is None else starts[index]
+                runs.append(self._on_fold(index, problem, setting, start, kind, to_beat, refined))
+                losses = np.concatenate([run.losses for run in runs])
+                if starts is not None and to_beat is not None and to_beat.prunes(losses):
+                    break
+            ends = [run.start for run in runs] + (starts or [])[len(runs) :]
+            n_iter = sum(run.progress.count for run in runs)
+            if path:
+                ending, losses = best_ending(runs, self.metric, self.options.max_iter)
         trial = Trial(
             setting,
             losses if best is None else best.completed(losses),
-            sum(run.progress.count for run in runs),
-            seconds,
+            n_iter,
+            time.perf_counter() - began,
             ends,
             kind=kind,
             is_cold=starts is None,
@@ -154,6 +174,22 @@ class Trials:
         self.add(trial)
         trial.is_exact = trial.error <= self._exact * self.null_error + self._rounding
         return trial
+
+    def _by_least_squares(
+        self,
+        problems: list[Problem],
+        rank: int,
+        starts: list[Start] | None,
+        kind: Kind,
+        best: Trial | None,
+    ) -> tuple[FloatArray, list[Start], int]:
+        """Return how alternating least squares ends on the folds."""
+        given: list[Start | None] = [*starts] if starts else [None] * len(problems)
+        begin = [self._start(rank, *pair, kind) for pair in zip(problems, given, strict=True)]
+        if self._squares is None:
+            self._squares = Squares(problems, self.folds)
+        lowest, fewest = math.inf if best is None else best.mean, 3 if starts else 6
+        return self._squares.run(problems, begin, lowest, fewest)
 
     def _on_fold(
         self,
@@ -188,8 +224,6 @@ class Trials:
             keeps_best=kind == "ridge_path",
         )
         begin = self._start(setting.rank, problem, start, kind)
-        if self.metric in ("deviance", "rmse") and not refined and suits(problem, begin):
-            return run_of_squares(problem, begin, self.folds[index].held_out, progress)
         return self._iterated(index, problem, begin, progress, refined)
 
     def add(self, trial: Trial) -> Trial:
@@ -250,8 +284,36 @@ class Trials:
         first = first_start(problem, rank, options, self.rng)
         if kind != "ridge_path":
             return first
-        after = after_few if suits(problem, first) else iterations_of(Admm())
-        return after_strong_ridges(problem, first, after, self.stopped)
+        return after_strong_ridges(problem, first, iterations_of(Admm()), self.stopped)
+
+
+class ThinnedTrials(Trials):
+    """Fits to most of each count, judged by the others; the scores are those of rows."""
+
+    def run(self, setting: Setting, starts: Sequence[Start] | None = None, **_: Any) -> Trial:
+        """Do a trial, which begins as a fit does, and ends as it or after fewer iterations."""
+        began, losses, ends, n_iter = time.perf_counter(), [], [], 0
+        for fold, problem in zip(self.folds, self.problems(setting), strict=True):
+            state, iterations = self._fitted(problem, setting.rank)
+            model = problem.units.model
+            factors = state.W_aug, state.H_aug
+            losses.append(row_losses(fold.held_out, fold.rest.as_sparse(), model, *factors))
+            ends.append(Start(state.W, state.H, True, state.offsets))
+            n_iter += iterations
+        mean, seconds = np.mean(losses, axis=0), time.perf_counter() - began
+        return self.add(Trial(setting, mean, n_iter, seconds, ends, is_cold=True, refined=True))
+
+    def _fitted(self, problem: Problem, rank: int) -> tuple[State, int]:
+        """Return the best state of a fit, and its number of iterations."""
+        options = self.options
+        plan = make_plan(problem, rank, options)
+        start = next(all_starts(problem, rank, options, plan, self.rng))
+        most = min(options.max_iter, 200)  # after which the error hardly changes
+        rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
+        begin = partial(warmed_up, problem, start, options, plan)
+        run = fit_from(problem, begin, rules, engine_for(plan), FitProgress())
+        assert run.result is not None
+        return run.result, run.n_iter
 
 
 def _start_from(state: State) -> Start:

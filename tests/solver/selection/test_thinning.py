@@ -11,8 +11,7 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver import tiles
-from nmd_lab.solver.selection.folds import thinned
-from nmd_lab.solver.selection.thinning import row_losses
+from nmd_lab.solver.selection.folds import row_losses, thinned
 
 RANKS = {"validation": nmd.Choice(ranks=[1, 3])}
 
