@@ -82,11 +82,13 @@ test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explor
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
 	@set -e; for folder in $(FOLDERS); do $(PYTEST) --all $$folder; done
+	PYTHONPATH=. $(PYTEST) benchmarks
 	$(MAKE) test-pages VENV=$(VENV)-pages
 	@set -e; for python in $$(.ci/pythons | tail -n +2); do \
 	    $(MAKE) test-unit PYTHON=$$python ARGS=--all \
 	    VENV=$(VENV)-$$($$python -c "import sys; print('%d.%d' % sys.version_info[:2])"); done
 	$(MAKE) test-lowest ARGS=--all
+	$(MAKE) fuzz MINUTES=10
 
 test-pages: $(VENV)/with-dev,tables ## every tutorial and every page of the gallery, in an environment with the tables
 	$(NBVAL) notebooks
@@ -114,7 +116,7 @@ coverage: $(VENV)/with-dev ## lines of the library that the tests without a brow
 
 fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONPATH=tests \
-	    $(BIN)/python -m fuzz --minutes $(MINUTES) --seed $(SEED)
+	    $(BIN)/python -m benchmarks.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 lab: $(VENV)/with-lab,plot,io ## open JupyterLab on a copy of the tutorials in out/notebooks (ARGS="..." goes to jupyter)
 	test -d out/notebooks || { mkdir -p out && cp -R notebooks out/notebooks; }
@@ -163,7 +165,7 @@ dist: ## build the archives in dist/, check them and the workflow files, and try
 	    $(PYTHON) -m venv --clear build/dist/wheel; \
 	    wheel=$$(ls dist/*.whl); given=$$(test $$extra = none || echo "[$$extra]"); \
 	    build/dist/wheel/bin/pip install --quiet -c $(CONSTRAINTS) "$$wheel$$given"; \
-	    build/dist/wheel/bin/python -P tests/project/wheel_check.py $$(test $$extra = none || echo $$extra); \
+	    build/dist/wheel/bin/python -P .ci/wheel_check.py $$(test $$extra = none || echo $$extra); \
 	done
 
 paper: $(VENV)/with-plot,torch $(VENV)/pymanopt ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
@@ -192,9 +194,9 @@ clean: ## remove everything that make has made
 
 comma := ,
 
-build/lowest.txt: pyproject.toml tests/project/lowest.py
+build/lowest.txt: pyproject.toml .ci/lowest.py
 	@mkdir -p build
-	$(PYTHON) tests/project/lowest.py $(subst $(comma), ,$(UNIT)) > $@
+	$(PYTHON) .ci/lowest.py $(subst $(comma), ,$(UNIT)) > $@
 
 ratings-set-up: $(VENV)/with-plot
 

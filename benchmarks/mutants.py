@@ -30,14 +30,17 @@ SECONDS = 300
 """A mutant that takes longer is killed."""
 
 CONTRACT = "solver/engines/test_contract.py"
+REFUSALS = "test_refusals.py::test_bad_calls_are_refused_before_any_work"
+FOLDS = "solver/selection"
+LOSSES = "model/test_likelihoods.py model/test_log_scores.py"
 PROXIMAL = "model/test_proximal.py::test_no_other_point_is_better"
 TARGETS = {
-    "solver/holding_out.py": "solver/test_holding_out.py solver/test_held_out.py",
-    "solver/selection/folds.py": "solver/selection/test_folds.py",
-    "model/losses.py": f"model/test_likelihoods.py model/test_log_scores.py {PROXIMAL}",
+    "solver/holding_out.py": f"solver/test_holding_out.py solver/test_held_out.py {REFUSALS}",
+    "solver/selection/folds.py": f"{FOLDS}/test_folds.py {FOLDS}/test_thinning.py",
+    "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
     "solver/observed_sweep.py": f"test_sparse.py solver/test_gram.py {CONTRACT}",
-    "solver/gram.py": "solver/test_constraints.py",
-    "solver/sweep.py": CONTRACT,
+    "solver/gram.py": "solver/test_gram.py solver/test_constraints.py",
+    "solver/sweep.py": f"{CONTRACT} solver/test_constraints.py",
 }
 SWAPS: dict[type, list[type]] = {
     ast.Lt: [ast.LtE, ast.GtE],

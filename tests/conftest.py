@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import copy
 import signal
 import sys
 import time
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fits
 import hypothesis
 import numpy as np
 import pandas as pd
@@ -128,15 +129,28 @@ def read_back(tmp_path: Path) -> Callable[..., Any]:
     return saved_and_loaded
 
 
-@pytest.fixture(scope="session")
-def data_dir() -> Path:
-    """The folder of real data sets that may not be redistributed."""
-    folder = os.environ.get("NMD_LAB_DATA")
-    if not folder:
-        pytest.skip("real data: set NMD_LAB_DATA to the folder that holds cbcl/, mnist/, ...")
-    if not Path(folder).is_dir():
-        pytest.skip(f"real data: NMD_LAB_DATA={folder} is not a folder")
-    return Path(folder)
+@pytest.fixture
+def full() -> pd.DataFrame:
+    """A table of every kind."""
+    return fits.of_people()[0]
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """The same with holes."""
+    return fits.of_people()[1]
+
+
+@pytest.fixture
+def posterior() -> Any:
+    """Its posterior."""
+    return fits.of_people()[2]
+
+
+@pytest.fixture
+def plain() -> nmd_lab.Decomposition:
+    """A short fit of `small`."""
+    return copy.deepcopy(fits.plain())
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import cli
 from nmd_lab.cli import OF_PYTHON, main
-from nmd_lab.data.inputs import observe
 from nmd_lab.solver import loop
 
 PLAIN = ["--alpha", "0", "--rank", "2", "--max-iter", "3", "--tol", "0", "--quiet", "--out"]
@@ -80,17 +79,6 @@ def asked(monkeypatch):
     for name in ("complete", "_decompose", "sample"):
         monkeypatch.setattr(f"nmd_lab.cli.{name}", noting(name))
     return calls
-
-
-def test_every_format_is_read_with_its_labels(matrix, tmp_path, asked):
-    read = {}
-    for name, path in files(matrix, tmp_path).items():
-        assert main(["fit", str(path)]) == 2
-        read[name] = asked[-1].X
-        np.testing.assert_allclose(observe(read[name]).to_array(), matrix, err_msg=name)
-    assert read["named.csv"].index[3] == "r3"
-    assert read["columns.tsv"].columns.tolist() == [f"c{j}" for j in range(8)]
-    assert read["a.nc"].dims == ("time", "place")
 
 
 def test_a_long_table_by_its_names_and_by_others(tmp_path, asked, capsys):
@@ -300,12 +288,6 @@ def test_bad_words_and_files_are_refused_in_one_line(mixed, tmp_path, monkeypatc
         assert message in said
         assert said.count("\n") == 1, said
     assert mixed.read_text() == MIXED
-
-
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
-def test_a_folder_that_takes_no_file_is_told_before_any_work(capsys):
-    assert main(["fit", "none.csv", "--out", "/proc/x.nc"]) == 2
-    assert capsys.readouterr().err.startswith("nmd-lab: error: out='/proc/x.nc'")
 
 
 def test_a_missing_library_is_said_before_any_work(tmp_path, monkeypatch, capsys):

@@ -56,14 +56,6 @@ def test_a_component_that_the_first_batch_does_not_need_is_learned_later(rng):
     assert model.reconstruction_err_ < 1.05 * whole.reconstruction_err_
 
 
-def test_sparse_and_dense_batches_agree(ratings):
-    X, _ = ratings
-    seen = ~np.isnan(X)
-    stored = sp.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
-    dense, sparse = (in_batches(MatrixCompletion(**OPTIONS), data) for data in (X, stored))
-    np.testing.assert_allclose(dense.predict([0], [0]), sparse.predict([0], [0]), rtol=1e-3)
-
-
 def test_a_batch_may_change_after_the_call_and_fit_begins_anew(ratings):
     X, _ = ratings
     model, other = (MatrixCompletion(**OPTIONS) for _ in range(2))

@@ -6,13 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from people import check_filled
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from stored import stored
 
 import nmd_lab as nmd
 
@@ -60,9 +55,7 @@ def test_rows_of_the_fit_are_recognised_in_any_order_and_form(model, X):
     order = np.random.default_rng(3).permutation(70)
     filled = model.transform(X[:70])
     np.testing.assert_array_equal(model.transform(X[order]), filled[order])
-    seen = ~np.isnan(X[:70])
-    stored = sparse.csr_array((X[:70][seen], np.nonzero(seen)), shape=(70, 24))
-    for table in (stored, stored.tocoo()):
+    for table in (stored(X[:70]), stored(X[:70], layout="coo")):
         np.testing.assert_array_equal(model.transform(table), filled)
 
 
@@ -78,34 +71,6 @@ def test_new_rows_are_filled_almost_as_well(model, X, truth):
     typical = np.nanmean(X[:70], axis=0)
     assert np.abs(nothing - typical).max() < 4 * np.nanstd(X[:70], axis=0).max() / np.sqrt(50)
     assert model.score(X[70:]) > 0.95
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"nonlinearity": "relu"}, {"loss": "l1"}, {"loss": "kl", "nonlinearity": "relu"}],
-    ids=str,
-)
-def test_other_models_fill_rows_of_the_fit_and_new_ones(options, truth):
-    rng = np.random.default_rng(0)
-    mean = np.maximum(truth, 0) if "nonlinearity" in options else truth
-    X = rng.poisson(mean).astype(float) if options.get("loss") == "kl" else mean.copy()
-    X[rng.random(X.shape) < 0.2] = np.nan
-    model = nmd.MatrixCompletion(3, **(SHORT | options)).fit(X[:70])
-    holes = np.isnan(X)
-    filled = model.transform(X)
-    plain = np.nanmean(X[:70], axis=0) - mean
-    for part in (slice(70), slice(70, None)):
-        error = np.sqrt(np.mean((filled - mean)[part][holes[part]] ** 2))
-        assert error < 0.8 * np.sqrt(np.mean(plain[part][holes[part]] ** 2))
-
-
-def test_ordinal_levels(X):
-    levels = np.where(np.isnan(X), np.nan, np.clip(np.round(X + 3), 1, 5))
-    model = nmd.MatrixCompletion(3, loss="ordinal", **SHORT).fit(levels)
-    filled = model.transform(levels)
-    assert 1 <= filled.min() <= filled.max() <= 5
-    new = model.transform(np.where(np.arange(24) < 4, np.nan, np.roll(levels[:3], 1, axis=1)))
-    assert 1 <= new.min() <= new.max() <= 5
 
 
 def test_frames_and_clones(X):
@@ -173,13 +138,3 @@ def test_copies_are_draws(of_table, table, model, X):
     far = (copies.mean(axis=0) - mean)[holes] / std[holes]
     assert np.abs(far).mean() < 2 / np.sqrt(80)
     assert not hasattr(nmd.MatrixCompletion(2), "sample_transform")
-
-
-def test_a_table_goes_through_a_pipeline(table):
-    labelled = table[table["c"].notna()]
-    others = ColumnTransformer([("one", OneHotEncoder(), ["pet"])], remainder=StandardScaler())
-    fill = nmd.MatrixCompletion(1, **SHORT | {"n_draws": 20, "n_tune": 10})
-    steps = [("fill", fill), ("encode", others), ("class", LogisticRegression())]
-    search = GridSearchCV(Pipeline(steps), {"fill__n_components": [1, 2]}, cv=2)
-    search.fit(labelled.drop(columns=["c", "sex"]), labelled["c"].astype(bool))
-    assert search.best_score_ > 0.8

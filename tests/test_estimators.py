@@ -4,23 +4,19 @@ import dataclasses
 import inspect
 import pickle
 import typing
-from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
-from sklearn.decomposition import TruncatedSVD
-from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from some import some
 
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
@@ -130,17 +126,6 @@ def test_transform_finds_new_rows_and_inverse_transform_gives_them_back(planted)
     np.testing.assert_array_equal(again, model.transform(planted[:40]))
     holes = np.where(np.random.default_rng(0).random(new.shape) < 0.3, np.nan, new)
     np.testing.assert_allclose(model.inverse_transform(model.transform(holes)), new, atol=1e-2)
-
-
-@pytest.mark.parametrize("estimator", BOTH)
-def test_clone_and_pickle(estimator, planted):
-    model = estimator(3, nonlinearity=nmd_lab.MinMax(0, 9), loss=nmd_lab.L1(), alpha=0.1)
-    copy = clone(model)
-    assert copy.get_params() == model.get_params()
-    model.fit(planted)
-    revived = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(revived.transform(planted), model.transform(planted))
-    assert revived.decomposition_.W.identical(model.decomposition_.W)
 
 
 @pytest.mark.parametrize("add_indicator", [False, True])
@@ -263,99 +248,10 @@ def test_sparse_columns_are_a_way_to_store_a_table(fill, estimator, dtype, plant
     pd.testing.assert_frame_equal(stored, kept)
 
 
-def test_observations_with_labels_go_in(planted, rng):
-    seen = rng.random(planted.shape) < 0.8
-    rows, columns = ([f"{name}{k}" for k in range(size)]
-                     for name, size in zip("rc", planted.shape, strict=True))  # fmt: skip
-    X = nmd_lab.observations_from_sparse(sparse.csr_array(np.where(seen, planted + 1, 0)),
-                                         rows, columns)  # fmt: skip
-    dense = X.to_array()
-    model = MatrixCompletion(3, alpha=0, random_state=0).fit(X)
-    assert list(model.decomposition_.W["row"].values) == rows
-    np.testing.assert_allclose(model.transform(X), model.transform(dense), rtol=1e-6)
-    assert model.score(X) == pytest.approx(model.score(dense), rel=1e-6)
-    order = rng.permutation(planted.shape[1])
-    turned = nmd_lab.observations_from_sparse(sparse.csr_array(np.nan_to_num(dense[:, order])),
-                                              rows, [columns[j] for j in order])  # fmt: skip
-    np.testing.assert_allclose(model.transform(turned), model.transform(dense), rtol=1e-6)
-
-
-def test_frames_give_names_and_labels(planted):
-    frame = pd.DataFrame(planted, columns=[f"gene {j}" for j in range(25)],
-                         index=[f"cell {i}" for i in range(60)])  # fmt: skip
-    model = NMD(3, max_iter=20).fit(frame)
-    assert list(model.get_feature_names_out()) == ["nmd0", "nmd1", "nmd2"]
-    assert list(model.decomposition_.H.column.values) == list(frame.columns)
-    table = model.set_output(transform="pandas").transform(frame)
-    assert list(table.index) == list(frame.index)
-    filled = (
-        MatrixCompletion(3, alpha=0, max_iter=20)
-        .set_output(transform="pandas")
-        .fit_transform(frame.where(frame > 0.1))
-    )
-    assert filled.shape == frame.shape
-    assert list(filled.columns) == list(frame.columns)
-
-
-@pytest.mark.exhaustive
-def test_what_is_auto_is_chosen_and_told(rng):
-    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(60, 20))
-    truth = X.copy()
-    X[rng.random(X.shape) < 0.3] = np.nan
-    model = MatrixCompletion(random_state=0).fit(X)
-    fit = nmd_lab.complete(X, random_state=0)
-    np.testing.assert_array_equal(model.components_, fit.H.values)
-    assert model.n_components_ == len(model.components_) == fit.rank
-    assert type(model.n_components_) is int
-    numbers = model.alpha_, model.offset_alpha_
-    assert numbers == (fit.parameters["alpha"], fit.parameters["offset_alpha"])
-    assert model.get_params()["n_components"] == model.get_params()["alpha"] == "auto"
-    holes = np.isnan(X)
-    filled = model.transform(X)
-    assert np.sqrt(np.mean((filled - truth)[holes] ** 2)) < 0.3
-    plain = MatrixCompletion(3, alpha=0.5).fit(X)
-    assert (plain.n_components_, plain.alpha_, plain.offset_alpha_) == (3, 0.5, 0.5)
-    assert plain.decomposition_.selection.sizes["trial"] == 0
-
-
 def test_a_loss_that_is_chosen_allows_negative_data(planted):
     model = MatrixCompletion(2, loss="auto", random_state=0)
     assert not model.__sklearn_tags__().input_tags.positive_only
     assert model.fit(-planted).decomposition_.loss in (nmd_lab.Frobenius(), nmd_lab.L1())
-
-
-@cache
-def digits():
-    return load_digits().data
-
-
-@pytest.mark.parametrize("rank", some([10, 5, 16], 1))
-def test_nmd_beats_the_svd_on_digits(rank):
-    X = digits()
-    svd = TruncatedSVD(rank, algorithm="arpack", random_state=0).fit(X)
-    linear = np.linalg.norm(X - svd.inverse_transform(svd.transform(X)))
-    model = NMD(rank, nonlinearity="relu", random_state=0, max_iter=200).fit(X)
-    ours = np.linalg.norm(X - model.inverse_transform(model.transform(X)))
-    assert ours < 0.96 * linear
-
-
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
-@pytest.mark.exhaustive
-def test_completion_beats_simple_imputers_on_digits(share):
-    """Up to about 40 % missing a digit's near twins tell more than any linear rule does."""
-    X = digits()
-    hidden = np.random.default_rng(0).random(X.shape) < share
-    model = MatrixCompletion(20, nonlinearity=nmd_lab.MinMax(0, 16), alpha=20, offsets="both",
-                             max_iter=100, random_state=0)  # fmt: skip
-
-    def error(imputer):
-        filled = imputer.fit_transform(np.where(hidden, np.nan, X))
-        return np.sqrt(np.mean((filled - X)[hidden] ** 2))
-
-    ours = error(model)
-    assert ours < 0.85 * error(SimpleImputer(keep_empty_features=True))
-    if share >= 0.5:
-        assert ours < error(KNNImputer(keep_empty_features=True))
 
 
 def test_the_options_for_type_checkers_are_the_checked_ones():

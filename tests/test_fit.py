@@ -4,21 +4,13 @@ import contextlib
 
 import numpy as np
 import pytest
-from given import given
-from oracles import NONLINEARITIES, PAIRS
-from scipy import sparse
+from oracles import PAIRS
 
 import nmd_lab
 
 
 def finite(fit):
     return bool(np.isfinite(fit.W.values).all() and np.isfinite(fit.H.values).all())
-
-
-def stored_where_observed(X):
-    """Return a sparse matrix that has the entries of X that are not NaN."""
-    seen = ~np.isnan(X)
-    return sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape).tocsr()
 
 
 # Stopping ---------------------------------------------------------------------------------------
@@ -84,21 +76,6 @@ def test_xarray_factors_are_a_start_too(small, rng):
 # What it finds ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("epsilon", "bound"), [(1e-6, 1.5e-5), (nmd_lab.ADMM.epsilon, 1e-8)])
-@pytest.mark.exhaustive
-def test_synthetic_test_of_the_paper(epsilon, bound):
-    errors = []
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        X = np.maximum(rng.normal(size=(100, 5)) @ rng.normal(size=(5, 80)), 0)
-        fit = nmd_lab.decompose(X, 5, "relu", "frobenius", init="svd", max_iter=1000, tol=0,
-                                solver=nmd_lab.ADMM(epsilon=epsilon))  # fmt: skip
-        error = np.linalg.norm(X - fit.reconstruct().values) / np.linalg.norm(X)
-        assert error == pytest.approx(float(fit.history["relative_error"][-1]), rel=1e-4)
-        errors.append(error)
-    assert np.mean(errors) <= bound
-
-
 def test_completion_of_an_exact_low_rank_matrix(rng):
     X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50))
     mask = rng.random(X.shape) < 0.6
@@ -107,22 +84,6 @@ def test_completion_of_an_exact_low_rank_matrix(rng):
 
 
 # Degenerate data --------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings(
-    "ignore::nmd_lab.warnings.OverfitWarning"
-)  # with holes, of so few entries
-@pytest.mark.parametrize("init", ["svd", "random", "auto"])
-@pytest.mark.parametrize("f", NONLINEARITIES)
-def test_divergence_with_zeros_is_never_nan(small, rng, f, init):
-    X = np.where(rng.random(small.shape) < 0.6, 0, small)
-    for data in (X, np.where(rng.random(X.shape) < 0.3, np.nan, X)):
-        fit = nmd_lab.decompose(
-            data, 3, given(f), "kl", init=init, max_iter=50, tol=0, random_state=0
-        )
-        assert finite(fit)
-        for name, values in fit.history.items():
-            assert np.isfinite(values.values).all(), name
 
 
 @pytest.mark.parametrize("init", ["svd", "random", "auto"])
@@ -148,20 +109,14 @@ def test_a_single_row_or_column(f, loss, shape, rng):
     np.testing.assert_allclose(fit.reconstruct().values, X, atol=0.05)
 
 
-def with_an_empty_row_and_column(shape=(12, 9)):
-    """Return data, the same without the empty row and column, and their positions."""
-    rng = np.random.default_rng(3)
-    X = rng.random(shape)
-    X[rng.random(shape) < 0.2] = np.nan
-    X[4], X[:, 2] = np.nan, np.nan
-    return X, np.delete(np.delete(X, 4, 0), 2, 1), 4, 2
-
-
 @pytest.mark.parametrize("init", ["svd", "given"])
 @pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("offsets", ["none", "rows", "columns", "both"])
 def test_an_empty_row_or_column_is_no_part_of_the_objective(offsets, split, init):
-    X, _, row, column = with_an_empty_row_and_column()
+    rng, row, column = np.random.default_rng(3), 4, 2
+    X = rng.random((12, 9))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[row], X[:, column] = np.nan, np.nan
     if init == "given":
         init = np.ones((12, 2)), np.random.default_rng(4).random((2, 9))
     options = {"alpha": 0.3, "offset_alpha": 0.1, "max_iter": 3, "tol": 0, "init": init}
@@ -175,22 +130,6 @@ def test_an_empty_row_or_column_is_no_part_of_the_objective(offsets, split, init
     assert fit.objective == pytest.approx(loss + ridge, rel=1e-12)
     assert b[row] == 0
     assert c[column] == 0
-
-
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
-@pytest.mark.parametrize("container", [np.asarray, stored_where_observed])
-@pytest.mark.parametrize("alpha", [0, 0.3])
-def test_an_empty_row_or_column_leaves_the_others_as_they_are(container, alpha):
-    X, less, row, column = with_an_empty_row_and_column()
-    rng = np.random.default_rng(4)
-    W, H = rng.random((12, 2)), rng.random((2, 9))
-    solver = nmd_lab.ADMM(split="everywhere", refine=False, polish=False)
-    options = {"alpha": alpha, "max_iter": 4, "tol": 0, "solver": solver}
-    fit = nmd_lab.complete(container(X), 2, init=(W, H), **options)
-    start = np.delete(W, row, 0), np.delete(H, column, 1)
-    other = nmd_lab.complete(container(less), 2, init=start, **options)
-    for name in ("objective", "primal_residual", "dual_residual"):
-        np.testing.assert_allclose(fit.history[name], other.history[name], rtol=1e-10)
 
 
 def test_collinear_start(small):

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
+from stored import stored
 
 import nmd_lab as nmd
 
@@ -31,10 +31,6 @@ def ratings():
     """Ratings from 1 to 5 of 20 % of the pairs, in which 5 components find noise."""
     X, seen = low_rank(3, 0.2, noise=1.0)
     return np.clip(np.round(3 + X), 1, 5), seen
-
-
-def stored(X, seen):
-    return sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
 
 
 # Overfits ----------------------------------------------------------------------------------------
@@ -197,13 +193,6 @@ def test_what_may_mean_missing_is_told_of_and_not_changed(call, column, value, r
         call(X)
     assert len([w for w in caught if w.category is nmd.warnings.NMDWarning]) == 1
     pd.testing.assert_frame_equal(X, before)
-
-
-def test_both_codes_of_a_column_are_told_of():
-    X = with_cells("x", -999)
-    X.loc[50:54, "x"] = -99
-    with pytest.warns(nmd.warnings.NMDWarning, match=r"-999\).*== -99\)"):
-        IN_BOTH["complete"](X)
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.0, 30.0, "maybe", "none"])

@@ -94,6 +94,7 @@ def test_ctrl_c_at_the_prompt_returns_the_best_so_far():
     assert (code, out) == (0, "interrupted\n")
 
 
+@pytest.mark.exhaustive
 def test_the_stop_button_of_jupyter_returns_the_best_so_far():
     start_new_kernel = pytest.importorskip("jupyter_client.manager").start_new_kernel
     pytest.importorskip("ipykernel")

@@ -77,37 +77,3 @@ def test_each_column_of_a_table_has_an_f_of_its_own(read_back):
     pd.testing.assert_frame_equal(again.impute(frame), fit.impute(frame))
     rows = fit.fold_in(frame.iloc[:3])
     assert np.all(np.isfinite(rows.values))
-
-
-@pytest.mark.parametrize("dtype", some([np.float64, np.float32], 1))
-def test_a_fit_survives_a_file_and_takes_new_rows(dtype, read_back):
-    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
-    X = X.astype(dtype)
-    fit = nmd.complete(X, 2, "monotone", observed=~hidden, alpha=0.1, random_state=0, max_iter=60)
-    assert fit.reconstruct().dtype == fit.W.dtype == dtype
-    again = read_back(fit)
-    assert again.nonlinearity == fit.nonlinearity
-    np.testing.assert_array_equal(again.reconstruct(), fit.reconstruct())
-    f, W = fit.nonlinearity, fit.fold_in(X[:5])
-    np.testing.assert_allclose(f(W.values @ fit.H.values), X[:5], atol=0.3)
-
-
-def test_sparse_data_are_fitted_like_dense_ones():
-    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
-    i, j = np.nonzero(~hidden)
-    stored = nmd.observations_from_table({"user": i, "item": j, "rating": X[i, j]})
-    options = {"alpha": 0.1, "random_state": 0, "max_iter": 40, "init": "random"}
-    dense = nmd.complete(X, 2, "monotone", observed=~hidden, **options)
-    sparse = nmd.complete(stored, 2, "monotone", **options)
-    assert sparse.nonlinearity.t == pytest.approx(dense.nonlinearity.t)
-    np.testing.assert_allclose(sparse.nonlinearity.x, dense.nonlinearity.x, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("size", [1e-30, 1e30])
-def test_large_and_small_data_have_the_same_f(size):
-    X, _, _ = curved(lambda t: np.exp(0.5 * t), shape=(30, 20))
-    options = {"random_state": 0, "max_iter": 40, "init": "random", "tol": 0}
-    plain, scaled = (nmd.decompose(each, 2, "monotone", **options) for each in (X, size * X))
-    np.testing.assert_allclose(
-        np.array(scaled.nonlinearity.x) / size, plain.nonlinearity.x, rtol=0.05, atol=0.05
-    )

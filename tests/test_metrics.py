@@ -3,11 +3,9 @@
 from itertools import permutations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
-import nmd_lab
 from nmd_lab import metrics
 
 
@@ -33,19 +31,6 @@ def test_a_whole_number_as_weight_counts_an_entry_so_often(loss, rng):
     X, Y, times = rng.random(20), rng.random(20), rng.integers(0, 4, 20)
     expected = metrics.relative_error(X.repeat(times), Y.repeat(times), loss=loss)
     assert metrics.relative_error(X, Y, loss=loss, weights=times) == pytest.approx(expected)
-
-
-def test_labels_align_data_and_model(rng):
-    X = pd.DataFrame(rng.random((4, 3)), [*"abcd"], [*"xyz"])
-    Y = X + 1
-    turned = Y.iloc[::-1, [2, 0, 1]]
-    assert metrics.rmse(X, turned) == pytest.approx(1)
-    assert metrics.mae(X.iloc[[2]], turned) == pytest.approx(1)
-    stored = nmd_lab.observations_from_sparse(
-        sparse.csr_array(turned), turned.index, turned.columns
-    )
-    assert metrics.rmse(X, stored) == pytest.approx(1)
-    assert metrics.rmse(stored, X) == pytest.approx(1)
 
 
 def test_sparse_data_and_models(rng):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import part_oracles
 import pytest
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 from scipy.stats import norm
 from some import some
 
@@ -97,24 +97,3 @@ def test_a_fit_and_its_new_rows_are_as_low_as_other_optimisers(case, constraint)
         best = min(minimize(of_row, [z], bounds=[(lowest, None)]).fun for z in (0.1, 1, -1, *w))
         assert of_row(w) <= best * (1 + 1e-4) + 1e-9
         assert constraint is None or w >= 0
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("options", [{"alpha": 0.5, "max_iter": 5}, {"alpha": "auto"}])
-def test_a_short_fit_learns_the_dispersion(options):
-    rng = np.random.default_rng(0)
-    mean = np.exp(1 + 0.5 * rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50)))
-    X = rng.negative_binomial(2, 1 / (1 + 0.5 * mean)).astype(float)
-    loss = nmd.losses.NegativeBinomial()
-    fit = nmd.decompose(X, 3, "exp", loss, random_state=0, **options)
-    assert 0.2 < fit.loss.dispersion < 1.1  # the truth is 0.5; the start is above 5
-
-    def likelihood(dispersion):
-        return np.sum(
-            nmd.losses.NegativeBinomial(dispersion)(X, np.exp(fit.W.values @ fit.H.values))
-        )
-
-    best = minimize_scalar(likelihood, bounds=(0.01, 5), method="bounded")
-    assert likelihood(fit.loss.dispersion) <= best.fun * (1 + 1e-4)
-    ridge = 0.5 * fit.parameters["alpha"] * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
-    assert fit.objective == pytest.approx(likelihood(fit.loss.dispersion) + ridge, rel=1e-6)

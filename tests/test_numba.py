@@ -10,7 +10,7 @@ import pytest
 from numba import config
 
 import nmd_lab as nmd
-from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours, source_hash
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, source_hash
 
 PACKAGE = Path(nmd.__file__).parent
 
@@ -89,17 +89,6 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     assert not [path for path in (tmp_path / "full").rglob("*") if path.is_file()]
 
 
-@pytest.mark.exhaustive
-def test_no_place_for_a_cache_is_no_error(tmp_path):
-    nowhere = """
-from numba.core import caching
-for each in caching.CacheImpl._locator_classes:
-    each.from_function = classmethod(lambda *_: None)
-"""
-    assert len(words_of(nowhere + FIT, NUMBA_CACHE_DIR=tmp_path)) == 1
-    assert not list(tmp_path.rglob("*.nbi"))
-
-
 def source_file(folder, function):
     return folder / "nmd_lab" / Path(function.__code__.co_filename).relative_to(PACKAGE)
 
@@ -146,14 +135,6 @@ def test_the_hash_tells_global_constants_and_closure_variables_apart():
 
     assert source_hash(kernel(1)) != source_hash(kernel(2))
     assert source_hash(kernel(1)) == source_hash(kernel(1))
-
-
-def test_is_ours_does_not_depend_on_the_folder_of_a_class():
-    class Mine(nmd.L1):
-        pass
-
-    assert is_ours(nmd.ReLU, nmd.L1)
-    assert not is_ours(nmd.ReLU, Mine)
 
 
 @pytest.mark.parametrize("first", ["prox", "fit"])

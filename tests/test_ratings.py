@@ -19,20 +19,6 @@ def ratings():
     return X, seen, sparse.csr_array(np.where(seen, X, 0))
 
 
-def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):
-    X, seen, _ = ratings
-    seen = seen.copy()
-    seen[7], seen[:, 11] = False, False
-    for split in ("everywhere", "observed"):
-        solver = nmd.ADMM(split=split)
-        options = {"offsets": "both", "alpha": 1.0, "max_iter": 300, "solver": solver}
-        fit = nmd.complete(np.where(seen, X, np.nan), 2, **options)
-        rows, columns = fit._fitted.offsets_at(slice(None), slice(None))
-        np.testing.assert_allclose(fit.reconstruct()[7], rows[7] + columns)
-        np.testing.assert_allclose(fit.reconstruct()[:, 11], rows + columns[11])
-        assert rows[7] == pytest.approx(fit.offsets.mean, abs=1e-6)
-
-
 def test_validation_is_the_rmse_of_each_iteration(ratings):
     X, _, matrix = ratings
     train, held = nmd.split_observed(matrix, 0.2, 0)
@@ -63,32 +49,6 @@ def test_validation_stops_a_fit_that_learns_noise():
     )
     assert "validation: no lower error for 4 iterations" in fit.stop_reason
     assert fit._n_iter == fit.parameters["iteration"] + 4
-
-
-def test_a_table_becomes_labelled_observations():
-    table = pd.DataFrame(
-        {
-            "user": ["cy", "ann", "bo", "ann", "cy", "bo", "dee"],
-            "item": [30, 10, 10, 20, 10, 30, 20],
-            "rating": [1.0, 4.0, 5.0, 3.0, 2.0, 4.0, 5.0],
-        }
-    )
-    observed = nmd.observations_from_table(table)
-    frame = table.pivot_table(index="user", columns="item", values="rating")
-    dense = np.full(observed.shape, np.nan)
-    dense[observed.rows, observed.indices] = observed.values
-    np.testing.assert_array_equal(dense, frame.to_numpy())
-    fit = nmd.complete(observed, 1, offsets="both", alpha=1.0, random_state=0)
-    assert fit.W.dims == ("user", "component")
-    assert list(fit.W["user"].values) == list(frame.index)
-    assert list(fit.H["item"].values) == list(frame.columns)
-    whole = fit.reconstruct()
-    assert whole.name == "rating"
-    labels = (["ann", "dee"], [30, 10])
-    expected = [float(whole.sel(user=u, item=i)) for u, i in zip(*labels, strict=True)]
-    np.testing.assert_allclose(fit.predict(*labels), expected)
-    with pytest.raises(KeyError, match="'zoe'"):
-        fit.predict(["ann", "zoe"], 10)
 
 
 @pytest.fixture(scope="module")

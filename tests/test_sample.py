@@ -3,11 +3,9 @@
 import signal
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from made_runs import PAIRS
-from scipy import sparse, stats
 from some import some
 
 import nmd_lab as nmd
@@ -106,19 +104,6 @@ def test_multiples_of_the_data_have_multiples_of_the_posterior(X, nonlinearity, 
         assert np.all(np.abs(found / factor - expected) < 3 * spread)
 
 
-@pytest.mark.parametrize(("nonlinearity", "loss"), [("identity", "frobenius"), ("relu", "l1")])
-def test_three_times_the_data_have_three_times_the_posterior_in_law(with_holes, nonlinearity, loss):
-    """Seeds differ, so that the laws are compared and not the random numbers."""
-    given = QUICK | {"draws": 600, "tune": 100}
-    drawn = []
-    for factor, seed in ((1.0, 4), (3.0, 5)):
-        options = given | {"random_state": seed}
-        posterior = nmd.sample(factor * with_holes, 2, nonlinearity, loss, **options)
-        drawn.append(posterior.trace["prediction"].values[0, ::15] / factor)
-    ps = [stats.ks_2samp(*pair).pvalue for pair in zip(drawn[0].T, drawn[1].T, strict=True)]
-    assert np.mean(np.array(ps) < 0.01) < 0.15  # 200 entries, which are not independent
-
-
 @pytest.mark.parametrize("size", some([1e4, 1e7], 1))
 def test_large_counts_are_as_exact_as_poisson_noise(size):
     """The larger ones are sampled in another unit, in which a count is no Poisson number."""
@@ -132,35 +117,6 @@ def test_large_counts_are_as_exact_as_poisson_noise(size):
 
 
 # Kinds of input ---------------------------------------------------------------------------------
-
-
-def inputs_of(given):
-    """Return the same data as arrays of all kinds, with options that make them the same."""
-    seen = ~np.isnan(given)
-    rows, columns = [f"r{i}" for i in range(30)], [f"c{j}" for j in range(20)]
-    filled = np.where(seen, given, 7.0)
-    stored = sparse.csr_array((given[seen], np.nonzero(seen)), given.shape)
-    return {
-        "masked": (np.ma.masked_array(filled, ~seen), {}),
-        "mask": (filled, {"observed": seen}),
-        "sparse": (stored, {}),
-        "sparse columns": (stored.tocsc(), {}),
-        "table": (pd.DataFrame(given, rows, columns), {"noise_by": "one"}),
-        "labelled": (xr.DataArray(given, dims=("user", "item")), {}),
-        "transposed": (
-            xr.DataArray(given.T, dims=("item", "user")),
-            {"sample_dims": "user"},
-        ),
-        "weights": (filled, {"weights": seen.astype(float)}),
-    }
-
-
-@pytest.mark.parametrize("kind", inputs_of(np.full((30, 20), np.nan)))
-def test_kinds_of_input_agree(with_holes, kind):
-    data, options = inputs_of(with_holes)[kind]
-    expected = predictions(nmd.sample(with_holes, 2, **QUICK))
-    found = nmd.sample(data, 2, **options, **QUICK)
-    np.testing.assert_allclose(predictions(found), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_fit_is_a_start(with_holes):
@@ -238,13 +194,6 @@ def test_in_a_script_ctrl_c_is_raised(with_holes):
         nmd.sample(with_holes, 2, callback=ctrl_c_at(12), **QUICK)
 
 
-def test_ctrl_c_in_the_second_chain_keeps_the_first(with_holes, interactive):
-    posterior = nmd.sample(with_holes, 2, chains=3, callback=ctrl_c_at(10, chain=1), **QUICK)
-    assert posterior.draws.sizes["chain"] == 1  # the second one has two draws only
-    assert posterior.draws.sizes["draw"] == 12
-    assert np.isfinite(posterior.draws["W"].values).all()
-
-
 # Small and odd data -----------------------------------------------------------------------------
 
 
@@ -278,14 +227,6 @@ def test_constant_data(shape, value):
     found = predictions(posterior)
     assert np.isfinite(found).all()
     assert np.isfinite(posterior.predict_std(0, 0)).all()
-
-
-@pytest.mark.parametrize("offsets", ["none", "global", "rows", "columns", "both"])
-def test_offsets(with_holes, offsets):
-    posterior = nmd.sample(with_holes, 2, offsets=offsets, **QUICK)
-    assert ("row_offsets" in posterior.draws) == (offsets in ("rows", "both"))
-    assert ("column_offsets" in posterior.draws) == (offsets in ("columns", "both"))
-    assert np.isfinite(predictions(posterior)).all()
 
 
 def test_draws_are_thinned(with_holes):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from oracles import PAIRS, forward
 from scipy import sparse
+from stored import stored
 
 import nmd_lab as nmd
 from nmd_lab.solver import sweep, tiles
@@ -17,10 +18,6 @@ def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):
     X = np.abs(X) if loss == "kl" else X
     seen = rng.random(shape) < share
     return X, seen, (rng.standard_normal((m, rank)), rng.standard_normal((rank, n)))
-
-
-def stored(X, seen, kind="csr"):
-    return sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape).asformat(kind)
 
 
 def low_rank(fit):
@@ -87,22 +84,6 @@ def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
         np.testing.assert_allclose(
             low_rank(fit), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
         )
-
-
-@pytest.mark.parametrize("split", ["everywhere", "observed"])
-def test_permuting_rows_and_columns_permutes_the_result(split):
-    X, seen, (W, H) = example("relu", "l1", shape=(80, 60), share=0.3)
-    rng = np.random.default_rng(1)
-    rows, columns = rng.permutation(80), rng.permutation(60)
-    options = {"tol": 0, "max_iter": 20, "alpha": 0.1, "solver": nmd.ADMM(split=split)}
-    plain = nmd.complete(stored(X, seen), 5, "relu", "l1", init=(W, H), **options)
-    shuffled = stored(X[rows][:, columns], seen[rows][:, columns])
-    start = (W[rows], H[:, columns])
-    other = nmd.complete(shuffled, 5, "relu", "l1", init=start, **options)
-    expected = low_rank(plain)[rows][:, columns]
-    np.testing.assert_allclose(
-        low_rank(other), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
-    )
 
 
 @pytest.mark.parametrize("split", ["everywhere", "observed"])

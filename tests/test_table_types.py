@@ -125,29 +125,6 @@ def test_whole_numbers_with_limits_stay_whole(dtype):
     pd.testing.assert_series_equal(filled["visits"][known], frame["visits"][known])
 
 
-def test_rows_whose_labels_come_twice_are_those_of_the_fit_or_new():
-    rng = np.random.default_rng(0)
-    w = rng.normal(size=(40, 1))
-    frame = pd.DataFrame(w + 0.2 * rng.normal(size=(40, 3)), rng.integers(0, 5, 40), list("abc"))
-    posterior = nmd.sample(frame.set_axis(range(40)), 1, **QUICK)
-    new = frame.iloc[:9].copy()
-    new.iloc[::2, 1] = np.nan
-    for result in (posterior, nmd.sample(frame, 1, **QUICK)):
-        filled = result.impute(new)
-        check_filled(filled, new)
-        assert np.std(filled["b"].to_numpy() - w[:9, 0]) < 0.6
-
-
-def test_a_report_names_columns_as_the_posterior_does():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 1)) * np.ones(3) + 0.1 * rng.normal(size=(30, 3))
-    X[4, 1] = np.nan
-    report = nmd.sample(X, 1, **QUICK).report(pd.DataFrame(X, columns=["a", "b", "c"]))
-    assert report.columns["missing"].tolist() == [0, 1, 0, 1]  # the last is the total
-    filled = report.surest["filled with"].iloc[0]
-    assert filled == pytest.approx(X[4, 0], abs=1)
-
-
 @pytest.fixture(scope="module")
 def amounts():
     """Return a table of an amount with many zeros, a share with many ones, and a number."""
@@ -239,39 +216,12 @@ def test_few_equal_values_are_no_constant(amounts):
     assert low < 0 < high
 
 
-def test_items_of_ratings_have_no_ends():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {"user": rng.integers(40, size=200), "item": rng.integers(30, size=200), "stars": 5.0}
-    ).drop_duplicates(["user", "item"])
-    users = pd.DataFrame({"age": rng.normal(size=40)}, index=np.arange(40))
-    ratings = nmd.observations_from_table(
-        table, row="user", column="item", value="stars", attributes=users
-    )
-    noise = nmd.sample(ratings, 1, **QUICK).noise
-    assert noise.count("clipped") == 1  # the age, of which f is learned
-    assert set(noise) == {"gaussian", "clipped"}
-
-
-def test_numbers_far_from_zero_have_a_straight_line():
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)) * 1e-3 + 1e12, columns=[*"abc"])
-    X.loc[0, "a"] = np.nan
-    filled = nmd.sample(X, 1, **QUICK).impute(X)
-    assert abs(filled.loc[0, "a"] - 1e12) < 1
-
-
 def test_new_rows_of_dates_are_no_numbers():
     X = pd.DataFrame({"a": np.arange(30.0), "b": [True, False, True] * 10})
     posterior = nmd.sample(X, 1, **QUICK)
     new = pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [True]}, index=["new"])
     with pytest.raises(TypeError, match="column 'a', which are no numbers"):
         posterior.impute(new)
-
-
-def test_booleans_of_numpy_among_objects_are_yes_or_no():
-    X = pd.DataFrame({"a": np.arange(30.0), "b": pd.Series([np.True_, np.False_, None] * 10)})
-    X["b"] = X["b"].astype(object)
-    assert "1 column of yes or no ('b')" in repr(nmd.sample(X, 1, **QUICK))
 
 
 def test_predictions_go_little_beyond_the_values_of_a_skewed_column():

@@ -139,15 +139,6 @@ def test_one_nonlinearity_for_all_keeps_the_units_of_x(table):
     assert not told(nmd.complete, truth, 2, "identity", alpha=1.0)[1]  # nothing is missing
 
 
-def test_the_sampler_takes_a_data_frame_with_few_entries_in_its_units(table):
-    truth, _ = table
-    hidden = np.random.default_rng(1).random(truth.shape) < 0.6
-    X = truth.mask(hidden)
-    posterior, said = told(nmd.sample, X, 2, draws=60, tune=40)
-    assert not said
-    assert errors(posterior.reconstruct(), truth, hidden).max() < 0.9
-
-
 def test_the_sampler_warns(table):
     truth, hidden = table
     X = truth.mask(hidden)

@@ -18,8 +18,6 @@ from journeys import (
     violations,
 )
 
-import nmd_lab as nmd
-
 pytestmark = pytest.mark.browser
 
 DIGITS = """
@@ -216,56 +214,6 @@ def a_lasso_picks_rows(notebook):
     np.testing.assert_allclose(values(page, f"{PLANE}.values"), expected, atol=0.01)
     page.locator(".nmd-plane select").first.select_option("3")
     page.wait_for_function(f"{PLANE}.data.a === 3")
-
-
-@pytest.mark.exhaustive
-def test_a_picture_under_the_brush_runs_and_an_upload(notebook, tmp_path):
-    notebook.show(PICTURE)
-    page, seen = notebook.page, f"{PICTURES}.values.seen"
-    status_says(page, ENDED)
-    assert not np.isnan(values(page, seen)).any()
-    changes(
-        page, f"{PICTURES}.data.n_painted", lambda: paint(page, "solid", (0.4, 0.3), (0.4, 0.7))
-    )
-    status_says(page, ENDED)
-    page.mouse.move(1, 1)
-    known = re.compile(r"the average \(?±")  # what a guess under a solid stroke is worth
-    page.locator(".nmd-pictures .nmd-read", has_text=known).wait_for()
-    hidden = np.isnan(values(page, seen)).reshape(213, 320)
-    assert hidden[85, 100:220].all()
-    assert not hidden[:40].any()
-    assert not hidden[150:].any()
-    assert of_kernel(notebook, "int((~explorer.state.data.mask).sum())") == hidden.sum()
-    pasted_code_agrees(notebook)
-
-    # All strokes are taken back; then two runs can be compared
-    missing = f"{seen}.filter(Number.isNaN).length"
-    page.locator(".nmd-picture-area canvas").press("Control+z")
-    page.wait_for_function(f"{missing} === 0")
-    status_says(page, ENDED)
-    assert page.locator(".nmd-runs b").count() == 2
-
-    # A pixel that is picked
-    page.get_by_role("button", name="solid", exact=True).click()  # no brush any more
-    canvas = page.locator(".nmd-picture-area canvas")
-    box = canvas.bounding_box()
-    place = {"x": 0.25 * box["width"], "y": 0.5 * box["height"]}
-    canvas.click(position=place)
-    page.wait_for_function(f"{PICTURES}.selection?.row > 0")
-    at = ast.literal_eval(notebook.run('s = explorer.selection; print([s["row"], s["column"]])'))
-    np.testing.assert_allclose(at, [106, 80], atol=2)
-    canvas.hover(position=place)
-    text = page.locator(".nmd-pictures .nmd-read").inner_text()
-    at = [int(number) for number in re.findall(r"\d+", text)[:2]]
-    X = nmd.datasets.photograph("flower", size=(213, 320)).values
-    assert number_after("data", text) == pytest.approx(X[at[0], at[1]], rel=5e-3)
-
-    # A file takes the place of the data
-    np.save(tmp_path / "uploaded.npy", np.random.default_rng(0).random((30, 20)))
-    page.click(".nmd-action.nmd-more")
-    page.set_input_files(".nmd-opener input[type=file]", tmp_path / "uploaded.npy")
-    page.locator(".nmd-sentence", has_text="30 × 20").wait_for()
-    assert notebook.run("print(explorer.join(100), explorer.result.W.shape[0])") == "True 30"
 
 
 def test_photograph_by_patches_with_rain(notebook):

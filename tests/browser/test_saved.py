@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import done, plain, sure
-from journeys import ENDED, PICTURES, status_says, violations
+from journeys import PICTURES, violations
 from people import people, with_holes
 from site_modules import site_module
-from sklearn.datasets import load_sample_image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -175,64 +174,6 @@ def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
         shown = page.locator("tbody tr th").all_inner_texts()
         explorer._receive(None, {"do": "arrange", "column": 0}, [])
         assert shown == explorer.grid["labels"]
-
-
-def test_a_photograph_in_colours(chromium, tmp_path):
-    photo = load_sample_image("china.jpg")[::2, ::2] / 255
-    explorer = done(plain(widgets.explore, photo, rank=5, iterations=5, missing=0.1))
-    path = explorer.save(tmp_path / "photo.html")
-    assert path.stat().st_size < 1_000_000
-    with opened(chromium, path) as page:
-        for name, expected in {
-            "original": photo.reshape(len(photo), -1),
-            "model": explorer.result._fitted.block(),
-        }.items():
-            shown = np.array(page.evaluate(f"() => [...{PICTURES}.values.{name}]"))
-            assert np.sqrt(np.mean((shown - expected.ravel()) ** 2)) < 0.03
-        seen = f"() => [...{PICTURES}.values.seen].map(Number.isNaN)"
-        hidden = np.isnan(explorer.state.data.observed).ravel()
-        np.testing.assert_array_equal(page.evaluate(seen), hidden)
-        assert page.locator(".nmd-plane").is_hidden()
-
-
-def test_a_tall_photograph_has_data_and_model_next_to_one_another(chromium, tmp_path):
-    photo = load_sample_image("china.jpg")[::4, ::4].mean(axis=2).T / 255
-    explorer = done(widgets.explore(photo, groups=2))
-    with opened(chromium, explorer.save(tmp_path / "tall.html")) as page:
-        box = page.locator(".nmd-picture-area canvas").bounding_box()
-        assert box["width"] / box["height"] > 2 * photo.shape[1] / len(photo)
-        high, wide = photo.shape
-        pixel, said = box["width"] / (2 * wide + 0.05 * high), []  # with a gap between the two
-        for left in (16.5, 16.5 + wide + 0.05 * high):
-            page.mouse.move(box["x"] + pixel * left, box["y"] + 0.3 * box["height"])
-            said.append(page.inner_text(".nmd-pictures > .nmd-read").partition(":")[0])
-        assert said[0] == said[1] != ""
-
-
-NOTEBOOK = """
-import nmd_lab as nmd
-settings = {"rank": 5, "missing": 0.1, "iterations": 30, "draws": 20}
-explorer = nmd.widgets.explore(nmd.datasets.digits(150), **settings)
-explorer
-"""
-
-
-@pytest.mark.exhaustive
-def test_saving_leaves_the_page_in_a_notebook_as_it_is(notebook):
-    page = notebook.page
-    notebook.show(NOTEBOOK)
-    status_says(page, ENDED)
-    page.locator(".nmd-sentence", has_text="intervals cover").wait_for()  # the last thing to come
-    drawn = (
-        f"(n => {{ {PICTURES}.sheets.spread.tint = () => n++; {PICTURES}.build(2); return n }})(0)"
-    )
-    assert page.evaluate(drawn) == 0  # the uncertainty, while the model alone is shown
-    page.evaluate(f"{PICTURES}.build(null)")
-    parts = f"[document.querySelector('.nmd-sentence').textContent, ...{PICTURES}.values.model]"
-    before = page.evaluate(parts)
-    notebook.run("explorer.save('digits.html')")
-    status_says(page, "^saved as .*digits.html")
-    assert page.evaluate(parts) == before
 
 
 @pytest.mark.exhaustive

@@ -86,27 +86,6 @@ def test_every_other_run_goes_on_too(name, seed, ticks, tmp_path):
     check(others()[name], ticks, tmp_path / "run.nc", seed)
 
 
-MOMENTS = {
-    "refined": fit_of("relu", "frobenius", "masked"),
-    "zeros": fit_of("relu", "frobenius", "zeros"),
-    **{name: others()[name] for name in ("homotopy", "nonnegative", "learning", "poisson chains")},
-}
-
-
-@pytest.mark.parametrize("name", some([*MOMENTS], 2))
-def test_every_moment_is_as_good_as_any_other(name, ticks, tmp_path):
-    path, (function, arguments, options) = tmp_path / "run.nc", MOMENTS[name]
-    given = {each: options[each] for each in GIVEN_AGAIN if each in options}
-    expected = bits_of(getattr(nmd, function)(*arguments, **options))
-    ticks.until(0, lambda: getattr(nmd, function)(*arguments, **kept(options, path)))
-    moments = np.random.default_rng(0).integers(1, ticks.number + 1, 20)
-    for moment in moments:
-        ticks.until(int(moment), lambda: getattr(nmd, function)(*arguments, **kept(options, path)))
-        ticks.last = 0
-        assert bits_of(nmd.resume(path, arguments[0], **given)) == expected
-        path.unlink()
-
-
 @pytest.mark.parametrize("end", range(1, 40, 13))
 @pytest.mark.parametrize("how", ["callback", "time_limit"])
 def test_a_run_that_was_stopped_goes_on(how, end, tmp_path, clock):
@@ -241,18 +220,16 @@ assert bits_of(run()) == expected
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "run",
-    some(
-        [
-            "fit_of('relu', 'frobenius', 'dense')",
-            "fit_of('minmax', 'l1', 'observed')",
-            "fit_of('square', 'kl', 'zeros')",
-            "others()['auto']",
-            "others()['poisson chains']",
-        ],
-        1,
-    ),
+    [
+        "fit_of('relu', 'frobenius', 'dense')",
+        "fit_of('minmax', 'l1', 'observed')",
+        "fit_of('square', 'kl', 'zeros')",
+        "others()['auto']",
+        "others()['poisson chains']",
+    ],
 )
 def test_four_kills_lose_nothing(run, tmp_path):
     paths = [str(Path(__file__).parents[1])]

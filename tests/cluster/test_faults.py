@@ -100,26 +100,6 @@ def test_a_run_goes_on_from_its_checkpoint(storage, client, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_workers_may_die_after_a_run_went_on(own_client, tmp_path):
-    """Its files of before are gone by then."""
-    X, options = made("observed", (3000, 40))
-    settings, on_cluster = LONG | options, nmd.Compute(client=own_client)
-    expected = nmd.complete(X, 3, "relu", compute=on_cluster, **settings)
-    path = tmp_path / "run.checkpoint"
-
-    def stop(state):
-        if state.iteration == 6:
-            raise SystemExit
-
-    kept = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
-    with pytest.raises(SystemExit):
-        nmd.complete(X, 3, "relu", callback=stop, compute=kept, **settings)
-    kill, seen = killer(own_client, 15), options["observed"]
-    fit = nmd.resume(path, X, compute=on_cluster, callback=kill, observed=seen)
-    assert_close(expected, fit, 1e-6)
-
-
-@pytest.mark.exhaustive
 def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
     X, _ = made("dense", (3000, 40))
     options = PLAIN | {"max_iter": 12, "init": "random"}
@@ -172,34 +152,6 @@ def test_checkpoints_that_workers_cannot_write_end_with_a_warning(client, tmp_pa
     compute = nmd.Compute(client=client, checkpoint=tmp_path / "run", checkpoint_every=0)
     with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
         nmd.decompose(X, 2, "relu", compute=compute, **PLAIN)
-
-
-@pytest.mark.exhaustive
-def test_a_new_worker_takes_the_place_of_a_lost_one():
-    X, _ = made("dense", (3000, 40))
-    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
-    homes = []
-    with (
-        distributed.LocalCluster(**settings) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        first = client.run(os.getpid)
-
-        def grow(state):
-            if state.iteration == 3:
-                cluster.scale(2)
-                client.wait_for_workers(2)
-            if state.iteration == 5:
-                os.kill(*first.values(), signal.SIGKILL)
-            where = client.who_has(state.W.cluster._partitions)
-            homes.append({home for each in where.values() for home in each})
-
-        options = PLAIN | {"max_iter": 10, "init": "random"}
-        compute = nmd.Compute(client=client)
-        fit = nmd.decompose(X, 3, "relu", "l1", callback=grow, compute=compute, **options)
-    assert homes[0] == set(first)
-    assert homes[-1] - set(first)
-    assert_close(nmd.decompose(X, 3, "relu", "l1", **options), fit, 1e-6)
 
 
 def test_without_workers_a_fit_ends_with_a_sentence():

@@ -45,23 +45,6 @@ def test_it_is_the_problem_of_a_dense_table():
     assert few.top(USERS[0], k=9).size == 5  # an age is nothing to recommend
 
 
-def test_a_new_user_is_predicted_from_attributes_better_than_by_the_mean_of_each_item():
-    rng, users, items = np.random.default_rng(0), 120, 12
-    age, member = rng.uniform(20, 70, users), rng.random(users) < 0.5
-    tastes = np.column_stack([(age - 45) / 15, 2 * member - 1]) @ rng.normal(size=(2, items))
-    i, j = np.nonzero(rng.random((users, items)) < 0.5)
-    rating = 3 + rng.normal(size=items)[j] + tastes[i, j] + 0.3 * rng.normal(size=i.size)
-    long = pd.DataFrame({"user": i, "item": j, "rating": rating})
-    about = pd.DataFrame({"age": age, "member": member})
-    is_new, options = long["user"] >= 100, {"alpha": 1.0, "random_state": 0, "offsets": "columns"}
-    X = nmd.observations_from_table(long[~is_new], attributes=about[:100])
-    fit = nmd.complete(X, 2, **options).append(about[100:])
-    test = long[is_new]
-    errors = fit.predict(test["user"], test["item"]) - test["rating"]
-    mean = long[~is_new].groupby("item")["rating"].mean()
-    assert np.mean(errors**2) < 0.5 * np.mean((mean[test["item"]].to_numpy() - test["rating"]) ** 2)
-
-
 def test_the_posterior_is_that_of_a_dense_table():
     few, whole = (nmd.sample(X, 2, draws=10, tune=5, random_state=0) for X in tables()[2:])
     np.testing.assert_allclose(few.reconstruct(), whole.reconstruct(), rtol=1e-6)

@@ -50,13 +50,6 @@ def test_a_table_of_several_dimensions(rng):
     assert observed.column_labels[3] == (1, "w")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", ">f8"])
-def test_values_of_every_real_type_are_taken(dtype):
-    table = {"user": [0, 0, 1], "item": [0, 1, 1], "rating": np.array([1.5, 2, 3]).astype(dtype)}
-    observed = nmd_lab.observations_from_table(table)
-    np.testing.assert_array_equal(observed.values, table["rating"])
-
-
 LONG = pd.DataFrame([[1, 1, 3.0], [1, 2, 4.0], [2, 1, 5.0]], columns=["userId", "item", "rating"])
 
 

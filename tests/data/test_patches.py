@@ -55,13 +55,6 @@ def test_a_pixel_is_the_weighted_average_of_its_entries():
     np.testing.assert_allclose(weighted, [[1.0, 2.75, 7.0]])
 
 
-def test_entries_without_weight_or_value_do_not_count():
-    X = np.zeros((1, 3))
-    windows = nmd.patches(X, size=(1, 2), step=1).copy(data=[[1.0, 2.0], [np.nan, 7.0]])
-    back = nmd.from_patches(windows, like=X, weights=[[1.0, 1.0], [1.0, 0.0]])
-    np.testing.assert_array_equal(back, [[1.0, 2.0, np.nan]])
-
-
 def test_averages_of_integers_are_rounded_within_their_range():
     X = np.zeros((1, 2), np.uint8)
     windows = nmd.patches(X, size=(1, 2), step=1)
@@ -87,13 +80,6 @@ def test_predictions_of_a_fit_come_back():
     fit = nmd.decompose(nmd.patches(X, 4), 3, "identity", random_state=0)
     for back in (fit.picture(), fit.picture(like=X)):
         np.testing.assert_allclose(back, X, atol=1e-3)
-
-
-def test_some_patches_make_a_part_of_the_picture():
-    X = np.arange(36.0).reshape(6, 6)
-    back = nmd.from_patches(nmd.patches(X, 3, 3)[:1], like=X)
-    np.testing.assert_array_equal(back[:3, :3], X[:3, :3])
-    assert np.isnan(back).sum() == 27
 
 
 X = np.zeros((6, 5))

@@ -118,12 +118,6 @@ def test_columns_of_a_long_table_without_names_are_counted(tmp_path):
     assert "3 values (rating)" in what
 
 
-@pytest.mark.data
-def test_movielens_as_it_is_delivered(data_dir):
-    path = data_dir / "movielens-100k" / "u.data"
-    assert read_matrix(path, row="0", column="1", value="2").shape == (943, 1682)
-
-
 START = "%%MatrixMarket matrix "
 
 MARKET = {
@@ -144,11 +138,6 @@ def test_matrix_market_files_plain_and_compressed(case, tmp_path):
         assert type(X) is type(expected)
         assert X.dtype == expected.dtype
         np.testing.assert_array_equal(np.asarray(X.sum(axis=0)), np.asarray(expected.sum(axis=0)))
-
-
-def test_matrix_market_cut_in_an_exponent_does_not_end_the_process(tmp_path):
-    path = written(tmp_path, START + "coordinate real general\n1 1 1\n1 1 0.5E", "x.mtx")
-    assert read_matrix(path).shape == (1, 1)
 
 
 def market(text):

@@ -7,7 +7,6 @@ import pytest
 import xarray as xr
 from refused import check_refused
 
-import nmd_lab
 from nmd_lab import datasets
 
 
@@ -42,12 +41,6 @@ def test_digits_are_labelled():
     middle = X[:, (X.y - 3.5) ** 2 + (X.x - 3.5) ** 2 < 1].mean("pixel")
     assert float(middle[X.digit == 0].mean()) < 0.2 < 0.6 < float(middle[X.digit == 1].mean())
     xr.testing.assert_identical(datasets.digits(20), X[:20])
-
-
-def test_digits_keep_their_labels_through_a_fit():
-    fit = nmd_lab.decompose(datasets.digits(50), 4, max_iter=5)
-    assert fit.W.digit.values[:3].tolist() == [0, 1, 2]
-    assert fit.H.y.dims == ("pixel",)
 
 
 def test_synthetic_is_what_it_says():

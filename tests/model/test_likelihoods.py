@@ -1,12 +1,37 @@
 """Likelihoods against SciPy's distributions, and what they learn against SciPy's optimisers."""
 
+import itertools
+
 import numpy as np
+import part_oracles
 import pytest
 from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
 import nmd_lab as nmd
 from nmd_lab.losses import NegativeBinomial, Ordinal  # for eval of a repr
+
+FORMULAS = [
+    (nmd.Frobenius(), ("frobenius",)), (nmd.L1(), ("l1",)), (nmd.KL(), ("kl",)),
+    (nmd.losses.Huber(0.5), ("huber", 0.5)), (nmd.losses.Quantile(0.8), ("quantile", 0.8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loss", "formula"), FORMULAS, ids=lambda each: getattr(each, "name", ""))
+def test_values_slopes_and_proximal_maps_are_those_of_the_formula(loss, formula):
+    p, step, grid = loss.parameters, 1e-4, np.linspace(-8, 8, 160_001)
+    for x, y in itertools.product((1.0, 2.0), (0.6, 1.0, 2.0, 3.5)):
+        before, here, after = part_oracles.distance(formula, x, y + step * np.arange(-1, 2))
+        slope, curvature = loss.derivatives(x, y, p)
+        assert float(loss(x, y)) == pytest.approx(here, abs=1e-15)
+        assert slope == pytest.approx((after - before) / 2 / step if x != y else 0, rel=1e-6)
+        assert x == y or curvature == pytest.approx((after - 2 * here + before) / step**2, abs=1e-6)
+    for x, q, rho in itertools.product((0.7, 2.0), (-1.0, 0.4, 1.5, 4.0), (0.5, 2.0)):
+
+        def objective(y, x=x, q=q, rho=rho):
+            return part_oracles.distance(formula, x, y) + rho / 2 * (y - q) ** 2
+
+        assert objective(loss.proximal(q, x, rho, p)) <= np.nanmin(objective(grid)) + 1e-12
 
 
 @pytest.mark.parametrize("dispersion", [1e-7, 1e-3, 0.4, 30.0])

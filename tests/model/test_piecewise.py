@@ -23,15 +23,6 @@ def test_the_general_f_contains_the_special_ones(general, special):
     np.testing.assert_allclose(general(T), special(T), rtol=1e-14)
 
 
-def test_same_fit_as_relu():
-    rng = np.random.default_rng(0)
-    X = np.maximum(rng.normal(size=(30, 3)) @ rng.normal(size=(3, 20)), 0)
-    options = {"random_state": 0, "max_iter": 30, "tol": 0}
-    special = nmd.decompose(X, 3, "relu", **options)
-    general = nmd.decompose(X, 3, PiecewiseLinear([0], [0, 1]), **options)
-    np.testing.assert_allclose(general.W.values, special.W.values, rtol=1e-6, atol=1e-8)
-
-
 @pytest.mark.parametrize(
     "f",
     [PiecewiseLinear([0.1 + 0.2, 1], [1 / 3, 2, 0], at=(0.5, -1)), PiecewiseLinear([0], [0, 1])],

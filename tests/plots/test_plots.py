@@ -2,17 +2,15 @@
 
 import builtins
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from matplotlib.colors import to_rgb
 from refused import check_refused
 from scipy import sparse
 
 import nmd_lab
-from nmd_lab import baselines, datasets, plots
+from nmd_lab import datasets, plots
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +49,6 @@ def test_convergence_of_one_quantity_names_the_axis(fit):
     assert ax.get_yscale() == "linear"  # this one spans too little for a logarithm
 
 
-def test_convergence_copes_with_zeros_baselines_and_nonsense(X, fit):
-    exact = nmd_lab.decompose(np.zeros((4, 3)), 1, max_iter=5, tol=0)
-    plots.convergence(exact).figure.canvas.draw()
-    point = plots.convergence(baselines.truncated_svd(X, 3)).lines[0]
-    assert point.get_marker() == "o"
-
-
 def test_components_are_images_in_their_places(fit):
     ax = plots.components(fit)
     images = drawn(ax)
@@ -69,16 +60,6 @@ def test_components_are_images_in_their_places(fit):
     )
     for image, row in zip(drawn(plots.components(shuffled)), shuffled.H.values, strict=True):
         np.testing.assert_allclose(image, row[::-1].reshape(8, 8))  # by label, not by position
-
-
-def test_components_have_zero_in_the_colour_of_the_background(fit):
-    for style in ("default", "dark_background"):
-        with plt.style.context(style):
-            image = plots.components(fit).images[0]
-            middle = image.cmap(image.norm(0.0))[:3]
-            np.testing.assert_allclose(middle, to_rgb(plt.rcParams["axes.facecolor"]), atol=0.02)
-            assert image.norm.vmin == -image.norm.vmax
-            assert image.norm.vmax == pytest.approx(np.abs(fit.H[0]).max())
 
 
 def bare(X):
@@ -115,16 +96,6 @@ def test_components_of_a_table_are_bars(rng):
     widths = np.array([bar.get_width() for bar in ax.patches]).reshape(3, 7)
     H = fit.H.values
     np.testing.assert_allclose(widths, 0.45 * H / np.abs(H).max(axis=1, keepdims=True))
-
-
-def test_components_of_a_long_table_show_the_largest(rng):
-    frame = pd.DataFrame(rng.random((50, 90)), columns=[f"film {i}" for i in range(90)])
-    fit = nmd_lab.decompose(frame, 3, max_iter=5)
-    ax = plots.components(fit, top=2)
-    shown = {label.get_text() for label in ax.get_yticklabels()}
-    assert 2 <= len(shown) <= 6
-    for row in np.abs(fit.H.values):
-        assert f"film {row.argmax()}" in shown
 
 
 def test_components_without_words_are_lines(rng):
@@ -235,58 +206,6 @@ def test_quantiles_lie_on_the_line_when_the_noise_is_the_losss_own(loss):
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
-def test_residuals_leave_hidden_entries_out(X):
-    seen = np.ones(X.shape, dtype=bool)
-    seen[0] = False
-    fit = nmd_lab.complete(X, 3, observed=seen, alpha=0, max_iter=20)
-    loud = X.copy()
-    loud[0] = 1e6
-    pair = plt.subplots(1, 2)[1]
-    left, _ = plots.residuals(fit, loud, observed=seen, ax=pair)
-    assert left is pair[0]
-    assert left.get_xlim()[1] < 2
-
-
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
-def test_every_kind_of_data_is_drawn(rng):
-    rows, columns = [f"r{i}" for i in range(12)], [f"c{j}" for j in range(20)]
-    truth = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 20)) + 5
-    holes = np.where(rng.random(truth.shape) < 0.3, np.nan, truth)
-    stored = sparse.csr_array(np.nan_to_num(holes))
-    frame = pd.DataFrame(holes, rows, columns)
-    observations = nmd_lab.observations_from_sparse(stored, rows, columns)
-    fit = nmd_lab.complete(observations, 2, alpha=0, max_iter=5, tol=0, random_state=0)
-    seen, quantiles = ~np.isnan(holes), None
-    for X in (holes, frame, frame.iloc[::-1], stored, stored.tocoo(), stored.tocsc(), observations,
-              np.ma.masked_array(truth, ~seen)):  # fmt: skip
-        left, right = fit.plot.residuals(X, bins=10)
-        drawn_share = sum(bar.get_height() * bar.get_width() for bar in left.patches)
-        assert drawn_share == pytest.approx(1)
-        found = right.lines[0].get_ydata()
-        quantiles = found if quantiles is None else quantiles
-        np.testing.assert_allclose(found, quantiles)
-        for chosen in (None, [3, 1, 3]):
-            pictures = drawn(fit.plot.reconstruction(X, rows=chosen))
-            some = slice(None) if chosen is None else chosen
-            np.testing.assert_array_equal(pictures[0], holes[some])
-            np.testing.assert_allclose(pictures[1], fit.reconstruct().values[some])
-        plt.close("all")
-    hidden = drawn(fit.plot.reconstruction(frame, observed=frame > 5))
-    np.testing.assert_array_equal(hidden[1], np.where(holes > 5, holes, np.nan))
-
-
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
-def test_rows_of_a_huge_sparse_matrix_are_drawn(rng):
-    m, n = 30_000, 2000
-    X = sparse.random_array((m, n), density=1e-4, rng=rng, format="csr")
-    fit = nmd_lab.complete(X, 1, init="random", alpha=1, max_iter=2, tol=0, random_state=0)
-    observed = drawn(fit.plot.reconstruction(X, rows=[5, 29_999]))[0]
-    assert observed.shape == (2, n)
-    with pytest.raises(ValueError, match=r"30000 x 2000 entries, too many .* choose rows="):
-        fit.plot.reconstruction(X)
-
-
 def test_scatter_by_coordinate(fit):
     ax = plots.scatter(fit, 1, 2, labels="digit")
     words = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -303,16 +222,6 @@ def test_scatter_by_numbers_and_by_nothing(fit):
     np.testing.assert_allclose(ax.collections[0].get_array(), sizes)
     assert ax.figure.axes[1].get_ylabel() == "size"
     np.testing.assert_allclose(plots.scatter(fit).collections[0].get_offsets(), fit.W.values[:, :2])
-
-
-def test_the_accessor_draws_the_same_on_given_axes(X, fit):
-    plot = plots.PlotAccessor(fit)
-    ax = plt.figure().add_subplot()
-    assert plot.convergence(ax=ax) is ax
-    assert plot.components(ax=plt.figure().add_subplot()).images
-    assert plot.reconstruction(X, [0], ax=plt.figure().add_subplot()).images
-    assert plot.scatter(2, 3, ax=plt.figure().add_subplot()).get_ylabel() == "component 3"
-    assert len(plot.residuals(X)) == 2
 
 
 def test_without_matplotlib_a_plot_says_how_to_get_it(fit, monkeypatch):
@@ -376,14 +285,6 @@ def test_a_table_has_a_panel_for_each_column_with_a_curve(table, frame):
     chosen = table.plot.nonlinearity(frame, columns=["c13", "c0"])
     assert [ax.get_title() for ax in chosen] == ["c13", "c0"]
     assert chosen[0].figure.axes[-1] is chosen[1]
-
-
-def test_panels_go_onto_axes_that_are_there(table, frame):
-    drawn = plt.subplots(1, 2)[1]
-    axes = table.plot.nonlinearity(frame, columns=["c1", "c2"], ax=drawn)
-    assert list(axes) == list(drawn)
-    with pytest.raises(ValueError, match="ax has 2 Axes for 1 panels"):
-        table.plot.nonlinearity(frame, columns="c1", ax=drawn)
 
 
 def test_a_posterior_is_drawn_at_its_mean(frame):

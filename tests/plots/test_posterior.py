@@ -62,18 +62,6 @@ def test_predictions_against_observed(posterior, X):
     assert sum(line.get_xdata().size for line in few.lines[:2]) == 10
 
 
-def test_equal_ratings_stand_side_by_side(posterior, X):
-    ratings = np.clip(np.round(2 * X), 1, 5)
-    inside, outside, _ = posterior.plot.predictions(ratings, max_points=1000).lines
-    place = np.concatenate([inside.get_xdata(), outside.get_xdata()])
-    mean = np.concatenate([inside.get_ydata(), outside.get_ydata()])
-    assert np.unique(place).size == place.size
-    np.testing.assert_array_equal(np.sort(np.round(place)), np.sort(ratings.ravel()))
-    for value in np.unique(ratings):
-        own = np.round(place) == value
-        assert np.all(np.diff(mean[own][np.argsort(place[own])]) >= 0)
-
-
 def test_calibration(posterior, X):
     ax = posterior.plot.calibration(X, levels=[0.2, 0.5, 0.9])
     ax.figure.canvas.draw()
@@ -81,15 +69,6 @@ def test_calibration(posterior, X):
     assert list(levels) == [0.2, 0.5, 0.9]
     np.testing.assert_allclose(shares, levels, atol=0.1)
     assert np.all(np.diff(shares) > 0)
-
-
-def test_error_of_the_surest(X):
-    prior = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
-    posterior = made_up(np.zeros((M, N)), **prior)
-    ax = posterior.plot.reliability(X)
-    ax.figure.canvas.draw()
-    cells = posterior.reliability(X)
-    np.testing.assert_array_equal(ax.lines[0].get_xydata(), cells[["share", "error"]])
 
 
 def test_map_beside_the_picture(posterior, X):

@@ -6,15 +6,9 @@ import pytest
 from chosen import selection, trials, with_selection
 from matplotlib.colors import to_rgb
 
-import nmd_lab
 from nmd_lab import plots
 
 RANKS, ALPHAS = [4, 8, 16], [0.3, 1.0, 3.0, 10.0]
-
-
-@pytest.fixture(scope="module")
-def plain():
-    return nmd_lab.decompose(np.eye(5), 2, max_iter=3, tol=0)
 
 
 def drawn(plain, rows, chosen=None):
@@ -54,16 +48,6 @@ def test_the_left_panel_has_a_line_for_each_rank(plain):
     assert words(left) == ["4", "8", "16"]
     assert left.get_title() == "12 trials"
     assert ring(left) == [3.0, 2.5]
-
-
-def test_a_line_goes_through_the_lowest_and_all_trials_are_dots(plain):
-    rows = trials([8], ALPHAS) + [row | {"error": row["error"] + 0.1, "offsets": "none"}
-                                  for row in trials([8], ALPHAS)]  # fmt: skip
-    left, _ = drawn(plain, rows)
-    (line,) = curves(left)
-    np.testing.assert_allclose(line[:, 1], [row["error"] for row in rows[:4]])
-    dots = next(line for line in left.lines if line.get_linestyle() == "None")
-    np.testing.assert_allclose(dots.get_ydata(), [row["error"] for row in rows])
 
 
 def test_the_right_panel_has_the_lowest_error_of_each_rank_in_a_band(plain):
@@ -112,25 +96,6 @@ def test_alpha_may_be_zero(plain):
     assert only.get_xticks().tolist() == [0]
 
 
-@pytest.mark.parametrize(("ranks", "alphas"), [([8], [1, 3, 10]), ([2, 4], [3]), ([3], [0.7])])
-def test_few_trials(plain, ranks, alphas):
-    left, right = drawn(plain, trials(ranks, alphas))
-    assert len(curves(left)) == len(ranks)
-    assert right.get_xticks().tolist() == ranks
-    assert len(left.get_xticks()) >= 1
-
-
-def test_many_ranks_stay_readable(plain):
-    ranks = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 15, 16, 17, 32, 64]
-    left, right = drawn(plain, trials(ranks, np.geomspace(0.01, 1000, 6).tolist()))
-    assert right.get_xscale() == "log"
-    assert len(words(left)) <= 6
-    assert {"1", "8", "64"} <= set(words(left))
-    ticks = np.log(right.get_xticks())
-    assert np.diff(ticks).min() > 0.05 * np.ptp(ticks)
-    assert len(curves(left)) == len(ranks)
-
-
 def test_what_is_not_drawn_is_counted(plain):
     rows = trials(RANKS, ALPHAS)
     rows[0] |= {"error": float("nan"), "spread": float("nan")}
@@ -148,34 +113,3 @@ def test_without_trials_an_error_says_what_to_do(plain):
     with pytest.raises(ValueError, match=r"fit has no trials .* given: let complete\(\) choose"):
         plain.plot.selection()
     assert not plt.get_fignums()
-
-
-def test_it_draws_on_given_axes_in_a_dark_style(plain):
-    fit = with_selection(plain, selection(trials(RANKS, ALPHAS)))
-    with plt.style.context("dark_background"):
-        pair = plt.subplots(1, 2)[1]
-        left, right = fit.plot.selection(ax=pair)
-    assert left is pair[0]
-    assert right is pair[1]
-    light = fit.plot.selection()[0]
-    first, dark = (sum(to_rgb(ax.lines[0].get_color())) for ax in (light, left))
-    assert dark > first
-
-
-def test_ranks_that_are_as_good_have_filled_marks(plain):
-    rows = trials(RANKS, [3.0])
-    for row, spread in zip(rows, (1.0, 0.0, 0.01), strict=True):
-        row["spread"] = spread
-    _, right = drawn(plain, rows)
-    marks = [line for line in right.lines if line.get_linestyle() == "None"]
-    filled = {int(line.get_xdata()[0]): line.get_markerfacecolor() for line in marks}
-    inside = to_rgb(right.get_facecolor())
-    hollow = {rank for rank, color in filled.items() if to_rgb(color) == inside}
-    assert hollow == {16}
-
-
-def test_a_new_figure_has_the_sentence_as_its_title(plain):
-    fit = with_selection(plain, selection(trials(RANKS, ALPHAS)))
-    left, _ = plots.selection(fit)
-    title = left.figure.get_suptitle()
-    assert " ".join(title.split()) == fit.selection.sentence

@@ -90,3 +90,11 @@ def test_links_between_pages_lead_somewhere():
             elif kind != "gallery":
                 path = page.parent / target
                 assert path.exists() or path.with_suffix(".md").exists(), f"{page.name}: {target}"
+
+
+def test_the_start_page_has_the_numbers_of_the_other_pages():
+    start, readme = site_module("start"), (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    for line in start.lines_from_pages():
+        assert line in page
+        assert start.for_readme(line) in readme

@@ -37,27 +37,6 @@ def nmd_loss(name):
     return getattr(nmd.losses, classes.get(name, name.capitalize()))()
 
 
-def of_squares(loss, v, x, rho):
-    """Return the T-update of t² for v ≥ 0, as the page prints it."""
-    if loss == "frobenius":
-        roots = np.roots([1, 0, rho / 2 - x, -rho * v / 2])
-        return roots.real[np.abs(roots.imag) < 1e-9].max()
-    if loss == "l1":
-        high = rho * v / (rho - 2) if rho > 2 else np.inf
-        return np.clip(np.sqrt(x), rho * v / (rho + 2), high)
-    root = np.sqrt((rho * v) ** 2 + 8 * x * (rho + 2))
-    return (rho * v + root) / (2 * (rho + 2))
-
-
-@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
-def test_t_updates_of_squares_have_the_closed_forms_of_the_page(loss):
-    rng = np.random.default_rng(0)
-    v, x, rho = rng.uniform(0.1, 4, size=(3, 200))
-    found = nmd.prox(v, x, rho, nonlinearity="square", loss=loss)
-    wanted = [of_squares(loss, *each) for each in zip(v, x, rho, strict=True)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-7)
-
-
 def test_the_ridge_of_both_factors_is_the_nuclear_norm_of_their_product():
     """The convex problem is solved by thresholds of singular values."""
     rng = np.random.default_rng(0)

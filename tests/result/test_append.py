@@ -60,17 +60,6 @@ def test_new_rows_are_predicted_ranked_and_saved(offsets, read_back):
     assert one_by_one.parameters["appended_rows"] == 3
 
 
-def test_rows_without_labels_count_on():
-    plain = make_fit(X[:12])
-    assert plain.append(X[12:])._shape == (15, 9)
-    assert "row" not in plain.append(pd.DataFrame(X[12:], ["a", "b", "c"])).W.coords
-    counted = make_fit(pd.DataFrame(X[:12], columns=ITEMS))
-    more = counted.append(X[12:]).append(pd.DataFrame(X[12:13], columns=ITEMS))
-    assert list(more.W["row"].values) == list(range(16))
-    named = counted.append(pd.DataFrame(X[12:], [100, 101, 102], ITEMS))
-    assert list(named.W["row"].values[-4:]) == [11, 100, 101, 102]
-
-
 def test_other_coordinates_and_levels_of_the_rows(read_back):
     days = np.arange("2024-01-01", "2024-01-16", dtype="datetime64[D]").astype("datetime64[ns]")
     data = xr.DataArray(
@@ -97,11 +86,3 @@ def test_other_coordinates_and_levels_of_the_rows(read_back):
     more = make_fit(frame[:12]).append(frame[12:])
     assert more.W.indexes["row"].equals(index)
     assert more.predict(("c", 4), "item 1") == more.predict(14, 1)
-
-
-def test_a_fit_goes_on_from_the_longer_factors():
-    fit = make_fit()
-    more = fit.append(pd.DataFrame(X[12:], ["a", "b", "c"], ITEMS))
-    again = nmd_lab.complete(X, 2, init=more, alpha=0, max_iter=3, tol=0)
-    assert again._shape == (15, 9)
-    assert more.rotate("svd")._shape == (15, 9)

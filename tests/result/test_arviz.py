@@ -10,7 +10,6 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_iris
 
 import nmd_lab
-from nmd_lab.result.convergence import split_rhat
 
 
 @pytest.fixture(scope="module")
@@ -80,21 +79,3 @@ def test_log_likelihood_of_an_array_is_its_log_density(noise):
     logs = posterior.to_datatree(X)["log_likelihood"]["cells"].stack(s=("chain", "draw"))
     mean = logsumexp(logs.values, axis=1) - np.log(60)
     np.testing.assert_allclose(mean, posterior.log_density(X), rtol=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_arviz_reads_the_tree(table):
-    az = pytest.importorskip("arviz", minversion="1.0")
-    posterior, seen, hidden = table
-    tree = posterior.to_datatree(hidden)
-    names = ["noise", "effective_rank", "prediction"]
-    summary = az.summary(tree, var_names=names, fmt="xarray", round_to="none")
-    found = summary.sel(summary="r_hat")["prediction"]
-    wanted = split_rhat(tree["posterior"]["prediction"].values)
-    np.testing.assert_allclose(found, wanted, rtol=1e-10)
-    assert len(az.plot_trace(tree, var_names=names[:2]).viz["plot"]["noise"]) == 3
-    plots = az.plot_ppc_dist(tree, num_samples=20).viz["plot"]
-    assert set(plots.data_vars) == set(tree["observed_data"].data_vars)
-    loo = az.loo(posterior.to_datatree(seen))
-    assert loo.n_data_points == seen.notna().sum().sum()
-    assert np.isfinite(loo.elpd)

@@ -33,16 +33,6 @@ def test_a_list_is_numbered_and_needs_no_data(small):
     assert scores.to_dataframe().shape == (2, 9)
 
 
-def test_fits_one_after_the_other(small):
-    a, b = (nmd_lab.decompose(small, rank, max_iter=3) for rank in (2, 3))
-    expected = nmd_lab.compare([a, b], small)
-    for scores in (nmd_lab.compare(a, b, small), nmd_lab.compare(a, b, X=small),
-                   nmd_lab.compare([a, b], X=small)):  # fmt: skip
-        assert scores.identical(expected)
-    assert nmd_lab.compare(a, b).identical(nmd_lab.compare([a, b]))
-    assert list(nmd_lab.compare(a)["rank"].values) == [2]
-
-
 def test_its_sentence_says_which_is_best_and_what_should_worry(small, rng):
     a, b = (nmd_lab.decompose(small, rank, max_iter=300, random_state=0) for rank in (1, 4))
     scores = nmd_lab.compare({"a": a, "b": b}, small)

@@ -6,9 +6,9 @@ import pytest
 import xarray as xr
 from made_draws import made_up, plain
 from people import check_filled, people, with_holes
-from scipy import sparse
 from scipy.special import expit
 from scipy.stats import norm
+from stored import stored
 
 import nmd_lab as nmd
 from nmd_lab.result.files import export, filled_table
@@ -71,20 +71,6 @@ def test_a_fit_of_one_loss_has_probabilities_too():
     np.testing.assert_allclose(2 * p[1.0] - 1, fit.reconstruct().values[:, 3], atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("container", "returned"),
-    [(np.asarray, np.ndarray), (np.ma.masked_invalid, np.ndarray), (pd.DataFrame, pd.DataFrame)],
-)
-def test_numbers_come_back_in_their_container(container, returned):
-    truth = np.outer(np.arange(1.0, 9), [1.0, 2.0, 4.0])
-    X = truth.copy()
-    X[2, 2] = X[5, 0] = np.nan
-    fit = nmd.complete(X, 1, alpha=0, random_state=0)
-    filled = fit.impute(container(X))
-    assert type(filled) is returned
-    np.testing.assert_allclose(np.asarray(filled), truth, rtol=1e-6)
-
-
 def test_copies_have_draws_evenly_along_the_chain_of_each_member():
     X = np.ma.masked_greater(np.arange(12.0).reshape(4, 3), 10)
     member = np.random.default_rng(0).permuted(np.repeat([[0, 1, 2]], [5, 10, 15], axis=1), axis=1)
@@ -108,12 +94,6 @@ OPTIONS = {"alpha": 0, "max_iter": 3, "tol": 0}
 @pytest.fixture
 def numbers(rng):
     return np.where(rng.random((6, 4)) < 0.2, np.nan, rng.random((6, 4)) + 0.5)
-
-
-def stored(X):
-    """Return the entries that are there as a sparse matrix."""
-    seen = ~np.isnan(X)
-    return sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape).tocsr()
 
 
 @pytest.mark.parametrize("kind", ["array", "frame", "sparse", "several dimensions"])

@@ -9,6 +9,7 @@ import xarray as xr
 from scipy import sparse
 from scipy.optimize import minimize
 from some import some
+from stored import stored
 
 import nmd_lab
 
@@ -117,10 +118,6 @@ def same(X):
     return X
 
 
-def stored(X):
-    return sparse.csr_array((X[~np.isnan(X)], np.nonzero(~np.isnan(X))), X.shape)
-
-
 def table(X):
     words = np.take(["no", "maybe", "yes"], np.digitize(np.nan_to_num(X[:, 2]), [-1, 1]))
     frame = pd.DataFrame(X[:, :6]).rename(columns=str).assign(word=words, yes=X[:, 4] > 0)
@@ -180,22 +177,6 @@ def test_equal_new_rows_have_draws_of_their_own_in_copies(drawn):
         model.sample_transform(nothing, 3),
     ):
         assert min(copy.std(axis=0).min() for copy in copies) > 2 * spread
-
-
-def test_every_way_to_say_missing_is_the_same(rng):
-    H, X = planted("relu", 12)
-    X = noisy(X, "frobenius") + 0.01
-    seen = rng.random(X.shape) < 0.6
-    seen[3] = False
-    fit = fit_with(H, "relu")
-    W = fit.fold_in(X, observed=seen, unknown="offsets").values
-    assert not W[3].any()
-    holes = np.where(seen, X, np.nan)
-    garbage = np.where(seen, X, 1e9)
-    stored = sparse.csr_array(np.where(seen, X, 0))
-    for other in (holes, stored, stored.tocoo(), np.ma.masked_array(X, ~seen)):
-        np.testing.assert_array_equal(fit.fold_in(other, unknown="offsets").values, W)
-    np.testing.assert_array_equal(fit.fold_in(garbage, observed=seen, unknown="offsets").values, W)
 
 
 def test_labels_of_rows_and_order_of_columns():
@@ -264,14 +245,3 @@ def test_new_rows_have_the_chosen_ridges(rng, offsets):
     np.testing.assert_allclose(W, best[:, :2], rtol=1e-6, atol=1e-8)
     if offsets == "both":
         np.testing.assert_allclose(W.offset, best[:, 2], rtol=1e-6, atol=1e-8)
-
-
-def test_rows_without_entries_are_zero_whatever_the_memory_holds(monkeypatch):
-    fit = nmd_lab.decompose(np.eye(5) + 1, 2, "relu", random_state=0)
-    X = np.full((3, 5), np.nan)
-    X[1] = 1
-    with monkeypatch.context() as patch:
-        patch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, np.nan, dtype))
-        W = fit.fold_in(X, unknown="offsets").values
-    np.testing.assert_array_equal(W[[0, 2]], 0)
-    assert np.all(np.isfinite(W))

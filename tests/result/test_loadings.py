@@ -198,28 +198,6 @@ def test_oblique_rotations_find_a_perfect_simple_structure(rotate, error):
     np.testing.assert_allclose(matched(angles, pattern), PHI, atol=10 * error)
 
 
-def test_correlated_factors_have_their_correlation():
-    rng = np.random.default_rng(3)
-    traits = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 600)
-    X = pd.DataFrame(traits @ np.kron(np.eye(2), [1, 1, -1]) + 0.7 * rng.normal(size=(600, 6)))
-    found = nmd.sample(X, draws=100, random_state=0).loadings(2, "oblimin")
-    assert abs(found["factor_correlation"].values[0, 1]) == pytest.approx(0.5, abs=0.08)
-    smallest = np.sort(np.abs(found["loading"].values), axis=1)[:, 0]
-    assert smallest.max() < 0.08
-
-
-def test_levels_have_the_loadings_of_the_numbers_behind_them(items, posterior):
-    X, _ = items
-    few = X.apply(lambda x: pd.Categorical(np.digitize(x, [-0.5, 1.2]), [0, 1, 2], ordered=True))
-    found = nmd.sample(few, draws=80, random_state=0).loadings(3)
-    of_levels, of_numbers = (
-        matched(each["loading"].values, each["loading"].values)
-        for each in (found, posterior.loadings(3))
-    )
-    assert np.sqrt(np.mean((of_levels - of_numbers) ** 2)) < 0.05
-    assert float(found["share"].sum()) == pytest.approx(COMMUNALITY.mean(), abs=0.05)
-
-
 def test_new_rows_have_scores_and_less_sure_ones_with_holes(items, posterior):
     X, _ = items
     every = posterior.factor_scores(factors=3)
@@ -247,18 +225,6 @@ def test_main_columns_are_those_of_largest_size(posterior):
         np.testing.assert_array_equal(top.values[c], series)
         assert len({name[0] for name in top.column.values[c]}) == 1
         assert (top.values[c] < 0).sum() == 1  # the reversed item
-
-
-def test_columns_of_several_dimensions_keep_their_labels(items):
-    X = items[0].to_numpy()[:200].reshape(200, 3, 4)
-    coords = {"scale": [*"abc"], "low": [1, 2, 3, 4]}
-    data = xr.DataArray(X, dims=("time", "scale", "low"), coords=coords)
-    drawn = nmd.sample(data, 3, sample_dims="time", draws=20, random_state=0)
-    found = drawn.loadings(2)
-    assert found["loading"].dims == ("scale", "X_low", "component")
-    assert found["communality"].sel(scale="b").shape == (4,)
-    assert drawn.factor_scores(factors=2)["sd"].dims == ("time", "component")
-    assert drawn.top_of_components(3, factors=1).scale.shape == (1, 3)
 
 
 def test_bad_arguments_are_refused_in_a_sentence(posterior):

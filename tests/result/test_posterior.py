@@ -50,14 +50,6 @@ def test_draws_have_the_labels_of_X(posterior):
     )
 
 
-def test_factors_are_not_copied():
-    W, H = np.ones((2, 3, 4, 2), np.float32), np.ones((2, 3, 5, 2), np.float32)
-    posterior = nmd_lab.Posterior._from_arrays(labels_of(np.ones((4, 5))), W, H, np.ones((2, 3)))
-    stacked = posterior._stacked()
-    assert np.shares_memory(stacked[0], W)
-    assert np.shares_memory(stacked[1], H)
-
-
 def test_a_file_gives_the_same_bits(posterior, read_back):
     others = (made_up(np.zeros((6, 5)), "minmax", "l1", noise) for noise in ("after", "ordinal"))
     for one in (posterior, *others):

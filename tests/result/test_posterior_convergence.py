@@ -51,15 +51,6 @@ def test_short_and_constant_series():
     assert np.isnan(split_rhat(np.full((1, 8), np.nan)))
 
 
-@pytest.mark.parametrize("shape", [(2, 9, 5), (4, 100, 5), (3, 51, 2)])
-def test_numbers_are_those_of_the_installed_arviz(rng, shape):
-    stats = pytest.importorskip("arviz_stats.base").array_stats
-    x = np.exp(autoregressive(rng, 0.7, shape))
-    for ours, theirs in ((split_rhat, stats.rhat), (effective_sample_size, stats.ess)):
-        wanted = theirs(x, chain_axis=0, draw_axis=1)
-        np.testing.assert_allclose(ours(x), wanted, rtol=1e-10)
-
-
 def chains_apart(rng, distance, share, noise=1.0):
     """Two chains whose predictions are apart, in standard deviations of their mean, in a share."""
     H = rng.normal(size=(2, 300, 40, 1))

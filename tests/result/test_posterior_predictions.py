@@ -9,7 +9,6 @@ from some import some
 
 import nmd_lab
 from nmd_lab.data.labels import labels_of
-from nmd_lab.result import draws, intervals
 from nmd_lab.result.posterior import Posterior
 
 M, N = 5, 4
@@ -180,19 +179,6 @@ def test_levels():
     assert CUTS.size == len(LEVELS) - 1
 
 
-def test_blocks_and_calls_do_not_matter(posterior, monkeypatch):
-    calls = [
-        (lambda: posterior.predict_interval(ROWS, COLUMNS), 1e-6, 0),
-        (lambda: posterior.predict(ROWS, COLUMNS), 1e-6, 0),
-        (posterior.reconstruct, 1e-5, 1e-6),
-    ]
-    whole = [call() for call, *_ in calls]
-    for module in (draws, intervals):
-        monkeypatch.setattr(module, "NUMBERS", 170)
-    for (call, rtol, atol), expected in zip(calls, whole, strict=True):
-        np.testing.assert_allclose(call(), expected, rtol=rtol, atol=atol)
-
-
 @pytest.mark.parametrize(("f", "loss", "noise"), KINDS)
 def test_intervals_hold_new_observations(f, loss, noise):
     """Copies of X are drawn from the predictive distribution, so intervals cover as promised."""
@@ -254,25 +240,3 @@ def test_a_loss_of_the_user_with_a_distribution_has_intervals(loss, power, stand
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     found, expected = (each.probability(*at, above=0.2) for each in (ours, theirs))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_a_nonlinearity_of_the_user():
-    class Softplus(nmd_lab.nonlinearities.Nonlinearity):
-        name = "softplus"
-
-        @staticmethod
-        def forward(t, p):
-            return np.log1p(np.exp(t))
-
-    posterior = made_up(np.zeros((M, N)), Softplus(), noise="before")
-    v, rho, _, _ = plain(posterior)
-    z = np.linspace(-8, 8, 4001)
-    weights = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
-    for p, (i, j) in enumerate(zip(ROWS, COLUMNS, strict=True)):
-        f = np.log1p(np.exp(v[:, i, j, None] + z / np.sqrt(rho)[:, None]))
-        assert posterior.predict(ROWS, COLUMNS)[p] == pytest.approx((f @ weights).mean(), abs=1e-6)
-        low, high = posterior.predict_interval(ROWS, COLUMNS)[p]
-        assert ((f <= low) @ weights).mean() == pytest.approx(0.05, abs=5e-3)
-        assert ((f <= high) @ weights).mean() == pytest.approx(0.95, abs=5e-3)
-    with pytest.raises(ValueError, match="has no pieces, so its noise has no density"):
-        posterior.log_density(ROWS, COLUMNS, 1.0)

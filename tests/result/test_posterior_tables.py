@@ -15,21 +15,6 @@ PRIOR = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (
 """The prior of a row in made-up draws."""
 
 
-@pytest.fixture(scope="module")
-def full():
-    return people(120)
-
-
-@pytest.fixture(scope="module")
-def frame(full):
-    return with_holes(full)
-
-
-@pytest.fixture(scope="module")
-def posterior(frame):
-    return nmd.sample(frame, 3, draws=60, tune=60, random_state=0)
-
-
 def test_a_point_is_the_best_guess_of_each_column(frame, posterior):
     some = frame[["town", "visits", "smokes", "mood", "kg", "sex", "cm", "dose"]].iloc[60:5:-1]
     filled = posterior.impute(some)
@@ -118,7 +103,8 @@ def test_limits_of_a_table(limited, posterior):
     assert filled["cm"][below["cm"]].nunique() > 10
 
 
-def test_rows_that_the_table_has_not_are_new_ones(full, frame, posterior):
+def test_rows_that_the_table_has_not_are_new_ones(frame):
+    posterior = nmd.sample(frame, 3, draws=60, tune=10, random_state=0)  # all fill new rows
     new = with_holes(people(30, seed=5)).set_axis([f"n{k}" for k in range(30)])
     filled = posterior.impute(new)
     check_filled(filled, new)
@@ -212,13 +198,6 @@ def test_cells_are_ordered_by_how_sure(full, frame, posterior):
         assert of_kind["error"].iloc[k - 1] == pytest.approx(wanted)
         assert of_kind["share"].iloc[k - 1] == pytest.approx(k / len(of_kind))
         assert of_kind["error"].iloc[k] < of_kind["error"].iloc[-1]
-
-
-def test_cells_of_an_array_have_positions():
-    X = np.full((4, 5), np.nan)
-    X[2, 3] = 1.5
-    cells = made_up(X, **PRIOR).reliability(X)
-    assert cells[["row", "column", "kind", "observed"]].values.tolist() == [[2, 3, "number", 1.5]]
 
 
 def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, posterior, tmp_path):

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy import sparse
 
 import nmd_lab
 
@@ -71,41 +70,6 @@ def test_columns_are_left_out_by_label(fit):
         xr.testing.assert_identical(fit.top(3, k=2, exclude=left_out), rest)
 
 
-def test_what_is_known_is_left_out_in_every_container(fit, X, rng):
-    seen = rng.random(X.shape) < 0.4
-    seen[3] = True  # nothing is left of this row
-    holes = pd.DataFrame(np.where(seen, X, np.nan), USERS, ITEMS)
-    stored = sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape)
-    turned = holes.iloc[::-1, rng.permutation(9)]
-    labelled = nmd_lab.observations_from_sparse(
-        sparse.csr_array(np.nan_to_num(turned.to_numpy())), turned.index, turned.columns
-    )
-    flags = pd.DataFrame(seen, USERS, ITEMS)
-    formats = (stored, stored.tocsc(), stored.todok(), stored.tolil())
-    for exclude in (seen, holes, turned, *formats, labelled, flags, flags.T.T):
-        best = fit.top(range(12), k=9, exclude=exclude)
-        for row in range(12):
-            left = set(best.position.values[row]) - {-1}
-            assert left == set(np.flatnonzero(~seen[row]))
-            padding = best.position.values[row] < 0
-            assert np.all(np.isnan(best.values[row]) == padding)
-            one = fit.top(row, k=9, exclude=exclude)
-            np.testing.assert_array_equal(one, best.values[row][~padding])
-    assert fit.top(3, exclude=seen).size == 0
-    for nothing in (np.zeros(X.shape, bool), np.full(X.shape, np.nan), sparse.csr_array(X.shape)):
-        assert fit.top(0, k=9, exclude=nothing).size == 9
-
-
-def test_labels_that_the_fit_does_not_have_are_no_columns_to_leave_out(fit):
-    seen = pd.DataFrame(
-        {"user": ["user 2", "user 2", "new"], "item": ["item 4", "new", "item 5"], "rating": 1.0}
-    )
-    known = nmd_lab.observations_from_table(seen)
-    best = fit.top([1, 2], k=9, exclude=known)
-    assert set(best.position.values[0]) == {*range(9)} - {4} | {-1}
-    assert set(best.position.values[1]) == set(range(9))
-
-
 def test_rows_and_columns_of_several_dimensions(rng):
     cube = xr.DataArray(
         rng.random((4, 6, 5)), dims=("lat", "time", "lon"), coords={"lon": list("abcde")}
@@ -121,20 +85,6 @@ def test_rows_and_columns_of_several_dimensions(rng):
     fit = nmd_lab.decompose(cube, 2, sample_dims=["lat", "lon"], max_iter=5, tol=0)
     assert fit.top([0, 7], k=3).shape == (2, 3)
     assert fit.top(7, k=3).lon.item() == "c"
-
-
-def test_labels_beside_a_duplicate_name_their_rows(X):
-    frame = pd.DataFrame(X, [*"abcdefghijk", "a"], ITEMS)
-    fit = nmd_lab.complete(frame, 2, alpha=0, max_iter=2, tol=0)
-    assert fit.predict("b", "item 1") == fit.predict(1, 1)
-
-
-def test_labels_keep_their_type_in_a_full_table(X):
-    frame = pd.DataFrame(X, range(1, 13), range(101, 110))
-    fit = nmd_lab.complete(frame, 2, alpha=0, max_iter=3, tol=0)
-    table = fit.top([1, 2], k=2)
-    assert table.column.dtype.kind == "i"
-    assert set(table.column.values.ravel()) <= set(range(101, 110))
 
 
 # Of components ----------------------------------------------------------------------------------
@@ -154,24 +104,3 @@ def test_columns_come_by_the_size_of_the_numbers_of_their_component():
         assert list(top.column.values[c]) == list(series.index)
         np.testing.assert_array_equal(top.values[c], series)
         np.testing.assert_array_equal(fit.H.values[c][top.position[c]], series)
-
-
-def test_all_columns_are_the_most_there_are():
-    fit = nmd_lab.decompose(sparse.csr_array(TERMS), 2, **OPTIONS)
-    top = fit.top_of_components(100)
-    assert top.sizes["place"] == 7
-    np.testing.assert_array_equal(np.sort(top.position.values, axis=1), [np.arange(7)] * 2)
-
-
-def test_columns_of_several_dimensions_keep_their_labels():
-    maps = xr.DataArray(
-        TERMS[:, :6].reshape(12, 2, 3),
-        dims=("time", "lat", "lon"),
-        coords={"lat": [10, 20], "lon": [1, 2, 3]},
-    )
-    fit = nmd_lab.decompose(maps, 2, sample_dims="time", **OPTIONS)
-    top = fit.top_of_components(1)
-    for c in range(2):
-        best = np.abs(fit.H.isel(component=c)).argmax(...)
-        assert top.lat.values[c, 0] == maps.lat.values[int(best["lat"])]
-        assert top.lon.values[c, 0] == maps.lon.values[int(best["lon"])]

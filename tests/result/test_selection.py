@@ -15,11 +15,6 @@ UNFINISHED = {"error": float("nan"), "spread": float("nan"), "n_iter": 1}
 
 
 @pytest.fixture
-def plain(small):
-    return nmd_lab.decompose(small, 3, alpha=0.5, max_iter=10, tol=0, random_state=5)
-
-
-@pytest.fixture
 def fit(plain):
     """Return a fit with 24 trials; trial 4 did not finish, trial 14 (rank 8, alpha 3) is chosen."""
     rows = trials([2, 4, 8, 16, 32, 64], [0.3, 1, 3, 10])
@@ -92,13 +87,6 @@ def test_the_sentence_names_what_was_chosen(plain):
     assert "; ranks 4 to 15 are as good" in many.sentence
 
 
-def test_other_programs_can_have_the_table(fit, tmp_path):
-    fit.selection.to_netcdf(tmp_path / "trials.nc", engine="h5netcdf")
-    again = xr.load_dataset(tmp_path / "trials.nc", engine="h5netcdf")
-    assert again.attrs == fit.selection.attrs
-    xr.testing.assert_equal(again["error"], fit.selection["error"])
-
-
 def test_without_a_choice_the_table_is_empty(plain):
     assert plain.selection.sizes == {"trial": 0}
     assert plain.selection["error"].size == 0
@@ -148,16 +136,6 @@ def test_the_summary_says_what_was_chosen(plain):
     assert "  chosen: alpha 3, loss frobenius\n" in some
 
 
-def test_the_summary_says_how_far_the_choice_is_from_the_lowest(plain):
-    rows = trials([4, 8], [3])
-    text = repr(with_selection(plain, selection(rows, 0)))
-    assert "held-out error: 2.625, 0.12 ± 0.01 above the lowest of 2 trials" in text
-    rows[0]["spread"] = float("nan")
-    assert "2.625, 0.12 above the lowest" in repr(with_selection(plain, selection(rows, 0)))
-    rows[0] |= UNFINISHED
-    assert "2.5, the lowest of 2 trials" in repr(with_selection(plain, selection(rows, 1)))
-
-
 def html_rows(fit, title):
     """Return the cells of the folded table with this title, and all of its text."""
     root = ET.fromstring(fit._repr_html_())
@@ -179,24 +157,6 @@ def test_html_shows_the_best_trials_folded(fit):
     assert errors == sorted(errors)
     assert "root mean squared error of 7900 held-out entries (at random)" in text
     assert "chosenthe smallest rank" in text
-
-
-def test_html_shows_a_choice_that_is_not_among_the_best(plain):
-    rows = trials([2, 4, 8], [0.3, 1, 3, 10])
-    rows[1] |= UNFINISHED
-    held_out = {"entries": 50, "parts": 5, "drawn": "given"}
-    fit = with_selection(plain, selection(rows, 0, held_out=held_out))
-    shown, text = html_rows(fit, "Trials")
-    assert [row[-1] for row in shown].index("chosen") == 9
-    assert "50 held-out entries in 5 parts (given)" in text
-
-
-def test_html_shows_the_parameters_in_short(fit):
-    short = "20 trials, of which trial 10 was chosen (fit.selection)"
-    cells, text = html_rows(fit, "Parameters")
-    assert ["selection", short] in cells
-    assert "'alpha'" not in text
-    assert isinstance(fit.parameters["selection"], dict)
 
 
 def test_html_is_escaped(fit):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -16,9 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from given import given
 from refused import check_all_refused
-from waiting import PATIENCE
 
 import nmd_lab
 from nmd_lab.result import serialization
@@ -137,14 +133,6 @@ def test_coordinates_that_are_no_index(values, tmp_path):
     assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
 
 
-def test_unstacking_keeps_its_order(tmp_path):
-    fit = fitted(stacked())
-    fit.save(tmp_path / "fit.nc")
-    again = nmd_lab.load(tmp_path / "fit.nc").reconstruct().unstack("place")
-    xr.testing.assert_identical(again, fit.reconstruct().unstack("place"))
-    assert list(again.lat.values) == [60, 0, -60]
-
-
 @pytest.mark.parametrize("names", [("W", "H"), ("iteration", "component_"), ("seconds", "a/b")])
 def test_names_that_results_use_too(names, tmp_path):
     coords = {names[0]: [1, 2, 3, 4], "objective": 7.0, "X_W": (names[1], [1, 2, 3])}
@@ -193,61 +181,6 @@ def test_round_trip_in_a_fresh_process(tmp_path):
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == str(len(cases))
-
-
-def test_the_description_is_one_json_attribute_with_everything(tmp_path, small):
-    fit = nmd_lab.decompose(small, 3, given("minmax"), "l1", max_iter=4, alpha=0.5, random_state=7)
-    fit.save(tmp_path / "fit.nc")
-    with xr.open_dataset(tmp_path / "fit.nc", engine="h5netcdf") as file:
-        assert set(file.attrs) == {"nmd_lab"}
-        about = json.loads(file.attrs["nmd_lab"])
-        np.testing.assert_array_equal(file["W"], fit.W)
-    assert about["stop_reason"] == fit.stop_reason
-    assert about["seconds"] == float(fit.history.seconds[-1])
-    assert about["nonlinearity"]["parameters"] == [0, 1]
-    parameters = about["parameters"]
-    assert parameters["alpha"] == 0.5
-    assert parameters["random_state"] == 7
-    assert parameters["time_limit"] is None
-    assert parameters["shape"] == [20, 15]
-    assert len(parameters["observations_hash"]) == 64
-    assert {"nmd_lab", "numpy", "numba", "xarray"} <= set(parameters["versions"])
-
-
-def test_other_readers_see_dates_and_truth(tmp_path):
-    frame = pd.DataFrame(SEEDED, index=ROWS["days"], columns=[True, False, True])
-    fitted(frame).save(tmp_path / "fit.nc")
-    with xr.open_dataset(tmp_path / "fit.nc", engine="h5netcdf") as file:
-        assert file["row"].values[0] == np.datetime64("2024-02-28")
-        assert file["column"].dtype == bool
-
-
-class Huber(nmd_lab.losses.Loss):
-    """A loss of the user's own, with a parameter."""
-
-    name = "huber"
-
-    def __init__(self, delta: float = 1.0) -> None:
-        self.parameters = (delta,)
-
-    @staticmethod
-    def value(x, y, p):
-        r = abs(x - y)
-        return 0.5 * r * r if r <= p[0] else p[0] * (r - 0.5 * p[0])
-
-    @staticmethod
-    def proximal(q, x, rho, p):
-        y = (x + rho * q) / (1.0 + rho)
-        return y if abs(x - y) <= p[0] else min(max(x, q - p[0] / rho), q + p[0] / rho)
-
-
-def test_own_loss_needs_its_class(tmp_path, small):
-    fit = fitted(small, loss=Huber(0.25))
-    fit.save(tmp_path / "fit.nc")
-    with pytest.raises(ValueError, match=r"loss 'huber'.*known="):
-        nmd_lab.load(tmp_path / "fit.nc")
-    assert_same(fit, nmd_lab.load(tmp_path / "fit.nc", known=[Huber]))
-    assert nmd_lab.load(tmp_path / "fit.nc", known=[Huber]).loss.parameters == (0.25,)
 
 
 def foreign_files(folder: Path, fit: nmd_lab.Decomposition) -> dict[str, Path]:
@@ -327,82 +260,6 @@ def test_places_and_labels_that_cannot_be_written(tmp_path):
         odd.save(tmp_path / "fit.nc")
     assert (tmp_path / "fit.nc").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["fit.nc"]
-
-
-KILLED = """
-import json, sys
-from pathlib import Path
-import numpy as np, nmd_lab
-from killing import calls_in, killed_in
-
-rng = np.random.default_rng(0)
-old, new = (nmd_lab.decompose(rng.random((300, 200)), 50, max_iter=n, tol=0) for n in (1, 2))
-path, found, left = Path(sys.argv[1]), [], []
-calls = [calls_in(new.save, path) for _ in range(4)][-1]  # fewer than in the first save
-# 30 kills in the last calls, which are those that write
-for k in [*np.linspace(1, calls - 154, 20), *range(calls - 149, calls + 1, 5)]:
-    old.save(path)
-    killed_in(int(k), new.save, path)
-    found.append(nmd_lab.load(path)._n_iter)
-    left.append([each.name for each in path.parent.iterdir() if each != path])
-new.save(path)
-print(json.dumps([found, left]))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.exhaustive
-def test_fifty_kills_while_saving_leave_the_old_file_or_the_new_one(tmp_path):
-    """One process loads everything and forks the 50 that are killed, which makes them cheap."""
-    path = tmp_path / "fit.nc"
-    run = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path)],
-        capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[1],
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    found, left = json.loads(run.stdout)
-    assert len(found) == 50
-    assert set(found) == {1, 2}
-    assert found == sorted(found)  # the old one until the new one is whole
-    assert any(left), "no kill came in the middle of a save"
-    assert max(map(len, left)) == 1  # the next save removes it
-    names = [name for each in left for name in each]
-    assert all(name.startswith(".") and name.endswith(".partial") for name in names)
-    assert [each.name for each in tmp_path.iterdir()] == ["fit.nc"]
-
-
-LIMITED = """
-import resource, sys
-import nmd_lab
-path, fit = sys.argv[1], nmd_lab.load(sys.argv[2])
-for kilobytes in range(8, 200, 16):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, resource.RLIM_INFINITY))
-    try:
-        fit.save(path)
-    except OSError as error:
-        print(error.errno, error)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-print(nmd_lab.load(path)._n_iter)
-"""
-
-
-def test_a_limit_of_file_sizes_is_an_error_in_one_sentence(tmp_path, small):
-    pytest.importorskip("resource")
-    path, large = tmp_path / "fit.nc", tmp_path / "large.nc"
-    fitted(small, max_iter=1).save(path)
-    X = np.random.default_rng(0).random((300, 200))
-    nmd_lab.decompose(X, 50, max_iter=2, tol=0).save(large)
-    command = [sys.executable, "-c", LIMITED, str(path), str(large)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert run.returncode == 0, run.stderr
-    assert not run.stderr
-    large.unlink()
-    *told, n_iter = run.stdout.splitlines()
-    assert len(told) == 12
-    for line in told:
-        assert line.startswith(f"{errno.EFBIG} path={str(path)!r} cannot be written (File too")
-    assert n_iter == "1"  # the old file
-    assert [each.name for each in tmp_path.iterdir()] == ["fit.nc"]
 
 
 def test_units_come_back_and_are_saved(tmp_path):

@@ -73,14 +73,3 @@ def test_the_best_model_may_be_a_posterior(study):
     for metric in ("coverage_90", "log_density"):
         with pytest.raises(ValueError, match="is no error of which the lowest is the best"):
             study.best(metric, missing=0.3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [({"loss": "auto"}, "loss='auto'"), ({"draws": 0}, "draws=0")],
-)
-def test_what_a_posterior_cannot_have_is_left_out(arguments, message, X):
-    options = {"method": "sample", "rank": 2, "n_splits": 1} | arguments
-    results = nmd.Study(X, **options).run(progress=False)
-    assert results.status.item() == "left out"
-    assert message in results.stop_reason.item()

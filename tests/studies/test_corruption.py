@@ -119,8 +119,3 @@ def test_all_methods_and_arguments_get_the_same_data(faces):
     # ... whatever else the grid holds
     other = nmd.Study(faces, rank=2, noise={"gaussian": 1, "outliers": 0.1}, random_state=1)
     assert first.identical(other.cell(noise="outliers 0.1", seed=1).X)
-
-
-def test_precision_is_kept(faces):
-    study = nmd.Study(faces.astype(np.float32), rank=2, noise={"gaussian": 0.1})
-    assert study.cell(seed=0).X.dtype == np.float32

@@ -115,19 +115,6 @@ def test_what_was_chosen_is_in_the_results(noisy, tmp_path):
     assert serialization.read(tmp_path / "study.nc").identical(results)
 
 
-def test_the_simplest_model_counts_what_was_chosen(noisy):
-    """Ranks beside the word are text, which would put 12 before 2."""
-    study = nmd.Study(noisy, rank=[12, 2, "auto"], alpha=1, **SOME)
-    results = study.run(progress=False)
-    results["held_out_rmse"][:] = 1.0
-    results["rank_chosen"].loc[{"rank": "auto"}] = [3, 4]
-    assert study.best().parameters["rank"] == 2
-    results["rank_chosen"].loc[{"rank": "auto"}] = [1, 2]
-    parameters, fit = study.best()
-    assert parameters["rank"] == "auto"
-    assert fit.parameters["n_observed"] == noisy.size
-
-
 def test_hidden_entries_choose_nothing(noisy):
     settings = SOME | {"rank": 2, "offsets": "none", "missing": 0.3, "n_splits": 1}
     cell = nmd.Study(noisy, **settings).cell()
@@ -136,10 +123,3 @@ def test_hidden_entries_choose_nothing(noisy):
     changed = nmd.Study(other, **settings).cell()
     np.testing.assert_array_equal(cell.X, changed.X)
     np.testing.assert_array_equal(cell.fit().W, changed.fit().W)
-
-
-def test_a_method_without_a_choice_is_left_out(noisy):
-    results = nmd.Study(noisy, method="svd", rank=[2, "auto"], n_splits=1).run(progress=False)
-    assert (results.status.sel(rank="2") == "done").all()
-    assert (results.status.sel(rank="auto") == "left out").all()
-    assert "rank='auto'" in results.stop_reason.values.flat[-1]

@@ -5,9 +5,7 @@ import random
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-import xarray as xr
 from killing import calls_in, killed_in
 
 import nmd_lab as nmd
@@ -146,13 +144,6 @@ def test_a_fit_of_another_version_is_done_again(digits, tmp_path, computed, monk
     assert len(set(computed)) == 2
 
 
-def test_values_under_a_mask_are_not_in_the_data(digits, tmp_path, computed):
-    path, mask = tmp_path / "study.nc", digits.values < 0.9
-    nmd.Study(digits, observed=mask, **ONE).run(path, progress=False)
-    nmd.Study(digits.where(mask, 17.0), observed=mask, **ONE).run(path, progress=False)
-    assert len(computed) == 1
-
-
 DAMAGED = {
     "cut short": lambda text: text[:-9],
     "deep": lambda text: "[" * 100_000,
@@ -186,21 +177,3 @@ def test_a_record_is_on_disk_at_once_and_a_full_disk_keeps_what_it_has(tmp_path)
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert read_records(tmp_path) == {"first": record}
     assert [each.name for each in tmp_path.iterdir()] == ["first.json"]
-
-
-def test_memory_moves_to_disk(digits, tmp_path, computed):
-    """A study that ran without a path writes its records when it gets one."""
-    study = nmd.Study(digits, **SETTINGS)
-    first = study.run(progress=False)
-    assert study.run(tmp_path / "study.nc", progress=False).identical(first)
-    nmd.Study(digits, **SETTINGS).run(tmp_path / "study.nc", progress=False)
-    assert len(computed) == 6
-
-
-def test_the_file_is_plain_netcdf(digits, tmp_path):
-    path = tmp_path / "study.nc"
-    results = nmd.Study(digits, **SETTINGS).run(path, progress=False)
-    with xr.open_dataset(path, engine="h5netcdf") as opened:
-        np.testing.assert_array_equal(opened.held_out_rmse, results.held_out_rmse)
-        assert opened.seconds.dtype == float
-    assert nmd.load(path).identical(results)

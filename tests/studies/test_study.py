@@ -1,15 +1,9 @@
 """Studies: their numbers are those of single fits, in processes that end with them."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy import sparse
-from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab.studies.cell import METRICS
@@ -80,28 +74,6 @@ def test_labels_of_the_data_are_kept(digits):
     assert nmd.Study(digits, rank=2).cell(seed=0).X.coords.identical(digits.coords)
 
 
-def test_sparse_and_dense_agree(rng):
-    X = rng.random((25, 20)) + 1
-    X[rng.random(X.shape) < 0.5] = np.nan
-    seen = ~np.isnan(X)
-    thin = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
-    options = QUICK | {
-        "rank": [1, 2],
-        "alpha": 0.1,
-        "solver": nmd.ADMM(split="observed"),
-        "n_splits": 1,
-    }
-    studies = [nmd.Study(data, **options) for data in (X, thin)]
-    a, b = (study.run(progress=False) for study in studies)
-    for name in ("held_out_rmse", "observed_mae", "objective"):
-        np.testing.assert_allclose(a[name], b[name], rtol=1e-8)
-    cell = studies[1].cell(rank=1)
-    assert sparse.issparse(cell.X)
-    assert cell.X.nnz == round(0.8 * seen.sum())
-    visible = ~np.isnan(studies[0].cell(rank=1).X)
-    np.testing.assert_array_equal(cell.X.toarray()[visible], cell.values[~cell.hidden])
-
-
 def test_baselines_get_what_they_take_and_share_their_fits(digits):
     study = nmd.Study(
         digits, method=[quick, "svd", "mean_fill", "nmf"], nonlinearity=["relu", "identity"],
@@ -146,11 +118,6 @@ def test_failures_become_nan_with_their_reason(digits):
     assert study.best().parameters == {"rank": 3}
 
 
-def test_warnings_of_a_fit_are_kept(digits):
-    results = nmd.Study(digits, method="nmf", rank=3, missing=0.0, max_iter=2).run(progress=False)
-    assert "ConvergenceWarning" in results.warnings.values[0]
-
-
 def test_metrics_by_name_and_by_function(digits):
     def worst(X, Y):
         return np.abs(X - Y).max()
@@ -161,61 +128,6 @@ def test_metrics_by_name_and_by_function(digits):
     assert float(results.held_out_worst[0]) == np.abs(x - y).max()
     expected = nmd.metrics.relative_error(x, y, loss="kl")
     assert float(results.held_out_relative_error_kl[0]) == pytest.approx(expected)
-
-
-PROC = Path("/proc")
-
-needs_proc = pytest.mark.skipif(not (PROC / "self/stat").exists(), reason="looks into /proc")
-
-STUDY = """
-import os, sys, time
-from pathlib import Path
-import nmd_lab as nmd
-
-def endless(X, rank):
-    Path(sys.argv[1], str(os.getpid())).touch()
-    while True:
-        time.sleep(0.01)
-
-if __name__ == "__main__":
-    study = nmd.Study(nmd.datasets.digits(20), method=endless, rank=[2, 3], n_splits=1)
-    study.run(n_jobs=3, progress=False)
-"""
-
-
-def fields(process: Path) -> list[str]:
-    """Return the state and the parent of a process, and what follows; nothing if it has ended."""
-    try:
-        return (process / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def children(parent: int) -> list[Path]:
-    processes = [path for path in PROC.iterdir() if path.name.isdigit()]
-    return [path for path in processes if fields(path)[1:2] == [str(parent)]]
-
-
-def has_ended(process: Path) -> bool:
-    return fields(process)[:1] in ([], ["Z"], ["X"])
-
-
-@needs_proc
-@pytest.mark.exhaustive
-def test_no_process_outlives_a_killed_study(tmp_path):
-    """Three processes for two fits: two of them work, the other waits for work."""
-    script, fits = tmp_path / "study.py", tmp_path / "fits"
-    script.write_text(STUDY)
-    fits.mkdir()
-    with subprocess.Popen(
-        [sys.executable, str(script), str(fits)], stderr=subprocess.DEVNULL
-    ) as study:
-        wait_for(lambda: len(list(fits.iterdir())) == 2)
-        started = children(study.pid)
-        assert len(started) >= 3
-        study.kill()
-        study.wait(PATIENCE)
-    wait_for(lambda: all(map(has_ended, started)))
 
 
 def test_processes_give_the_same():

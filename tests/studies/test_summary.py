@@ -184,17 +184,6 @@ def test_it_says_whether_the_second_differs(study):
     assert "one seed cannot tell" in text_of(study_html("", one))
 
 
-def test_flags_count_the_fits_that_failed_or_have_not_converged(study):
-    results = study.results.copy(deep=True)
-    results["warnings"][:] = ""
-    assert "fits:" not in text_of(study_html("", results))
-    results["status"][0, 0, 0] = "failed"
-    results["warnings"][1, 0, :2] = "NotConvergedWarning: max_iter"
-    text = text_of(study_html("", results))
-    assert "1 of 12 fits: failed." in text
-    assert "2 of 12 fits: not converged." in text
-
-
 def test_the_page_leads_with_the_best_model_and_draws_an_interval_for_each_other(study):
     root = ET.fromstring(study._repr_html_())
     lead = "".join(root[0].itertext())
@@ -208,10 +197,3 @@ def test_the_page_leads_with_the_best_model_and_draws_an_interval_for_each_other
     assert len(root.findall(".//svg/path")) == 1 + 1  # the line at the best, and an interval
     escaped = study.results.assign_coords(rank=["<b>one</b>", 'six"&'])
     assert "<b>one</b>" in text_of(study_html("a <b>line</b>", escaped))
-
-
-def test_it_says_what_is_missing(study):
-    assert "no results yet: call run()" in text_of(study_html("", None))
-    nothing = study.results.copy(deep=True)
-    nothing.held_out_rmse[:] = nothing.observed_rmse[:] = np.nan
-    assert "NaN somewhere for every model" in text_of(study_html("", nothing))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
+from stored import stored
 
 import nmd_lab as nmd
 from nmd_lab.studies.known_entries import HIDE, Corruption, hidden_entries, read_known_entries
@@ -140,37 +140,6 @@ def test_classes_have_neither_noise_nor_an_order(arguments, message, frame):
     nmd.Study(frame[["kg", "dose"]], rank=2, **arguments)
 
 
-def test_columns_in_different_units_count_alike(frame):
-    X = frame[["kg", "dose"]].assign(cm=frame["kg"] * 2)
-    study = nmd.Study(X, method="svd", rank=1, n_splits=1)
-    results, cell = study.run(progress=False), study.cell()
-    numbers = cell.predict(cell.fit())[cell.hidden]
-    _, columns, x = (each[cell.hidden] for each in cell.data.entries)
-    spread = X.std(ddof=0).to_numpy()[columns]
-    error = np.sqrt(np.mean(((numbers - x) / spread) ** 2))
-    assert results.held_out_rmse.item() == pytest.approx(error)
-    assert results.held_out_rmse.attrs["long_name"].startswith("RMSE in standard deviations")
-
-
-def test_ratings_share_a_unit_beside_columns_of_their_users(frame):
-    rng = np.random.default_rng(0)
-    user, item = np.nonzero(rng.random((60, 8)) < 0.5)
-    table = pd.DataFrame({"user": frame.index[user], "item": item})
-    table["stars"] = rng.integers(1, 6, user.size).astype(float)
-    users = frame[["kg", "town"]]
-    X = nmd.observations_from_table(
-        table, row="user", column="item", value="stars", attributes=users
-    )
-    study = nmd.Study(X, method="soft_impute", rank=1, max_iter=5, n_splits=1, missing=0.3)
-    results, cell = study.run(progress=False), study.cell()
-    assert isinstance(cell.X, nmd.SparseObservations)
-    _, columns, x = cell.data.entries
-    spread = np.where(columns < 8, table["stars"].std(ddof=0), frame["kg"].std(ddof=0))
-    error, at = (cell.predict(cell.fit()) - x) / spread, cell.hidden & (columns < 9)
-    assert results.held_out_rmse.item() == pytest.approx(np.sqrt(np.mean(error[at] ** 2)))
-    assert 0 < results.held_out_misclassified.item() < 1
-
-
 @pytest.fixture(scope="module")
 def numbers():
     """Return numbers with holes, weights, and where they are limits."""
@@ -209,7 +178,7 @@ def test_weights_and_limits_of_every_form(numbers):
         "nonlinearity": "identity", "n_splits": 1,
         "solver": nmd.ADMM(split="observed", limit_noise=0.3),
     }  # fmt: skip
-    thin = sparse.csr_array((X[at], np.nonzero(at)), shape=X.shape)
+    thin = stored(X)
     dense = nmd.Study(X, weights=weights, **limits, **options)
     results = dense.run(progress=False)
     others = nmd.Study(thin, weights=weights, **limits, **options).run(progress=False)
@@ -229,27 +198,3 @@ def test_weights_and_limits_of_every_form(numbers):
         assert found == pytest.approx(expected, rel=1e-9)
     assert cell.arguments["weights"] is weights
     assert "at_most" not in dense.cell(algorithm="soft_impute").arguments
-
-
-def test_noise_leaves_limits_alone(numbers):
-    X, _, limits = numbers
-    cell = nmd.Study(X, rank=1, noise={"gaussian": 1.0}, n_splits=1, **limits).cell()
-    limited = limits["at_most"]
-    np.testing.assert_array_equal(cell.X[limited], X[limited])
-    assert not np.isin(cell.X[~limited], X).any()
-
-
-def test_a_key_covers_weights_limits_and_categories(numbers, frame):
-    X, weights, limits = numbers
-
-    def key(X, **arguments):
-        return nmd.Study(X, rank=1, n_splits=1, **arguments).cell().key
-
-    renamed = frame.assign(town=frame["town"].cat.rename_categories({"Rom": "Oslo"}))
-    other = limits["at_most"] & (np.arange(20) > 3)
-    keys = [
-        key(X), key(X, weights=weights), key(X, weights=2 * weights), key(X, **limits),
-        key(X, at_most=other), key(X, at_least=other), key(frame), key(renamed),
-    ]  # fmt: skip
-    assert len(set(keys)) == len(keys)
-    assert key(X, weights=weights) == keys[1]

@@ -1,7 +1,12 @@
 """What a page shows of an explorer and what a user does there, without a browser."""
 
+import warnings
+
+import matplotlib.pyplot as plt
 import numpy as np
 from waiting import PATIENCE
+
+from nmd_lab.warnings import NotConvergedWarning
 
 
 def act(explorer, do, *buffers, **message):
@@ -78,6 +83,23 @@ def sure(explorer):
     explorer.how_sure()
     assert explorer.join(PATIENCE)
     return explorer
+
+
+def executed(code, **names):
+    """Run copied code, in which few draws are enough, and return its names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        exec(code, names)
+    plt.close("all")
+    return names
+
+
+def ended(state):
+    """Run a state to its end, and return its fit."""
+    state.start()
+    assert state.fit.join(PATIENCE)
+    assert state.fit.phase in ("finished", "stopped"), state.fit.message
+    return state.fit.result
 
 
 def repeats(state, **variable):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, done, picture, plain, repeats, said, sentence, sure
+from explorer_page import act, arrays_of, done, picture, plain, repeats, said
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENCE
@@ -111,18 +111,6 @@ def test_on_pictures_with_few_hidden_pixels_the_strokes_alone_are_marked():
     ]
 
 
-def test_the_code_has_the_stroke_while_it_is_filled_and_prints_the_error_there(capsys):
-    explorer = done(plain(widgets.Explorer, smooth(), rank=4, alpha=0.01, iterations=30))
-    act(explorer, "brush", picture=0, points=[(20, 30)], radius=6)
-    during = explorer.code_text
-    assert explorer.join()
-    assert during.replace("max_iter=100", "") == explorer.code_text.replace("max_iter=100", "")
-    assert during.count("max_iter") == 2
-    exec(during.replace("...", "X"), {"X": smooth()})
-    error = explorer.status["headline"]["off"]
-    assert capsys.readouterr().out == f"hidden entries: ±{error:.3g}\n"
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("kind", ["array", "labels", "table"])
 def test_the_code_repeats_what_was_painted(kind, missing):
@@ -195,19 +183,6 @@ def test_each_kind_of_strokes_has_its_error_and_that_of_the_average():
     assert f"(±{off(means, -1):.2g})" in solid
     unpaint(explorer)
     assert explorer.facts["painted"] == ""
-
-
-def test_a_posterior_goes_with_its_paint():
-    model = {"nonlinearity": "identity", "alpha": 0.1, "draws": 5}
-    explorer = done(plain(widgets.Explorer, smooth(), rank=2, iterations=15, **model))
-    painted(explorer, [(10, 10)], 4)
-    sure(explorer)
-    assert "intervals cover" in sentence(explorer)
-    assert explorer.pictures["spread"] is not None
-    unpaint(explorer)
-    assert "intervals cover" not in sentence(explorer)
-    assert explorer.pictures["spread"] is None
-    assert "intervals" not in explorer.dots
 
 
 def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time():

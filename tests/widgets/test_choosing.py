@@ -2,11 +2,9 @@
 
 from types import SimpleNamespace
 
-import chosen
 import numpy as np
 import pytest
-import xarray as xr
-from explorer_page import act, button, control, lists, plain, said, table
+from explorer_page import act, button, control, ended, executed, plain, said
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -14,7 +12,7 @@ from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
 from nmd_lab.widgets import model_state
 from nmd_lab.widgets.ratings_state import CompletionState
-from nmd_lab.widgets.words import choice_words, library
+from nmd_lab.widgets.words import library
 
 GENERATED = library()["generated"].load()
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
@@ -54,18 +52,12 @@ def joined(state):
     return state.fit.result
 
 
-def executed(code, **names):
-    exec(code, names)
-    return names["fit"]
-
-
 def test_everything_is_chosen_and_the_code_has_the_numbers():
     state = CompletionState(GENERATED, iterations=40)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
     assert state.choosable == CHOOSABLE
     assert state.problems() == {}
-    state.start()
-    fit = joined(state)
+    fit = ended(state)
     values, table = state.values, fit.selection
     best = table.isel(trial=table.attrs["chosen"])
     assert table.sizes["trial"] > 5
@@ -78,7 +70,7 @@ def test_everything_is_chosen_and_the_code_has_the_numbers():
     code = state.code("GENERATED")
     assert f"alpha={values['alpha']}" in code
     assert "auto" not in code
-    np.testing.assert_array_equal(executed(code, GENERATED=GENERATED).W, fit.W)
+    np.testing.assert_array_equal(executed(code, GENERATED=GENERATED)["fit"].W, fit.W)
 
 
 def test_what_the_user_changes_meanwhile_stays(monkeypatch):
@@ -90,8 +82,7 @@ def test_what_the_user_changes_meanwhile_stays(monkeypatch):
         return made_up()
 
     monkeypatch.setattr(model_state, "choice_for", changes)
-    state.start()
-    fit = joined(state)
+    fit = ended(state)
     assert (state.values["alpha"], state.values["rank"]) == (99.0, 3)
     assert state.changed
     assert fit.parameters["alpha"] == 2.346
@@ -118,35 +109,6 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     assert joined(explorer.state).rank == line["ids"][0]
     assert explorer.dots["ranks"]["panels"][0]["series"] == [line]  # another point can follow
     assert explorer.status["why"].startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("tied", "said"),
-    [([], ""), ([2], "; 2 is"), ([2, 9], "; 2 and 9 are"), ([2, 6, 9], "; 2, 6 and 9 are")],
-)
-def test_ranks_as_good_as_the_chosen_one_are_listed(tied, said):
-    ranks = np.array([2, 4, 6, 8, 9])
-    about = {"rank": ("trial", ranks), "tied": ("trial", np.isin(ranks, tied))}
-    fit = SimpleNamespace(selection=xr.Dataset(about, attrs={"options": "rank", "chosen": 3}))
-    also = f"{said} as good within the noise" if said else ""
-    assert choice_words(fit) == f"8 components guess hidden entries best of 5 trials{also}"
-
-
-def test_the_explorer_of_a_fit_shows_the_choice():
-    plain = nmd.decompose(datasets.digits(40), 3, random_state=0, max_iter=5)
-    rows = chosen.trials([2, 4, 8], [0.3, 3.0, 30.0])
-    fit = chosen.with_selection(plain, chosen.selection(rows))
-    explorer = widgets.explore(fit)
-    facts = dict(table(explorer, "facts")["rows"])
-    assert facts["chosen"].startswith("rank 8, alpha 3, offset_alpha 1.5, offsets both")
-    assert "the lowest of 9 trials" in str(facts)
-    (line,) = explorer.dots["ranks"]["panels"][0]["series"]
-    assert line["x"] == [2, 4, 8]
-    assert "fit.plot.selection()\n" in explorer.code()
-    explorer = widgets.explore(plain)
-    assert explorer.dots == {}
-    assert "chosen" not in str(table(explorer, "facts"))
-    assert "selection" not in explorer.code()
 
 
 @pytest.mark.usefixtures("at_once")
@@ -179,21 +141,3 @@ def test_a_choice_that_does_not_end_leaves_auto(how):
     assert state.fit.result is None
     assert state.fit.phase == ("stopped" if how == "stop" else "ready")
     assert "alpha" not in state.code()
-
-
-def test_stop_during_a_choice_leaves_the_earlier_fit(request):
-    explorer = widgets.Explorer(data="generated", rank=2, alpha=5.0, iterations=30)
-    explorer.start()
-    first = joined(explorer.state)
-    request.getfixturevalue("endless")
-    explorer.state.values |= dict.fromkeys(CHOOSABLE, "auto")
-    explorer.start()
-    wait_for(lambda: said(explorer).startswith("choosing"))
-    act(explorer, "stop")
-    assert explorer.join(PATIENCE)
-    assert explorer.result is first
-    assert said(explorer) == "stopped before a choice was made; the earlier fit is shown"
-    assert explorer.rank == "auto"  # as it was asked for
-    assert "rank=2" in explorer.code_text
-    assert [run["current"] for run in explorer.runs] == [True]
-    assert lists(explorer, "top")

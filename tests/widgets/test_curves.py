@@ -10,9 +10,7 @@ from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
 from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import curves_chart
-from nmd_lab.widgets.matrix_state import DecompositionState, HiddenEntries
-from nmd_lab.widgets.ratings_state import CompletionState
-from nmd_lab.widgets.words import library
+from nmd_lab.widgets.matrix_state import DecompositionState
 
 pytest.importorskip("anywidget")
 
@@ -60,16 +58,6 @@ def test_stop_measures_where_it_stands(small):
     assert list(state.fit.recording.held_out) == scheduled(state.fit.result._n_iter)
 
 
-def test_completion_shows_the_errors_of_its_history():
-    settings = {"rank": 3, "alpha": 5.0, "iterations": 30, "validation": 0.2, "patience": 30}
-    state = CompletionState(library()["generated"].load(), **settings)
-    state.start()
-    state.fit.join(PATIENCE)
-    errors, held_out = state.fit.result.history.validation_rmse, state.fit.recording.held_out
-    assert list(held_out) == scheduled(errors.size)
-    assert [*held_out.values()] == errors.sel(iteration=[*held_out]).values.tolist()
-
-
 def test_what_is_read_does_not_change_while_it_runs(small):
     settings = {"iterations": ENDLESS, "tol": 0.0, "rho": 1.0}
     state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
@@ -82,21 +70,6 @@ def test_what_is_read_does_not_change_while_it_runs(small):
     state.fit.reset()
     assert state.fit.join(PATIENCE)
     assert state.fit.recording.hidden == state.fit.recording.seen == {}
-
-
-def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
-    fit = nmd.decompose(small, 3, random_state=0, max_iter=5)
-    state = plain(DecompositionState, small, rank=3, iterations=5)
-    state.start()
-    state.fit.join(PATIENCE)
-    rows, columns = np.nonzero(np.ones(small.shape))
-    everything = HiddenEntries(small, rows, columns)
-    W, H = fit._factors
-    assert everything.error(state.fit.state) == pytest.approx(rmse(small, np.maximum(W @ H, 0)))
-    some = HiddenEntries(small, rows, columns, most=50)
-    again = HiddenEntries(small, rows, columns, most=50)
-    assert some.error(state.fit.state) == again.error(state.fit.state)
-    assert some.error(state.fit.state) != everything.error(state.fit.state)
 
 
 def test_all_numbers_arrive_as_they_are():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import act, enter, picture, plain, said, sentence
+from fits import of_digits
 from PIL import Image
 from waiting import PATIENCE, wait_for
 
@@ -33,19 +34,9 @@ def run(explorer, **names):
     np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
 
 
-def test_columns_that_are_asked_for_win_and_others_are_no_table():
-    frame = renamed("userId", "movieId", "rating").assign(stars=1.0)
-    explorer = widgets.explore(frame, value="stars", rank=1)
-    assert set(explorer.state.observations.values) == {1.0}
-    plain = pd.DataFrame({"a": [1.0, 2, 3], "b": [2.0, 4, 5], "rating": [1.0, 0, 1]})
-    wide = renamed("user", "item", "rating").assign(age=1.0)
-    for matrix in (plain, wide):
-        assert isinstance(widgets.explore(matrix, rank=1).view, DecompositionView)
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def fit():
-    return nmd.decompose(datasets.digits(60), 5, random_state=0, max_iter=20)
+    return of_digits()
 
 
 def test_a_picture_is_read_with_its_colours(tmp_path):
@@ -137,26 +128,6 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     assert explorer.result.rank == 3
 
 
-def test_a_fit_that_was_stopped_early_does_not_count_as_quick(digits):
-    explorer = plain(widgets.explore, digits, iterations=10**12, tol=0.0, rho=1.0)
-    act(explorer, "opened")
-    wait_for(lambda: explorer.state.fit.done > 0)
-    explorer.stop()
-    assert explorer.join(PATIENCE)
-    enter(explorer, "rank", "3")
-    assert explorer.state.fit.phase == "stopped"
-    assert said(explorer).startswith("changed: ⟲ takes about")
-
-
-LONG = pd.DataFrame(
-    {
-        "user": [0, 0, 0, 1, 1, 2, 2, 3, 3, 3],
-        "item": [0, 1, 1, 0, 2, 1, 2, 0, 1, 2],
-        "rating": [1.0, 2.0, 5.0, 4.0, 3.0, 2.0, 5.0, 1.0, 2.0, 3.0],
-    }
-)
-
-
 def with_texts(m=40):
     draws = np.random.default_rng(0)
     frame = pd.DataFrame(draws.normal(size=(m, 3)), columns=list("abc"))
@@ -166,11 +137,6 @@ def with_texts(m=40):
 
 
 PLAIN = {"rank": 2, "alpha": 1.0, "nonlinearity": "identity", "iterations": 5}
-
-
-def test_several_values_of_one_cell_are_refused():
-    with pytest.raises(ValueError, match="more than once: give"):
-        widgets.explore(LONG, rank=1, alpha=1.0, offsets="none", iterations=5)
 
 
 def test_explore_picks_the_view(tmp_path, fit):
@@ -248,27 +214,6 @@ def test_a_fit_shows_picked_rows_that_it_has_and_is_saved(fit, tmp_path):
     assert nmd.load(tmp_path / "copy.nc").W.identical(fit.W)
 
 
-def test_fits_of_other_kinds():
-    ratings = nmd.observations_from_table(RATINGS)
-    options = {"offsets": "both", "alpha": 1, "validation": 0.2, "max_iter": 20}
-    completed = nmd.complete(ratings, 2, random_state=0, **options)
-    explorer = widgets.explore(completed)
-    errors = completed.history.validation_rmse
-    (line,) = explorer.curves["panels"][0]["series"]
-    assert (line["label"], line["y"]) == ("hidden", errors.values.tolist())
-    photograph = datasets.photograph("flower", size=(40, 60))
-    for other in (
-        completed,
-        nmd.baselines.truncated_svd(photograph, 3),
-        nmd.decompose(photograph.astype(np.float32), 2, max_iter=3, random_state=0),
-        nmd.decompose(np.ones((4, 3)), 1),
-    ):
-        explorer = widgets.explore(other)
-        assert explorer.state.fit.phase == "finished"
-        shown = picture(explorer, "reconstruction")[0, ..., 0]
-        np.testing.assert_allclose(shown, other.reconstruct().values, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("in_file", [False, True])
 def test_columns_of_text_and_without_a_value_are_left_out(in_file, tmp_path):
     path, frame = tmp_path / "given.csv", with_texts().assign(void=np.nan)
@@ -294,9 +239,3 @@ def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
     assert explorer.pictures["layout"] == "matrix"
     noise = plain(widgets.explore, rng.normal(size=(40, 720)))
     assert "flat" not in noise.status["buttons"]
-
-
-def test_other_faults_are_said_as_before():
-    frame = with_texts().drop(columns="name").assign(b=pd.Timestamp("2020-01-01"))
-    explorer = widgets.explore(frame, **PLAIN)
-    assert "dates in column 'b'" in explorer.status["message"]

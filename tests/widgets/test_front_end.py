@@ -10,7 +10,7 @@ from waiting import PATIENCE
 
 pytest.importorskip("anywidget")
 
-from nmd_lab.widgets.page import FOLDER, script, style
+from nmd_lab.widgets.page import script, style
 
 TESTS = sorted((Path(__file__).parent / "front").glob("*.test.mjs"))
 
@@ -44,15 +44,3 @@ def test_the_joined_module_has_no_name_twice_and_one_export(tmp_path):
 def test_no_address_is_asked_for():
     allowed = {"http://www.w3.org/2000/svg"}
     assert set(re.findall(r"https?://[^\s\"'`)]+", script() + style())) <= allowed
-
-
-def test_what_is_exported_is_used_elsewhere_or_tested():
-    texts = {path: path.read_text(encoding="utf-8") for path in [*FOLDER.glob("*.mjs"), *TESTS]}
-    texts[Path(__file__)] = Path(__file__).read_text(encoding="utf-8")
-    for path in FOLDER.glob("*.mjs"):
-        exported = re.findall(
-            r"^export (?:function|class|const|let) (\w+)", texts[path], re.MULTILINE
-        )
-        for name in exported:
-            users = [each for each, text in texts.items() if re.search(rf"\b{name}\b", text)]
-            assert len(users) > 1, f"{path.name} exports {name}, which nothing uses"

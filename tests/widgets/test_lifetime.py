@@ -123,16 +123,6 @@ def test_two_explorers_and_a_slider_can_be_linked(explorer):
         each.unlink()
 
 
-def test_interact_and_boxes(explorer):
-    ranks = []
-    answer = ipywidgets.interactive(lambda fit: ranks.append(fit and fit.rank), fit=explorer)
-    done(explorer)
-    answer.update()
-    assert ranks[-1] == 3
-    box = ipywidgets.VBox([explorer, ipywidgets.Label("below")])
-    assert box.get_state()["children"][0] == f"IPY_MODEL_{explorer.model_id}"
-
-
 def test_one_message_a_frame_has_all_that_changes(explorer):
     sent = []
     explorer.comm.send = lambda data=None, buffers=(), **rest: sent.append((data, buffers))

@@ -3,14 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, columns_of, done, lists, said, sure
+from explorer_page import act, columns_of, done, lists, sure
 from scipy import sparse
 
 pytest.importorskip("anywidget")
 
-import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.result.summary import validation_error
 from nmd_lab.widgets.charts import order_of
 from nmd_lab.widgets.ratings_state import DEFAULT_COLUMNS, NewPerson, as_ratings
 
@@ -104,35 +102,6 @@ def nobody(explorer):
     return explorer.result.append(row, unknown="offsets").predict("nobody", items)
 
 
-def test_for_you_is_the_difference_from_somebody_equally_generous_without_ratings(explorer):
-    assert not any("for_you" in line for line in lists(explorer, "top"))
-    act(explorer, "rate", column=offered(explorer)[0], number=1)
-    top, fit = lists(explorer, "top"), explorer.result
-    items = fit.H.indexes["item"]
-    predicted = fit.append(series(explorer)).predict("you", items)
-    alone = predicted - nobody(explorer)
-    alone -= np.mean(alone)
-    shown = [float(line["for_you"]) for line in top]
-    np.testing.assert_allclose(alone[columns_of(top)], shown, atol=0.051)
-    others = np.arange(40) != offered(explorer)[0]
-    best = others & (predicted >= np.quantile(predicted[others], 0.75))
-    assert set(columns_of(top)) == set(np.flatnonzero(best))
-    assert columns_of(top)[0] == np.argmax(np.where(best, alone, -9))
-    assert max(shown) > 0 > min(shown)  # it moves films against each other, not all of them up
-    counts = RATINGS["item"].value_counts()
-    assert [line["n"] for line in top] == [counts[items[k]] for k in columns_of(top)]
-
-
-def test_films_with_few_ratings_are_left_out(explorer):
-    counts = RATINGS["item"].value_counts()
-    act(explorer, "ask", name="least", value="20")
-    labels = explorer.state.data.labels("columns")
-    assert {labels[k] for k in columns_of(lists(explorer, "top"))} == set(
-        counts[counts >= 20].index
-    )
-    assert len(np.frombuffer(explorer.scatter["rows"], "<i4")) == (counts >= 20).sum()
-
-
 def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     a, b = offered(explorer)[:2]
     explorer.state.set("draws", 40)
@@ -149,15 +118,6 @@ def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     assert lows == sorted(lows, reverse=True)
 
 
-def test_a_new_fit_folds_the_row_in_again(explorer):
-    act(explorer, "rate", column=offered(explorer)[0], number=1)
-    before = direction(explorer)
-    explorer.state.set("alpha", 8.0)
-    done(explorer)
-    assert not np.allclose(direction(explorer), before)
-    np.testing.assert_allclose(direction(explorer), folded(explorer), rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("values", "levels"),
     [
@@ -169,20 +129,6 @@ def test_a_new_fit_folds_the_row_in_again(explorer):
 def test_stars_give_the_values_of_the_data_if_these_are_few(values, levels):
     frame = pd.DataFrame({"user": 0, "item": range(len(values)), "rating": values})
     assert NewPerson(as_ratings(frame, DEFAULT_COLUMNS, None)).levels == list(levels)
-
-
-def test_any_item_can_be_looked_for():
-    explorer = done(widgets.explore(TITLED, **MODEL))
-    act(explorer, "ask", name="row", value="you")
-    act(explorer, "ask", name="search", value="film")
-    assert len(lists(explorer, "fields")[0]["options"]) == 12
-    act(explorer, "ask", name="search", value="M 07")
-    assert lists(explorer, "fields")[0]["options"] == [["Film 07", "Film 07"]]
-    act(explorer, "ask", name="item", value="film 07")
-    assert lists(explorer, "known")[0]["title"] == "Film 07"
-    assert lists(explorer, "fields")[0]["options"] == []
-    act(explorer, "ask", name="item", value="nothing")
-    assert "no title holds 'nothing'" in said(explorer)
 
 
 @pytest.mark.parametrize("labelled", [True, False])
@@ -213,33 +159,3 @@ def test_copied_code_prints_the_list_of_the_page(labelled):
     for sort in ("for_you", "surest", "highest"):
         act(explorer, "ask", name="sort", value=sort)
         check()
-
-
-def test_films_for_you_are_in_order_also_where_they_look_alike(explorer):
-    act(explorer, "rate", column=offered(explorer)[0], number=5)
-    shown = [(float(line["for_you"]), float(line["predicted"])) for line in lists(explorer, "top")]
-    assert shown == sorted(shown, reverse=True)
-    assert len({added for added, _ in shown}) < len(shown)
-    assert not any(line["for_you"] == "-0.0" for line in lists(explorer, "top"))
-
-
-@pytest.mark.parametrize("nonlinearity", ["identity", "minmax"])
-def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
-    explorer = done(widgets.explore(RATINGS, nonlinearity=nonlinearity, validation=0.2, **MODEL))
-    state, fit = explorer.state, explorer.result
-    i, j = state.fit.unseen
-    entries = pd.DataFrame(np.transpose(state.observations.entries()), columns=["i", "j", "x"])
-    hidden = entries.set_index(["i", "j"]).index.isin(list(zip(i, j, strict=True)))
-    seen, held_out = entries[~hidden], entries[hidden]
-    means = seen.groupby("j")["x"].mean().reindex(held_out["j"]).fillna(seen["x"].mean())
-    error = np.sqrt(np.mean((held_out["x"].to_numpy() - means.to_numpy()) ** 2))
-    assert state.errors["average"] == pytest.approx(error)
-    shown = explorer.status["headline"]
-    assert float(shown["value"].strip("±")) == pytest.approx(validation_error(fit), abs=0.005)
-    assert shown["rivals"][-1]["name"] == "each item's average"
-    assert shown["rivals"][-1]["off"] == pytest.approx(error)
-    assert ("linear" in state.errors) == (nonlinearity == "minmax")
-    if nonlinearity == "minmax":
-        named = state.arguments() | {"nonlinearity": "identity", "max_iter": fit._n_iter}
-        linear = nmd.complete(state.data.matrix, **named)
-        assert state.errors["linear"] == pytest.approx(validation_error(linear))

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import xarray as xr
-from explorer_page import act, control, done, enter, picture, said, sentence
+from explorer_page import act, done, picture, said, sentence
 from PIL import Image
 from scipy.interpolate import griddata
 from sklearn.datasets import load_sample_image
 from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.photographs import PhotographState, is_photograph
+from nmd_lab.widgets.photographs import is_photograph
 
 OPEN = []
 
@@ -112,28 +112,6 @@ def test_the_code_repeats_the_picture(X, capsys):
     assert explorer.result["picture"].dtype == X.dtype
 
 
-def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
-    X = photo()
-    explorer = filled(missing=0.0)
-    rains(explorer, [(40, 50)], 12)
-    i, j = np.indices(X.shape)
-    disc = (i - 40) ** 2 + (j - 50) ** 2 <= 144
-    hidden = np.isnan(picture(explorer, "seen"))[0, ..., 0]
-    assert not hidden[~disc].any()
-    assert hidden[disc].mean() == pytest.approx(0.7, abs=0.07)
-    errors = []
-    for rain in (True, False):
-        act(explorer, "undo")
-        act(explorer, "brush", rain=rain, picture=0, points=[(40, 50)], radius=12)
-        assert explorer.join(PATIENCE)
-        off = (explorer.result["picture"].values - X)[~explorer.state.mask]
-        errors.append(np.sqrt(np.mean(off**2)))
-        (rival,) = explorer.status["headline"]["rivals"]  # all that is hidden is painted
-        assert f"±{errors[-1]:.2g} of 0…1; interpolation {rival['value']}" in sentence(explorer)
-    assert errors[0] < 0.7 * errors[1]
-    assert "are a guess" in explorer.status["warnings"][0]
-
-
 def test_a_stroke_is_filled_at_once_where_it_was():
     explorer = filled()
     before, result = explorer.state.fill.mean.copy(), explorer.result
@@ -201,52 +179,6 @@ def test_a_run_that_is_stopped_has_no_result():
     repeats(done(explorer), photo())
 
 
-def test_changed_settings_fill_again():
-    explorer = explore(photo(), groups=2)
-    act(explorer, "opened")
-    assert explorer.join(PATIENCE)
-    first = explorer.result
-    enter(explorer, "missing", 0.5)
-    assert explorer.join(PATIENCE)
-    assert explorer.result is not first
-    repeats(explorer, photo())
-    enter(explorer, "groups", "0")
-    assert "groups" in control(explorer, "groups")["problem"]
-
-
-def test_an_earlier_filling_is_left_of_the_divider():
-    """Strokes of the brush stay in one run."""
-    explorer = filled(groups=2)
-    first, error = explorer.result, explorer.status["headline"]["off"]
-    act(explorer, "set", name="groups", value="5")
-    assert explorer.start() is None
-    assert explorer.join(PATIENCE)
-    rains(explorer)
-    texts = ["2 groups", "5 groups"]
-    assert [run["text"] for run in explorer.runs] == texts
-    assert [run["off"] for run in explorer.runs] == [error, explorer.status["headline"]["off"]]
-    assert [run["current"] for run in explorer.runs] == [False, True]
-    act(explorer, "history", number=1)
-    assert explorer.pictures["beside_title"] == texts[0]
-    beside = picture(explorer, "beside")[0, :, :, 0]
-    np.testing.assert_allclose(beside, first["picture"], rtol=1e-6)
-    assert "than now" in explorer.runs[0]["error"]
-
-
-def test_the_same_picture_is_a_matrix_on_request():
-    explorer = filled()
-    act(explorer, "turn")
-    assert sentence(explorer).startswith("a photograph of 80 × 100")
-    assert explorer.state.values["rank"] == "auto"
-    assert "turn" in explorer.status["buttons"]
-    act(explorer, "turn")
-    assert isinstance(explorer.state, PhotographState)
-    of_rank = explore(photo(), rank=3)
-    assert of_rank.rank == 3
-    act(of_rank, "turn")
-    assert isinstance(of_rank.state, PhotographState)
-
-
 def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
     explorer = explore(data="photograph of a flower")
     assert 'X = nmd.datasets.photograph(name="flower"' in explorer.code()
@@ -256,27 +188,3 @@ def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
     assert "80 x 100 pixels in colours" in said(explore(str(path)))
     exec(from_file.code(), names := {})
     xr.testing.assert_identical(names["filled"], from_file.result)
-
-
-def test_the_picture_is_saved(tmp_path):
-    explorer = filled(groups=2)
-    path = explorer.save(str(tmp_path / "roof.nc"))
-    saved = xr.open_dataset(path)
-    np.testing.assert_array_equal(saved["picture"], explorer.result["picture"])
-
-
-def test_a_large_picture_is_thinned_and_painted():
-    X = np.kron(photo(), np.ones((7, 7)))
-    explorer = explore(X, groups=2)
-    assert explorer.pictures["step"] == 2
-    explorer.brush([(10, 100)], 4, rain=True)
-    rows, columns = np.nonzero(explorer.state.paint.signs)
-    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (13, 28, 193, 208)
-
-
-def test_a_closed_explorer_stops():
-    explorer = explore(photo())
-    explorer.start()
-    explorer.close()
-    assert explorer.join(PATIENCE)
-    assert explorer.state.fill.phase == "ready"

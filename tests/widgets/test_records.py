@@ -14,7 +14,6 @@ from explorer_page import (
     plain,
     sentence,
     sure,
-    table,
 )
 from people import people, with_holes
 from sklearn.datasets import load_sample_image
@@ -24,7 +23,6 @@ from nmd_lab import datasets, widgets
 from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues
 from nmd_lab.model.model import make_model
 from nmd_lab.result.entries import entries_at
-from nmd_lab.widgets import pictures
 from nmd_lab.widgets.charts import oriented
 from nmd_lab.widgets.pictures import MOST_ROWS, drawing_part, frame_of
 
@@ -208,23 +206,6 @@ def test_ratings():
     assert person["y"] / person["x"] == pytest.approx(w[1] / w[0], rel=1e-5)
 
 
-def test_a_study():
-    study = nmd.Study(datasets.digits(40), rank=[1, 3, 5], n_splits=2, max_iter=10, alpha=0)
-    results = study.run(progress=False)
-    explorer = widgets.Explorer(study)
-    (line,) = explorer.dots["study"]["panels"][0]["series"]
-    scores = results[explorer.state.values["metric"]].squeeze()
-    mean, spread = scores.mean("seed").values, scores.std("seed", ddof=1).values
-    assert (line["x"], line["ids"]) == ([1, 3, 5], [0, 1, 2])
-    np.testing.assert_allclose([line["y"], line["low"]], [mean, mean - spread])
-    ranking, best = table(explorer, "models"), table(explorer, "fits")
-    assert [row[0] for row in ranking["rows"]] == [str([1, 3, 5][k]) for k in mean.argsort()]
-    act(explorer, "point", chart="study", id=1)
-    assert table(explorer, "fits")["caption"].startswith(f"rank 3: {mean[1]:.4g}")
-    act(explorer, "point", chart="study", id=1)  # a second click goes back to the best
-    assert (table(explorer, "fits"), best["caption"][5]) == (best, ranking["rows"][0][0])
-
-
 def test_a_fit_and_a_posterior():
     X = pd.DataFrame(np.random.default_rng(0).random((20, 12)), columns=list("abcdefghijkl"))
     fit = nmd.decompose(X, 3, random_state=0, max_iter=5)
@@ -237,17 +218,6 @@ def test_a_fit_and_a_posterior():
     assert listed == [X.columns[k] for k in order]
     errors = arrays_of(explorer.curves)["seen"][1]
     np.testing.assert_array_equal(errors, fit.history.relative_error)
-
-
-def test_a_posterior_looks_like_its_data():
-    settings = {"draws": 10, "random_state": 0, "progress": False}
-    digits = widgets.explore(nmd.sample(datasets.digits(60), 6, "identity", **settings))
-    assert np.frombuffer(digits.modelled, "<f4").min() < 0  # a linear model goes beyond the data
-    assert (digits.pictures["scale"], digits.facts) == ("gray", {})
-    photo = nmd.datasets.photograph("china", size=(71, 107))
-    explorer = widgets.explore(nmd.sample(photo, 4, "identity", **settings))
-    assert (explorer.pictures["scale"], explorer.scatter) == ("gray", None)
-    assert explorer.facts == {"stage": "photograph"}
 
 
 def drawn(sent, k, first=None):
@@ -303,25 +273,6 @@ def test_the_first_components_are_drawn_and_compared_with_the_data():
         assert sent["errors"][k] == pytest.approx(off, rel=1e-5)
 
 
-def test_components_are_explained_by_the_groups_of_the_rows():
-    X = datasets.digits(200)
-    explorer = done(plain(widgets.explore, X, rank=6, iterations=30))
-    W, words = oriented(explorer.result._fitted).W, explorer.components["words"]
-    for k in range(6):
-        strong = W[:, k] > 0.5 * np.percentile(W[:, k], 98)
-        shares = [np.mean(strong[X.digit.values == digit]) for digit in range(10)]
-        most = int(np.argmax(shares))
-        negative = W[:, k] < -0.5 * np.percentile(W[:, k], 98)
-        below = max(np.mean(negative[X.digit.values == digit]) for digit in range(10))
-        assert (f"negative in {100 * below:.0f} % of digit " in words[k]) == (below > 0.25)
-        if sorted(shares)[-2] > 0.9:
-            assert words[k].split(", negative")[0].endswith("strong nearly everywhere")
-            continue
-        assert f"strong in {100 * max(shares):.0f} % of digit " in words[k]
-        if sorted(shares)[-2] < max(shares):
-            assert f"of digit {most};" in words[k]
-
-
 def test_the_data_are_sent_once_in_bytes_with_what_is_missing():
     X = datasets.digits(40).copy()
     X[3, 5] = np.nan
@@ -334,10 +285,3 @@ def test_the_data_are_sent_once_in_bytes_with_what_is_missing():
     explorer.observe(sent.append, "drawing")
     act(explorer, "plane", a=1, b=2)
     assert sent == []
-
-
-def test_wide_rows_and_columns_of_several_kinds_are_not_drawn(monkeypatch):
-    mixed = pd.DataFrame({"a": np.arange(30.0), "b": list("xyz") * 10, "c": np.arange(30) % 2 == 0})
-    assert done(widgets.explore(mixed, rank=2, iterations=5)).drawing is None
-    monkeypatch.setattr(pictures, "MOST_COLUMNS", 63)
-    assert of_digits().drawing is None

@@ -1,12 +1,8 @@
 """How sure?: draws in the background, their results for entries and in the page, and the code."""
 
-import re
-import warnings
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from explorer_page import act, button, lists, plain, said, sure
+from explorer_page import act, button, executed, lists, plain, said, sure
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -25,15 +21,6 @@ def sampled(state):
     assert state.active.join(PATIENCE)
     assert state.posterior is not None, state.active.message
     return state.posterior
-
-
-def executed(code, **names):
-    """Run copied code; few draws are enough here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.warnings.NotConvergedWarning)
-        exec(code, names)
-    plt.close("all")
-    return names
 
 
 def stop_at(monkeypatch, sweep):
@@ -134,24 +121,6 @@ def test_why_there_can_be_no_draws(settings, reason):
     assert bool(why) == bool(reason)
 
 
-@pytest.mark.parametrize("draws", [3, 10])
-def test_the_warning_is_that_of_sample_in_short(draws):
-    state = CompletionState(GENERATED, **MODEL | {"rank": 4}, draws=draws)
-    with warnings.catch_warnings(record=True) as outside:  # the thread of the sampler is silent
-        warnings.simplefilter("always")
-        sampled(state)
-    assert outside == []
-    (warning,) = state.sample.warnings
-    with pytest.warns(nmd.warnings.NotConvergedWarning) as caught:
-        exec(state.code(library()["generated"].code), {})
-    plt.close("all")
-    sentence = str(caught[0].message)
-    advice, why = warning.split(": ")
-    assert advice == "more draws may help"
-    share = re.search(r"(\d+%) of the predictions", sentence)
-    assert why in sentence if share is None else why.endswith(f"differ in {share[1]} of cells")
-
-
 def test_entries_have_intervals():
     state = CompletionState(GENERATED, **MODEL, draws=20)
     posterior = sampled(state)
@@ -190,28 +159,6 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
     code = explorer.code().replace("X = ...", "X = nmd.datasets.digits(40)")
     exec(code.replace("posterior.plot.predictions(held_out, max_points=5000)", ""), variables)
     assert variables["posterior"].draws.identical(explorer.posterior.draws)
-
-
-def test_the_explorer_shows_draws_while_they_are_of_its_data():
-    explorer = widgets.Explorer(data="generated")
-    assert "⟲ chooses it" in button(explorer, "sample")["title"]
-    with pytest.raises(ValueError, match="the nonlinearity is not chosen yet"):
-        explorer.how_sure()
-    explorer = sure(widgets.Explorer(GENERATED, **MODEL, draws=20))
-    assert explorer.posterior.draws.sizes["draw"] == 20
-    assert explorer.status["done"] == explorer.status["planned"] == TUNE + 20
-    assert explorer.state.sample.findings.held_out
-    best = explorer.state.entries(0, 10, "highest")[1].iloc[0]
-    assert lists(explorer, "top")[0]["text"] == f"90 %: {best.low:.3g} to {best.high:.3g}"
-    explorer.state.set("draws", 100_000)
-    explorer.how_sure()
-    wait_for(lambda: "drawing: " in said(explorer))
-    disabled = {name for name, each in explorer.status["buttons"].items() if each["disabled"]}
-    assert disabled == {"run", "continue", "sample"}
-    act(explorer, "stop")
-    assert explorer.join(PATIENCE)
-    assert "stopped" in said(explorer)
-    assert not button(explorer, "run")["disabled"]
 
 
 def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():

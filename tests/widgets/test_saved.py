@@ -60,22 +60,6 @@ def test_a_record_has_the_numbers_with_which_the_page_draws(tmp_path):
     assert most == explorer.pictures["ids"]
 
 
-def test_a_fit_without_its_data_is_saved(tmp_path):
-    fit = nmd.decompose(datasets.digits(40), 3, random_state=0, max_iter=5)
-    record = record_in(widgets.explore(fit).save(tmp_path / "fit.html"))
-    assert record["answers"][OFF] == {"components": {"said": ""}}  # there are no data to compare
-
-
-def test_what_is_off_at_first_can_be_switched_on(tmp_path):
-    explorer = digits()
-    for k in (0, 2):
-        act(explorer, "component", k=k, what="off")
-    record = record_in(explorer.save(tmp_path / "digits.html"))
-    assert record["shown"]["components"]["off"] == explorer.components["off"] == [0, 2]
-    H = floats(record, record["shown"]["drawing"]["H"]).reshape(SHAPES["H"])
-    np.testing.assert_allclose(H[:-2], oriented(explorer.result._fitted).H, rtol=1e-6)
-
-
 def test_the_explorer_stays_as_it_was(tmp_path):
     study = nmd.Study(datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
     shown = widgets.Explorer(study.run(progress=False))
@@ -138,16 +122,6 @@ def test_code_names_files_without_their_folders(tmp_path):
     assert re.search(r'read_matrix\(\s*"table.csv"', record["shown"]["code_text"])
     assert str(tmp_path) not in json.dumps(record)
     assert "private" not in json.dumps(record)
-
-
-def test_a_large_picture_is_in_8_bits(tmp_path):
-    X = np.random.default_rng(0).random((150, 140))
-    explorer = done(plain(widgets.Explorer, X, rank=3, iterations=3))
-    record = record_in(explorer.save(tmp_path / "picture.html"))
-    layer = record["shown"]["pictures"]["original"]["floats"]
-    codes = base64.b64decode(record["blobs"][layer["codes"]["blob"]])
-    values = layer["low"] + np.frombuffer(codes, np.uint8) / 254 * (layer["high"] - layer["low"])
-    np.testing.assert_allclose(values, X.ravel(), atol=1 / 254)
 
 
 def test_a_photograph_is_compressed_and_its_holes_are_kept(tmp_path):

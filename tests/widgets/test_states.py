@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from explorer_page import act, plain, repeats
+from explorer_page import act, ended, executed, plain, repeats
 from refused import check_all_refused
 from scipy import sparse
-from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -29,25 +28,13 @@ SETTINGS = [
 ]
 
 
-def run(state):
-    state.start()
-    assert state.fit.join(PATIENCE)
-    assert state.fit.phase in ("finished", "stopped"), state.fit.message
-    return state.fit.result
-
-
-def executed(code, **names):
-    exec(code, names)
-    return names["fit"]
-
-
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_copied_code_repeats_a_decomposition(settings, capsys):
     X = datasets.digits(100)
     state = plain(DecompositionState, X, rank=4, iterations=8, **settings)
     assert state.problems() == {}
-    fit = run(state)
-    again = executed(state.code("X"), X=X)
+    fit = ended(state)
+    again = executed(state.code("X"), X=X)["fit"]
     np.testing.assert_allclose(
         again.W, fit.W, rtol=1e-9
     )  # not bits: another thread, another BLAS path
@@ -61,7 +48,7 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
 def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     settings = {"rank": 2, "alpha": 0.1, "iterations": 20}
     state = plain(DecompositionState, small, missing=0.2, **settings)
-    fit = run(state)
+    fit = ended(state)
     seen = np.asarray(state.data.seen)
     hidden = np.isnan(seen)
     assert hidden.mean() == pytest.approx(0.2, abs=0.01)
@@ -77,7 +64,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     assert list(state.errors.values()) == pytest.approx(expected)
     assert state.fit.recording.held_out[20] == pytest.approx(state.errors["this model"])
     state.set("missing", 0.0)
-    run(state)
+    ended(state)
     assert state.errors == {}  # what a model has seen does not tell it from another
 
 
@@ -102,7 +89,7 @@ def test_observed_and_best_entries_of_a_row():
         ("Eight", 1.0),
     ]
     assert best.empty
-    fit = run(state)
+    fit = ended(state)
     observed, best = state.entries(row, 5, "highest")
     expected = fit.top(row, 5, exclude=[8, 9])
     assert best.label.tolist() == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
@@ -116,10 +103,10 @@ def test_observed_and_best_entries_of_a_row():
 def test_copied_code_repeats_a_completion(validation):
     numbers = {"rank": 8, "alpha": 15.0, "validation": validation, "patience": 3}
     state = CompletionState(GENERATED, iterations=30, **numbers)
-    fit = run(state)
-    np.testing.assert_array_equal(executed(state.code("X"), X=GENERATED).W, fit.W)
+    fit = ended(state)
+    np.testing.assert_array_equal(executed(state.code("X"), X=GENERATED)["fit"].W, fit.W)
     mine = CompletionState(TABLE, **COLUMNS, rank=2, alpha=15.0, iterations=5, validation=0.0)
-    run(mine)
+    ended(mine)
     repeats(mine, TABLE=TABLE)
 
 
@@ -131,7 +118,7 @@ def test_ratings_of_every_kind(kind):
     X = {"dense": dense, "sparse": holes, "observations": nmd.observations_from_table(
         TABLE, **COLUMNS)}[kind]  # fmt: skip
     state = CompletionState(X, rank=1, alpha=15.0, iterations=4, validation=0.0)
-    run(state)
+    ended(state)
     repeats(state, X=X)
 
 
@@ -205,17 +192,3 @@ def test_a_wrong_setting_is_named_unless_it_has_no_effect(small, settings, name,
         ("'ranks' is no setting", lambda name: state.set(name, 3), "ranks"),
         ("sparse", lambda X: plain(DecompositionState, X), sparse.eye_array(4)),
     ])  # fmt: skip
-
-
-def test_copied_code_has_what_is_not_the_default_of_the_fit(small):
-    state = plain(DecompositionState, small, rank=2, nonlinearity="identity", loss="l1", alpha=0.5)
-    assert "\nX = ...  # your data\n" in state.code()
-    code = "".join(state.code("X").split())
-    assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
-    code = CompletionState(GENERATED, validation=0.0, iterations=200).code()
-    assert "fit = nmd.complete(observed, random_state=0, max_iter=200)\n" in code
-    state = plain(DecompositionState, small, rank=2, iterations=6)
-    run(state)
-    state.set("rank", 3)
-    assert state.changed
-    repeats(state, X=small)

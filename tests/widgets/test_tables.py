@@ -59,59 +59,6 @@ def test_each_column_has_its_own_scale_and_histogram(explorer, frame):
     np.testing.assert_allclose(shown["place"]["bars"], counts / counts.max(), atol=1e-3)
 
 
-def test_the_sentence_is_about_what_the_cells_show(frame):
-    explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
-    of_fit, data = sentence(explorer), explorer.state.fitted_data
-
-    def judged(model):
-        predicted, at = model.reconstruct().values, data.hidden
-        number = at[1] < 2
-        units = explorer.result._fitted.model
-        off = units.in_units((data.original - predicted)[at][number], *(k[number] for k in at))
-        cells = [columns(explorer)[name] for name in ("member", "place")]
-        right = [
-            model == truth
-            for column in cells
-            for model, truth, state in zip(
-                *(column[key] for key in ("model", "data", "state")), strict=True
-            )
-            if state == 1
-        ]
-        return np.sqrt(np.mean(off**2)), np.mean(right)
-
-    error, right = judged(explorer.result)
-    assert explorer.status["headline"]["off"] == pytest.approx(error)
-    assert f"±{error:.2g} SD, {100 * right:.0f} % of classes" in of_fit
-    assert "2 components" in of_fit
-    assert [(run["off"], run["current"]) for run in explorer.runs] == [(pytest.approx(error), True)]
-    sure(explorer)
-    before, (error, right) = error, judged(explorer.posterior)
-    assert explorer.status["headline"]["off"] == pytest.approx(error, rel=1e-5)
-    assert f" SD, {100 * right:.0f} % of classes" in sentence(explorer)
-    said = f"{explorer.posterior.rank} components, a shape for each column, mean of 20 draws. "
-    assert said in sentence(explorer)
-    assert (explorer.components, explorer.scatter) == (None, None)  # these would be of the fit
-    assert [(run["off"], run["current"]) for run in explorer.runs] == [
-        (pytest.approx(before), False)
-    ]
-    assert explorer.facts["swap"] == "components of the fit"
-    act(explorer, "swap")  # from now on the cells are those of the fit
-    assert explorer.status["message"].startswith("not settled after 20 iterations")
-    assert sentence(explorer).startswith(of_fit.partition(";")[0])
-    assert (explorer.components["count"], explorer.tables) == (2, [])
-    assert explorer.facts["swap"] == "least sure cells"
-    act(explorer, "swap")
-    assert said in sentence(explorer)
-
-
-def test_a_run_on_classes_alone_has_the_fraction_that_is_right(frame):
-    explorer = done(widgets.explore(frame[["member", "place"]], missing=0.1, **SETTINGS))
-    (run,) = explorer.runs
-    right = round(100 * (1 - run["off"]))
-    assert run["error"] == explorer.status["headline"]["value"] == f"{right} %"
-    assert f"Hidden classes are guessed right in {right} %" in sentence(explorer)
-
-
 def test_copied_code_prints_the_number_of_a_table(frame, capsys):
     explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
     for by in ("", ", by draws"):
@@ -123,16 +70,6 @@ def test_copied_code_prints_the_number_of_a_table(frame, capsys):
         )
         assert right == f"hidden classes{by}: {shown[1]} % right"
         sure(explorer)
-
-
-def test_bars_of_a_column_with_both_signs_begin_at_zero():
-    draws = np.random.default_rng(0).normal(size=(40, 3))
-    frame = pd.DataFrame(draws - draws.min(axis=0) * [0, 1, 2], columns=["both", "above", "far"])
-    frame["place"] = pd.Categorical(np.tile(["inn", "bar"], 20))  # a table of one kind is a matrix
-    shown = columns(done(widgets.explore(frame, **SETTINGS)))
-    low, high = frame["both"].min(), frame["both"].max()
-    assert shown["both"]["zero"] == pytest.approx(-low / (high - low), abs=1e-3)
-    assert [shown[name]["zero"] for name in ("above", "far")] == [0.0, 0.0]
 
 
 def test_cells_say_whether_they_are_seen_hidden_or_filled(explorer, frame):
@@ -206,15 +143,6 @@ def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(fr
     assert f" {100 * share:.0f} %" in shown["sure"][row]
     act(explorer, "swap")
     assert columns(explorer)["place"]["sure"][row] != shown["sure"][row]
-
-
-def test_a_click_on_a_head_sorts_and_another_one_reverses(frame):
-    explorer = widgets.explore(frame, missing=0.0, rank=2, nonlinearity="identity", alpha=0.5)
-    for ascending in (True, False):
-        act(explorer, "arrange", column=1)
-        expected = frame["income"].sort_values(ascending=ascending, kind="stable").index
-        assert explorer.grid["rows"] == expected.tolist()
-        assert (explorer.grid["column"], explorer.grid["reverse"]) == (1, not ascending)
 
 
 def test_all_rows_of_a_long_table_can_be_turned_to():

@@ -1,9 +1,7 @@
 """The views without a browser: their pictures, messages and files."""
 
-import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -21,10 +19,9 @@ from explorer_page import (
     plain,
     repeats,
     said,
-    sentence,
     sure,
 )
-from scipy import sparse, stats
+from scipy import sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
@@ -85,13 +82,6 @@ def test_other_data_are_shown_without_the_old_model():
     assert 'X = nmd.datasets.photograph(name="china", ' in explorer.code()
 
 
-def test_a_model_of_other_entries_is_not_shown():
-    explorer = done(plain(widgets.Explorer, datasets.digits(60), rank=5, iterations=5))
-    assert explorer.components["count"] == 5
-    enter(explorer, "missing", 0.5)
-    assert explorer.modelled is None
-
-
 def test_a_plain_array_of_pictures_is_seen_as_pictures():
     X = datasets.digits(80).values
     explorer = plain(widgets.Explorer, X)
@@ -103,14 +93,6 @@ def test_a_plain_array_of_pictures_is_seen_as_pictures():
     assert explorer.pictures["layout"] == "matrix"
     explorer.state.set("shape", (7, 8))
     assert "does not hold 64 columns" in explorer.state.problems()["shape"]
-
-
-def test_a_picture_in_colours():
-    image = np.random.default_rng(0).random((20, 30, 3))
-    explorer = done(widgets.explore(image, rank=2, iterations=5))
-    assert explorer.pictures["scale"] == "rgb"
-    np.testing.assert_allclose(picture(explorer, "original")[0], image, rtol=1e-6)
-    repeats(explorer, image=image)  # a name of the user's own
 
 
 def test_an_array_of_pictures_with_labels():
@@ -172,40 +154,6 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
     assert set(marks.values()) == {True, False}
 
 
-def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
-    study = nmd.Study(
-        datasets.digits(40), nonlinearity=["relu", "identity"], rank=[2, 4], missing=[0.2, 0.5],
-        n_splits=3, max_iter=10, alpha=1.0,
-    )  # fmt: skip
-    study.run(progress=False)
-    explorer = widgets.explore(study, x="rank", color="nonlinearity", panel="missing")
-    metric = explorer.state.values["metric"]
-    errors = study.results[metric].transpose("missing", "nonlinearity", "rank", "seed")
-    models = errors.mean("missing").values.reshape(4, 3)
-    first, second = np.argsort(models.mean(axis=1))[:2]
-    difference = models[second] - models[first]
-    assert explorer.status["headline"]["off"] == pytest.approx(models[first].mean())
-    said = re.search(
-        r"([\d.]+) worse, (not )?clearly "
-        r"\(95 % interval (-?[\d.]+) to ([\d.]+), paired by 3 seeds\)",
-        sentence(explorer),
-    )
-    worse, hardly, *ends = said.groups()
-    assert float(worse) == pytest.approx(difference.mean(), rel=0.06)
-    overlap = np.sqrt(1 + 3 * np.mean([0.2 / 0.8, 0.5 / 0.5]))  # as `rank_test` corrects for it
-    reach = overlap * stats.t.ppf(0.975, 2) * stats.sem(difference)
-    expected = difference.mean() + np.array([-reach, reach])
-    assert list(map(float, ends)) == pytest.approx(list(expected), abs=0.06 * difference.mean())
-    assert (hardly is None) == (expected[0] > 0)
-    assert "mean of 2 conditions" in sentence(explorer)  # the easier one alone would be lower
-    best = errors.mean(("seed", "missing"))
-    best = best.isel(best.argmin(("nonlinearity", "rank")))
-    name, rank = best.nonlinearity.item(), best["rank"].item()
-    assert f"best is {name}, rank {rank}." in sentence(explorer)
-    said = f"nonlinearity {name}, rank {rank}: {best.item():.4g}"  # of both conditions
-    assert explorer.tables[0]["caption"].startswith(said)
-
-
 @pytest.mark.parametrize("ratings", [False, True])
 def test_warnings_advise_only_what_the_explorer_has(ratings):
     """That of decompositions has neither held-out entries nor offsets as settings of a fit."""
@@ -250,19 +198,6 @@ def test_wrong_starts_are_refused_or_said_beside_their_controls():
     assert fitted.rank is None  # a fit has no settings
 
 
-@pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
-def test_what_is_no_number_is_refused_as_it_was_entered(entered):
-    explorer = plain(widgets.Explorer, nonlinearity="minmax")
-    for name in ("iterations", "seed"):
-        right = control(explorer, name)["value"]
-        enter(explorer, name, entered)
-        assert control(explorer, name)["value"] == entered
-        assert repr(entered) in control(explorer, name)["problem"]
-        assert button(explorer, "run")["disabled"]
-        enter(explorer, name, right)
-        assert not button(explorer, "run")["disabled"]
-
-
 def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
     def fails(*arguments, **options):
         raise MemoryError("no room for T & U")
@@ -294,45 +229,6 @@ def test_what_explorers_import(code, fails_with):
     run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert run.stderr.strip().endswith(fails_with)
     assert bool(run.returncode) == bool(fails_with)
-
-
-@pytest.mark.parametrize(
-    ("settings", "begins"),
-    [
-        ({"nonlinearity": "minmax", "high": 0.9}, "X has 0 values below and 1340 above the bounds"),
-        ({"nonlinearity": "identity"}, "predictions of missing entries reach from "),
-    ],
-)
-def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
-    with warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always")
-        more = {"missing": 0.5, "rank": 12, "iterations": 120} | settings
-        explorer = done(plain(widgets.explore, datasets.digits(300), **more))
-    assert not [each for each in given if issubclass(each.category, nmd.warnings.NMDWarning)]
-    (warning,) = explorer.state.fit.warnings
-    assert warning.startswith(begins)
-    assert explorer.status["warnings"] == [warning]
-
-
-def test_without_a_component_of_ratings_the_loss_is_said():
-    explorer = done(widgets.Explorer(data="generated", rank=3, alpha=2.0, iterations=30))
-    act(explorer, "component", k=0, what="off")
-    words, (W, H) = explorer.components["said"].split(), explorer.result._factors
-    k = order_of(explorer.result._fitted)[0][0]
-    rows, columns, x = explorer.state.observations.entries()
-    predicted = explorer.result.predict(rows, columns)
-    for model, said_so in [
-        (predicted, words[6].strip("±")),
-        (predicted - W[rows, k] * H[k, columns], words[8]),
-    ]:
-        error = np.sqrt(np.mean((x - model) ** 2))
-        assert float(said_so) == pytest.approx(error, rel=0.05)
-    without = explorer.result._fitted.without([int(k)]).block([0])[0]
-    suggested = without[[line["column"] for line in explorer.facts["lists"]["top"]]]
-    assert suggested.tolist() == sorted(suggested, reverse=True)
-    act(explorer, "component", what="on")
-    others = without[[line["column"] for line in explorer.facts["lists"]["top"]]]
-    assert others.tolist() != sorted(others, reverse=True)
 
 
 @pytest.fixture

@@ -6,7 +6,12 @@ from scipy import sparse
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.selection import folds as module
-from nmd_lab.solver.selection.folds import draw_folds, holes_depend_on_each_other
+from nmd_lab.solver.selection.folds import (
+    RowSplit,
+    draw_folds,
+    holes_depend_on_each_other,
+    row_folds,
+)
 
 
 def random_holes(shape=(40, 30), share=0.6, seed=0):
@@ -174,3 +179,24 @@ def test_a_seed_gives_the_same_parts(name):
     for first, second in zip(one, again, strict=True):
         np.testing.assert_array_equal(masks(first), masks(second))
     assert any(np.any(masks(a)[1] != masks(b)[1]) for a, b in zip(one, other, strict=True))
+
+
+def test_blocks_are_not_looked_for_where_less_than_a_third_is_observed():
+    assert not holes_depend_on_each_other(observe(blocks(width=22, every=1)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_four_rows_missing_entries_move_to_the_next_row(seed):
+    X = np.ones((4, 40))
+    X[0, :4] = np.nan
+    for fold in draw_folds(observe(X), np.random.default_rng(seed), blocks=True)[0]:
+        np.testing.assert_array_equal(fold.held_out.entries()[:2], [[1] * 4, range(4)])
+
+
+def test_test_rows_are_judged_where_their_row_and_column_stay_known():
+    X, train = np.ones((6, 4)), np.arange(6) < 4
+    X[5, 1:] = np.nan  # nothing would be left of this row
+    X[:4, 3] = np.nan  # nor of this column
+    folds = row_folds([RowSplit(train, ~train)], observe(X), np.random.default_rng(0))
+    held = np.sum([masks(fold)[1] for fold in folds], axis=0)
+    np.testing.assert_array_equal(np.argwhere(held), [[4, 0], [4, 1], [4, 2]])

@@ -82,7 +82,7 @@ class Ledger:
             self.failures[kind] += 1
             if self.failures[kind] == 1:
                 text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-                again = f"python -m fuzz --again {str(example)!r}"
+                again = f"python -m benchmarks.fuzz --again {str(example)!r}"
                 print(": ".join(kind), text, again, sep="\n    ", flush=True)
 
     def explore(self, examples: st.SearchStrategy[Any], seconds: float, seed: int) -> None:

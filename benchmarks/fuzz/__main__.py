@@ -1,6 +1,6 @@
 """The command behind `make fuzz`, which looks for faults; it prints each kind and how to repeat it.
 
-PYTHONPATH=tests python -m fuzz --minutes 60 --seed 0
+PYTHONPATH=tests python -m benchmarks.fuzz --minutes 60 --seed 0
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTS = {"calls": (0.7, cases), "readers": (0.25, damages(*KINDS)), "memory": (0
 
 def main() -> int:
     """Run all parts, or one, or one example again."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", choices=PARTS, help="run this part alone")

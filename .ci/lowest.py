@@ -6,7 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))[
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
 ]
 

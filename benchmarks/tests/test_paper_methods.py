@@ -1,12 +1,7 @@
 """Methods of other papers find known answers: the tables of docs/paper.md need them."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
 from benchmarks import methods
 from benchmarks.methods._coordinate_kernels import best_relu_change
@@ -19,6 +14,11 @@ def method_of(name):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     return getattr(methods, name)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240229)
 
 
 @pytest.fixture

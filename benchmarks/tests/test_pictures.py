@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import stats
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
 from benchmarks.pictures import cases, peers, scores
 from benchmarks.pictures.__main__ import main

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import stats
-from site_modules import site_module
 from sklearn.impute import KNNImputer
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
 from benchmarks.tables import data, hiding, methods, peers, regression, scores
 from benchmarks.tables.__main__ import main
-
-ROOT = Path(__file__).parents[2]
 
 
 def mixed(rows=60):
@@ -103,11 +95,3 @@ def test_the_page_goes_on_where_it_was_stopped(tmp_path, capsys):
     main(arguments)
     again = capsys.readouterr().out
     assert again == first[first.index("# Impute tables") :]
-
-
-def test_the_start_page_has_the_numbers_of_the_other_pages():
-    start, readme = site_module("start"), (ROOT / "README.md").read_text(encoding="utf-8")
-    page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    for line in start.lines_from_pages():
-        assert line in page
-        assert start.for_readme(line) in readme

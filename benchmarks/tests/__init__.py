@@ -1,0 +1,1 @@
+"""Tests of the benchmarks and the demo, which `make test-all` runs."""

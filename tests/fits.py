@@ -1,0 +1,36 @@
+"""Small fits and posteriors that many tests look at, made once in a process.
+
+A test that changes one takes a deep copy.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from people import people, with_holes
+
+import nmd_lab as nmd
+
+
+@cache
+def plain() -> nmd.Decomposition:
+    """Return ten iterations with a ridge on a nonnegative matrix near rank 3."""
+    rng = np.random.default_rng(20240229)
+    X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 15))
+    X = np.maximum(X + 0.1 * rng.normal(size=X.shape), 0)
+    return nmd.decompose(X, 3, alpha=0.5, max_iter=10, tol=0, random_state=5)
+
+
+@cache
+def of_digits(count: int = 60, rank: int = 5) -> nmd.Decomposition:
+    """Return twenty iterations on handwritten digits."""
+    return nmd.decompose(nmd.datasets.digits(count), rank, random_state=0, max_iter=20)
+
+
+@cache
+def of_people() -> tuple[pd.DataFrame, pd.DataFrame, Any]:
+    """Return a table of every kind, the same with holes, and its posterior."""
+    full = people(160)
+    frame = with_holes(full)
+    return full, frame, nmd.sample(frame, 3, draws=150, tune=100, random_state=0)
