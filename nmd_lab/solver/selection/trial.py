@@ -105,13 +105,6 @@ class Trial:
         return by_loss or self.metric == "rmse"
 
     @property
-    def degree(self) -> int:
-        """Power of the unit of X in which the mean is."""
-        if self.metric == "deviance":
-            return self.setting.loss.degree or 1
-        return 2 if self.squares else 1
-
-    @property
     def error(self) -> float:
         """The mean, or the root of twice the mean if that is one of squares."""
         return math.sqrt(2 * self.mean) if self.squares else self.mean
