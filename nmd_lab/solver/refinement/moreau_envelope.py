@@ -140,12 +140,17 @@ class MoreauEnvelope:
 def to_curvature(
     to_gradient: Callable[[FloatArray], Any], A: FloatArray, size: Any, penalty: float
 ) -> None:
-    """Turn A into the slope of a gradient, over a step that is small beside a size."""
-    there = A + 1e-4 * (size + 1e-30)
-    step = there - A
+    """Turn A into the slope of a gradient, and `size` into the step: small beside what it was."""
+    size += 1e-30
+    size *= 1e-4
+    there = A + size
+    size[:] = there
+    size -= A
     to_gradient(A)
     to_gradient(there)
-    A[:] = ((there - A) / step).clip(0.0, penalty)
+    there -= A
+    there /= size
+    A[:] = there.clip(0.0, penalty)
 
 
 def size_of_T(x: FloatArray, model: Model) -> Any:

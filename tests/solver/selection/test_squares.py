@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from nmd_lab.solver.formulation import make_problem
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.request import make_problem
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.selection import squares
 from nmd_lab.solver.selection.folds import draw_folds
