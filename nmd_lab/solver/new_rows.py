@@ -8,7 +8,8 @@ so that its result does not depend on the rows that come with it.  It is solved 
 a fit: the T- and U-update, and the w-step (`nmd_lab.solver.row_kernel`).  Unless f is the identity,
 the problem may not be convex.  A row then starts several times, from the least-squares fit to the
 starting T and from random w.  If the first starts agree, the best of them goes on; otherwise there
-are more, and the algorithm begins again from the best w of all.
+are more, and the algorithm begins again from the best w of all.  Rows of a fit to sparse zeros,
+with a smooth loss, take Newton steps from a few starts (`nmd_lab.solver.row_descents`).
 
 A kind with units of its own, t' = centre + size t, becomes one without: H and base are those of t',
 and a squared residual of t' counts 1 / size².
@@ -35,6 +36,7 @@ from .constraints.factor_constraints import constraint_from
 from .constraints.steps import SWEEPS, ConstrainedColumns
 from .gram import chunk_of_rows, per_row, row_sums, summed
 from .penalty import BALANCED
+from .row_descents import N_STARTS, can_descend, descent_kernel
 from .row_kernel import (
     DESCEND,
     DUAL_SCALE,
@@ -83,6 +85,9 @@ def solve_new_rows(
     check_size("X", float(max(sizes, default=0)), observations.dtype)
     constraint = constraint_from(fitted.constraint)
     constraint = None if couples_rows(constraint) else constraint  # it restricts no single row
+    plain = observations.n_observed == math.prod(observations.shape)
+    plain &= observations.limits is None and observations.weights is None and constraint is None
+    zeros = fitted.absent_are_zeros and plain and can_descend(model)
 
     Ht = np.ascontiguousarray(fitted.H.T, dtype=np.float64)
     ones = math.sqrt(np.mean(Ht * Ht)) or 1.0
@@ -107,7 +112,7 @@ def solve_new_rows(
             problem = _Problem(
                 rows, scaling.scaled_model(), H, offset, alphas, epsilon, constrained
             )
-            W[block][chosen] = np.ldexp(problem.solve(), size)
+            W[block][chosen] = np.ldexp(problem.descend() if zeros else problem.solve(), size)
 
     with ThreadPoolExecutor(threads or all_threads()) as pool:
         list(pool.map(solve_block, _blocks(observations)))
@@ -166,7 +171,7 @@ class _Problem:
         constrained: ConstrainedColumns | None,
     ) -> None:
         self.n_rows, (n, self.width) = rows.indptr.size - 1, Ht.shape
-        self.linear, self.constrained = model.linear, constrained
+        self.model, self.rows, self.constrained = model, rows, constrained
         kinds, group, (centre, size, weight) = _plain_kinds(model, n)
         if len(kinds) > 1:
             order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
@@ -221,6 +226,20 @@ class _Problem:
         self._improve(again, rows[unsure], MAX_ITERATIONS)
         return np.where(unsure[:, None], again.best, states.best)
 
+    def descend(self) -> Doubles:
+        """Return the best rows found by Newton steps, of rows in which nothing is missing."""
+        model, (ridge, alphas) = self.model, self.terms[1:3]
+        X, T = (part.reshape(self.n_rows, -1) for part in (self.rows.values, self.T))
+        y = np.array([[model.loss.constant(mean)] for mean in X.mean(axis=1).tolist()])
+        loss, spread = np.sum(model.loss(X, y), axis=1), 0.5 * X.shape[1] * T.var(axis=1)
+        natural = np.divide(loss, spread, out=np.ones_like(loss), where=spread > 0)
+        natural[~(np.isfinite(natural) & (natural > 0))] = 1.0
+        j, W = self.rows.indices[: X.shape[1]], np.zeros((self.n_rows, self.width))
+        H, starts = np.ascontiguousarray(self.Ht[j].T), self._starts(as_first=True)[:, :N_STARTS]
+        at = X, H, self.base[j], np.ascontiguousarray(starts), H @ H.T
+        descent_kernel(model)(*at, natural, ridge, alphas[0], W, model.numbers)
+        return W
+
     def _chosen(self, states: RowStates, choice: NDArray[np.intp]) -> RowStates:
         """Return the states of one start of each row."""
         entries = np.repeat(choice, self.lengths), np.arange(self.T.size)
@@ -229,17 +248,20 @@ class _Problem:
         W, best, gradients, numbers = (part[each] for part in states[:4])
         return RowStates(W, best, gradients, numbers, T, U)
 
-    def _starts(self) -> Doubles:
-        """Return the allowed starts of each row (n_rows, n_starts, width)."""
+    def _starts(self, as_first: bool = False) -> Doubles:
+        """Return the allowed starts of each row (n_rows, n_starts, width).
+
+        Random ones are as large as T asks for, or as the first one, which zeros make small.
+        """
         normals, ridge, alphas = self.terms[:3]
         first, everywhere = np.zeros((self.n_rows, self.width)), slice(0, self.width)
         ridges = ridge + alphas / BALANCED.initial
         gram = summed(normals, self.gradients)
         update_rows(None, gram, ridges, 1.0, slice(0, self.n_rows), everywhere, first)
         drawn = np.random.default_rng(0).standard_normal((RANDOM_STARTS, self.width))
-        traces = np.trace(normals, axis1=1, axis2=2)
-        spread = np.sqrt(self.squares / np.maximum(traces, 1e-300))[:, None]
-        others = [] if self.linear else [spread * start for start in drawn]
+        squares = self.squares / np.maximum(np.trace(normals, axis1=1, axis2=2), 1e-300)
+        spread = np.sqrt(np.mean(first**2, axis=1) if as_first else squares)[:, None]
+        others = [] if self.model.linear else [spread * start for start in drawn]
         starts = np.stack([first, *others], axis=1)
         if self.constrained is None:
             return starts
