@@ -29,11 +29,10 @@ from scipy import stats
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.chain import Chain
-from nmd_lab.solver.sampler.latent_sweep import ChainState
-from nmd_lab.solver.sampler.priors import Prior
-from nmd_lab.solver.sampler.problem import SampledProblem
-from nmd_lab.solver.sampler.sampled_model import NoiseKind
+from nmd_lab.sampler.chain import Chain, ChainState
+from nmd_lab.sampler.priors import Prior
+from nmd_lab.sampler.problem import SampledProblem
+from nmd_lab.sampler.sampled_model import NoiseKind
 
 Array = np.ndarray
 

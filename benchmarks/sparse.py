@@ -25,7 +25,7 @@ from common.memory import Peak, in_own_process
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver.storage import Block, CsrStorage
+from nmd_lab.kernels.products import Block, CsrStorage
 
 RATINGS = (138_000, 27_000, 8_000_000, 16)
 MILLIONS = (1_000_000, 1_000_000, 10_000_000, 8)
@@ -128,14 +128,14 @@ def against_passes(folder: Path, m: int, n: int, rank: int) -> dict[str, float]:
 def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     """Yield the seconds of single iterations, so that the passes run in between."""
     from nmd_lab.data.inputs import observe_sparse
+    from nmd_lab.engines import iterates
+    from nmd_lab.engines.admm import Admm
+    from nmd_lab.engines.plan import make_plan
+    from nmd_lab.fit.starts import all_starts
+    from nmd_lab.fit.summary import make_problem
     from nmd_lab.model.model import make_model
-    from nmd_lab.solver.engines import iterates
-    from nmd_lab.solver.engines.admm import Admm
-    from nmd_lab.solver.options import Options
-    from nmd_lab.solver.refinement.plan import make_plan
-    from nmd_lab.solver.request import make_problem
-    from nmd_lab.solver.scaling import Scaling
-    from nmd_lab.solver.starts import all_starts
+    from nmd_lab.problem.scaling import Scaling
+    from nmd_lab.request.options import Options
 
     options = Options(
         init="random",

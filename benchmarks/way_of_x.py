@@ -20,14 +20,14 @@ import pandas as pd
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import Observations
-from nmd_lab.solver.sampler.problem import SampledProblem
-from nmd_lab.solver.split_variable import StoredEntries
+from nmd_lab.kernels.split_variable import StoredEntries
+from nmd_lab.sampler.problem import SampledProblem
 
 HOME = Path(nmd.__file__).parent
 LOOPS = {
-    ("solver/loop.py", "loop"),
-    ("solver/selection/choice.py", "choose"),
-    ("solver/sampler/prepare.py", "_errors"),
+    ("fit/loop.py", "fit_from"),
+    ("selection/choice.py", "choose"),
+    ("sampler/prepare.py", "_errors"),
 }
 DEPTH = 2  # records within records
 Place = tuple[str, str]

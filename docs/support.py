@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nmd_lab.solver.support import DATA, FEATURES, NO, TRAITS, cell
+from nmd_lab.fit.support import DATA, FEATURES, NO, TRAITS, cell
 
 PAGE = Path(__file__).parent / "support.md"
 TEXT = """# Feature table: which data, models and options go together
@@ -17,7 +17,7 @@ TEXT = """# Feature table: which data, models and options go together
 - `nmd.impute()` calls `sample()` and takes its arguments, so that its column is that of `sample()`.
 - `client=` makes the data of a fit those of another column.
 - A test fits every "yes", each alone, and compares it with another form of the same data.
-- `docs/support.py` writes this page from the table of `nmd_lab/solver/support.py`.
+- `docs/support.py` writes this page from the table of `nmd_lab/fit/support.py`.
 
 {table}
 

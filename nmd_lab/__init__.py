@@ -42,6 +42,9 @@ if TYPE_CHECKING:
         widgets,
     )
     from ._runtime.machine import show_versions
+    from .api.fits import complete, decompose
+    from .api.posteriors import impute, sample
+    from .api.resuming import resume
     from .data.long_table import (
         observations_from_files,
         observations_from_sparse,
@@ -51,31 +54,27 @@ if TYPE_CHECKING:
     from .data.sparse import SparseObservations
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
-    from .fit import complete, decompose
-    from .imputer_check import check_imputer
-    from .inpainting import inpaint
+    from .inpainting.inpaint import inpaint
     from .model.losses import KL, L1, Frobenius
     from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
     from .pooling import pool
-    from .result.compare import compare
-    from .result.decomposition import Decomposition
-    from .result.files import load
-    from .result.posterior import Posterior
-    from .resuming import resume
-    from .sampling import impute, sample
-    from .solver.choice import Choice
-    from .solver.constraints.base import (
+    from .problem.state import State
+    from .request.constraints import (
         FactorConstraint,
         NonNegative,
         Orthonormal,
         Simplex,
         SparseFactor,
     )
-    from .solver.penalty import PenaltyRule
-    from .solver.settings import ADMM, Compute
-    from .solver.state import State
+    from .request.penalty import PenaltyRule
+    from .request.settings import ADMM, Choice, Compute
+    from .result.compare import compare
+    from .result.decomposition import Decomposition
+    from .result.files import load
+    from .result.posterior import Posterior
     from .studies import Study
+    from .studies.imputer_check import check_imputer
 
 __all__ = [
     "ADMM",
@@ -140,9 +139,9 @@ _WHERE = {
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "estimators": ["NMD", "MatrixCompletion"],
-    "fit": ["complete", "decompose"],
-    "inpainting": ["inpaint"],
-    "imputer_check": ["check_imputer"],
+    "api.fits": ["complete", "decompose"],
+    "inpainting.inpaint": ["inpaint"],
+    "studies.imputer_check": ["check_imputer"],
     "model.losses": ["KL", "L1", "Frobenius"],
     "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],
     "model.proximal": ["prox"],
@@ -151,15 +150,14 @@ _WHERE = {
     "result.files": ["load"],
     "result.posterior": ["Posterior"],
     "pooling": ["pool"],
-    "resuming": ["resume"],
-    "sampling": ["impute", "sample"],
-    "solver.choice": ["Choice"],
-    "solver.state": ["State"],
-    "solver.constraints.base": [
+    "api.resuming": ["resume"],
+    "api.posteriors": ["impute", "sample"],
+    "problem.state": ["State"],
+    "request.constraints": [
         *("FactorConstraint", "NonNegative", "Orthonormal", "Simplex", "SparseFactor"),
     ],
-    "solver.penalty": ["PenaltyRule"],
-    "solver.settings": ["ADMM", "Compute"],
+    "request.penalty": ["PenaltyRule"],
+    "request.settings": ["ADMM", "Choice", "Compute"],
     "studies": ["Study"],
 }
 """The module of each public name; the other names are modules themselves."""

@@ -30,17 +30,17 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from ._runtime.checks import check_integer, nearest
 from ._version import __version__
+from .api.fits import complete, decompose
+from .api.posteriors import sample
 from .checkpoint import exists
 from .data.labels import is_frame
 from .data.readers import read_file, with_categories
 from .data.typed_table import description, refused_columns
-from .fit import complete, decompose
 from .model.kind import named_model
+from .request.options import COMPLETION_DEFAULTS, FitArguments, Options
+from .request.settings import ADMM, Compute
 from .result.files import TABLES, check_export, export, export_filled
 from .result.report import check_report
-from .sampling import sample
-from .solver.options import COMPLETION_DEFAULTS, FitArguments, Options
-from .solver.settings import ADMM, Compute
 
 FEWEST_DRAWS: int = inspect.signature(sample).parameters["draws"].default
 """Draws of the sampler behind the copies of a table."""

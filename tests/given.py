@@ -3,10 +3,10 @@
 from typing import Any
 
 from nmd_lab import MinMax
+from nmd_lab.api.prepare import prepare as prepared
 from nmd_lab.data.inputs import form_of
-from nmd_lab.solver.options import Options
-from nmd_lab.solver.prepare import prepare as prepared
-from nmd_lab.solver.request import Decided
+from nmd_lab.fit.summary import Decided
+from nmd_lab.request.options import Options
 
 
 def given(f: str) -> str | MinMax:

@@ -22,8 +22,7 @@ from prior_tables import (
 from scipy import stats
 from scipy.special import ndtr
 
-from nmd_lab.solver.sampler.chain import Chain
-from nmd_lab.solver.sampler.latent_sweep import ChainState
+from nmd_lab.sampler.chain import Chain, ChainState
 
 
 def forget(table: Table, state: ChainState) -> None:

@@ -16,12 +16,12 @@ from scipy import stats
 from scipy.special import ndtr
 
 from nmd_lab.data.inputs import GivenLimits, observe
-from nmd_lab.solver.options import SampleOptions
-from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
-from nmd_lab.solver.sampler.latent_sweep import ChainState
-from nmd_lab.solver.sampler.prepare import prepare_sample
-from nmd_lab.solver.sampler.priors import FREEDOM, Groups, RowPrior
-from nmd_lab.solver.sampler.problem import SampledProblem
+from nmd_lab.request.options import SampleOptions
+from nmd_lab.sampler.chain import ChainState
+from nmd_lab.sampler.cut_points import CutPoints, Levels
+from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior
+from nmd_lab.sampler.problem import SampledProblem
 
 Array = np.ndarray
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 )
 
 import nmd_lab as nmd
-from nmd_lab.solver.selection.trials import Trials
+from nmd_lab.selection.trials import Trials
 
 RNG = np.random.default_rng(0)
 GOOD = np.abs(RNG.normal(size=(8, 6)))

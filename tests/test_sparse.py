@@ -7,7 +7,8 @@ from scipy import sparse
 from stored import stored
 
 import nmd_lab as nmd
-from nmd_lab.solver import sweep, tiles
+from nmd_lab.kernels import envelope as tiles
+from nmd_lab.kernels import sweep
 
 
 def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
-from nmd_lab.solver.storage import CsrStorage
+from nmd_lab.kernels.products import CsrStorage
 
 
 class ObservedMatrices:

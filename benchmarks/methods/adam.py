@@ -21,8 +21,8 @@ from nmd_lab.model.nonlinearities import (
     Square,
     as_nonlinearity,
 )
+from nmd_lab.problem.columns import with_bounds
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.columns import with_bounds
 
 FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
     ReLU: lambda torch, f, t: torch.relu(t),

@@ -14,8 +14,8 @@ from nmd_lab.baselines._iterations import BaselineRun, first_factors
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.problem.columns import with_bounds
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.columns import with_bounds
 
 from ._observed_matrices import ObservedMatrices, solve_rows
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.inputs import observe_dense
+from nmd_lab.engines import iterates
+from nmd_lab.engines.admm import Admm
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.engines import iterates
-from nmd_lab.solver.engines.admm import Admm
-from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.penalty import PenaltyRule
-from nmd_lab.solver.problem import Problem
+from nmd_lab.problem.initialization import Start
+from nmd_lab.problem.problem import Problem
+from nmd_lab.request.penalty import PenaltyRule
 
 from .timing import Ratio, in_turn, ratio, table
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import nmd_lab as nmd
 from benchmarks.common.memory import Peak, in_own_process
-from nmd_lab.solver.tiles import ENTRIES, ROWS
+from nmd_lab.kernels.envelope import ENTRIES, ROWS
 
 from .sparse_sets import documents
 from .timing import seconds, table

@@ -22,15 +22,15 @@ from nmd_lab._runtime.checks import as_generator, check_size, check_word
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
+from nmd_lab.fit.loop import Stopping
+from nmd_lab.kernels.products import products_of_blocks, storage_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.problem.initialization import given_start, random_start, svd_start
+from nmd_lab.request.options import Options
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.initialization import given_start, random_start, svd_start
-from nmd_lab.solver.loop import Stopping
-from nmd_lab.solver.options import Options
-from nmd_lab.solver.storage import products_of_blocks, storage_of
 
 
 class Record(NamedTuple):

@@ -15,12 +15,12 @@ from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe, observe_dense
+from nmd_lab.kernels.lowrank import singular_factors
+from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
+from nmd_lab.problem.columns import with_bounds
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.columns import with_bounds
-from nmd_lab.solver.lowrank import singular_factors
-from nmd_lab.solver.storage import CsrStorage
 
 from ._iterations import BaselineRun, Objective, first_factors, pack
 

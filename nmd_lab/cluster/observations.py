@@ -21,10 +21,10 @@ from nmd_lab.data.labels import Labels, labels_of, plain_array
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import rows_of, split, without
-from nmd_lab.solver.holding_out import score_of
-from nmd_lab.solver.lowrank import RowBlocks
-from nmd_lab.solver.problem import sweep_of
-from nmd_lab.solver.refinement.stages import OPTIMALITY_PENALTIES, optimality
+from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
+from nmd_lab.fit.holding_out import score_of
+from nmd_lab.kernels.lowrank import RowBlocks
+from nmd_lab.problem.problem import sweep_of
 
 from .partition import (
     DATA,

@@ -22,7 +22,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from nmd_lab.checkpoint import Classes, Decoder, Encoder, Recipe, read_file, write_file
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.lowrank import RowBlocks
+from nmd_lab.kernels.lowrank import RowBlocks
 
 from .partition import Cluster, Partition, ask
 

@@ -13,15 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.constraints.divergence import relative_move
-from nmd_lab.solver.constraints.least_squares import kind_of_descent
-from nmd_lab.solver.constraints.steps import proximal_move
-from nmd_lab.solver.gram import summed
-from nmd_lab.solver.held_out import HeldOut
-from nmd_lab.solver.observed_sweep import ObservedSweep
-from nmd_lab.solver.refinement.moreau_envelope import Evaluation, MoreauEnvelope
-from nmd_lab.solver.row_updates import update_rows
-from nmd_lab.solver.sweep import EverywhereSweep, Sweep, SweepResult
+from nmd_lab.engines.constrained_descents import kind_of_descent, relative_move
+from nmd_lab.fit.held_out import HeldOut
+from nmd_lab.kernels.constrained_rows import proximal_move
+from nmd_lab.kernels.envelope import Evaluation, MoreauEnvelope
+from nmd_lab.kernels.row_sums import summed, update_rows
+from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep, SweepResult
 
 from .partition import Cluster, Partition, set_up
 from .rows import ClusterRows, Named, Taken, take_sweep
@@ -337,7 +334,7 @@ def optimality_on_cluster(
 ) -> float:
     """Return the distance of factors from the first-order conditions.
 
-    As `nmd_lab.solver.refinement.stages.optimality`, from sums over the rows.  Without constraints,
+    As `nmd_lab.engines.stages.optimality`, from sums over the rows.  Without constraints,
     the balanced factors are W M and M⁻¹ H for a matrix M that follows from Wᵀ W and H Hᵀ.  It is
     NaN for nonnegative factors and the divergence, whose gradients would need another pass.
     """

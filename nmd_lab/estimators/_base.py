@@ -26,13 +26,12 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import TypedTable, kind_of_objects, refuse_repeats, table_of
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.model import Model
+from nmd_lab.problem.columns import LossArgument, NonlinearityArgument, is_mixed
+from nmd_lab.problem.problem import constants
+from nmd_lab.request.options import FitOptions
+from nmd_lab.request.settings import Compute, as_choice, as_compute
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
-from nmd_lab.solver.choice import as_choice
-from nmd_lab.solver.columns import LossArgument, NonlinearityArgument, is_mixed
-from nmd_lab.solver.options import FitOptions
-from nmd_lab.solver.problem import constants
-from nmd_lab.solver.settings import Compute, as_compute
 from nmd_lab.warnings import NotConvergedWarning
 
 OF_THE_DATA = ("X", "rank", "observed", "weights", "at_most", "at_least", "upper", "sample_dims")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.impute import MissingIndicator
 
 from nmd_lab._runtime.checks import check_integer, check_word
+from nmd_lab.api.posteriors import sample
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import Labels, is_frame
@@ -18,7 +19,6 @@ from nmd_lab.data.matching import MatchedData, row_keys
 from nmd_lab.data.split import without_rows
 from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.sampling import sample
 
 from ._base import FactorModel
 

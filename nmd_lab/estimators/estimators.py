@@ -11,13 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nmd_lab._runtime.checks import as_generator, check_integer
+from nmd_lab.api.fits import complete, decompose
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import any_frame, is_frame
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.fit import complete, decompose
+from nmd_lab.fit.support import DATA, refuse
 from nmd_lab.result.fold_in import at_rows
 from nmd_lab.result.imputation import copies, filled
-from nmd_lab.solver.support import DATA, refuse
 
 from ._base import EstimatorOptions, FactorModel, with_parameters_of
 from ._sampling import SampledModel

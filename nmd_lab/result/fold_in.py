@@ -108,7 +108,7 @@ def fold_rows(
     threads: int | None = None,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return W (m, rank) of new rows, and their offsets (m,) if the fit has row offsets."""
-    from nmd_lab.solver.new_rows import solve_new_rows
+    from nmd_lab.fit.new_rows import solve_new_rows
 
     columns = np.arange(model.H.shape[1]) if columns is None else columns
     check_values(model.model, columns, observations)
@@ -297,7 +297,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
         self, observations: SparseObservations, keys: NDArray[np.int64], seed: int
     ) -> FloatArray:
         """Return draws of new rows."""
-        from nmd_lab.solver.sampler.new_rows import draw_new_rows
+        from nmd_lab.sampler.new_rows import draw_new_rows
 
         drawn = draw_new_rows(
             observations,
@@ -313,8 +313,8 @@ class NewRowsOfPosterior(PosteriorPredictions):
         return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
-        from nmd_lab.solver.sampler.new_rows import DrawOfH
-        from nmd_lab.solver.sampler.priors import RowPrior
+        from nmd_lab.sampler.new_rows import DrawOfH
+        from nmd_lab.sampler.priors import RowPrior
 
         _, H, _, of_columns = self._stacked()
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))

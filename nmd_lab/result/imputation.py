@@ -23,7 +23,7 @@ from nmd_lab.data.matching import MatchedData, dense_like, match, matched, obser
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.mixed import each_group
-from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
+from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
 
 from .draws import ENOUGH, LIMITS, Drawn, TemperedShares
 from .entries import entries_at, filled_frame, refuse_sparse

@@ -36,7 +36,7 @@ UNNAMED = ("nonlinearity",)
 
 def chosen_arguments(fit: Any) -> dict[str, Any]:
     """Return the arguments that repeat a fit without a choice; see `Decomposition.chosen`."""
-    from nmd_lab.solver.settings import ADMM
+    from nmd_lab.request.settings import ADMM
 
     names, usual = ["rank", "alpha", "offsets", "offset_alpha"], vars(ADMM())
     if fit.parameters["init"] == "path":

@@ -32,20 +32,20 @@ from nmd_lab._runtime.checks import check_word, sentence
 from nmd_lab._runtime.disk import write_atomically
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
+from nmd_lab.api.fits import complete
+from nmd_lab.api.posteriors import sample
 from nmd_lab.checkpoint import Classes, hash_of, stored_form
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.sparse import SparseObservations, is_sparse
-from nmd_lab.fit import complete
+from nmd_lab.problem.columns import with_bounds
+from nmd_lab.request.settings import Compute
 from nmd_lab.result.compare import CLASS_ERRORS, class_errors, error_of, interval_scores
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 from nmd_lab.result.serialization import SCHEMA
-from nmd_lab.sampling import sample
-from nmd_lab.solver.columns import with_bounds
-from nmd_lab.solver.settings import Compute
 from nmd_lab.warnings import NMDWarning, NotConvergedWarning, OutOfBoundsWarning
 
 from .known_entries import (

@@ -17,7 +17,7 @@ import xarray as xr
 from nmd_lab._runtime.checks import check_number, check_rank, check_share, check_words, is_auto
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
-from nmd_lab.solver.options import FitOptions, Options
+from nmd_lab.request.options import FitOptions, Options
 
 from .cell import METHODS, Cell, Metric, defaults, named_function
 from .known_entries import HIDE, NOISE, Corruption, KnownEntries, refuse_for_classes

@@ -18,8 +18,8 @@ from nmd_lab._runtime.disk import check_target
 from nmd_lab._runtime.progress import progress_bar
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import any_frame
+from nmd_lab.request.options import Options
 from nmd_lab.result import serialization
-from nmd_lab.solver.options import Options
 
 from .cell import (
     Cell,

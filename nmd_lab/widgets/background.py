@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import sentence
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.fit.held_out import HeldOut
+from nmd_lab.fit.loop import VALIDATION
 from nmd_lab.model.model import Model
+from nmd_lab.problem.state import State
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.summary import validation_error
-from nmd_lab.solver.held_out import HeldOut
-from nmd_lab.solver.loop import VALIDATION
-from nmd_lab.solver.state import State
 
 # The message until the first progress
 STARTING = "starting; a first run takes some seconds more …"

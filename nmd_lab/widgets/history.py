@@ -15,12 +15,12 @@ from typing import Any, Literal, NamedTuple
 from nmd_lab._runtime.checks import check_share, check_word, sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
+from nmd_lab.api.prepare import prepare
 from nmd_lab.data.inputs import form_of
+from nmd_lab.fit.summary import Decided
+from nmd_lab.request.options import COMPLETION_DEFAULTS, Options
 from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import two_digits
-from nmd_lab.solver.options import COMPLETION_DEFAULTS, Options
-from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.request import Decided
 
 from .background import Background
 from .live import Begun, LiveFit

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._messages import (
+from nmd_lab._runtime.machine import one_thread
+from nmd_lab._runtime.progress import Interruption
+from nmd_lab.api.fits import ResumableFit
+from nmd_lab.api.messages import (
     FEWEST,
     OPTIONS,
     Messages,
@@ -20,22 +23,19 @@ from nmd_lab._messages import (
     messages_after,
     messages_before,
 )
-from nmd_lab._runtime.machine import one_thread
-from nmd_lab._runtime.progress import Interruption
+from nmd_lab.api.posteriors import draw_posterior
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split_observed
-from nmd_lab.fit import ResumableFit
+from nmd_lab.fit.held_out import HeldOut
+from nmd_lab.fit.loop import VALIDATION
+from nmd_lab.fit.summary import Decided
+from nmd_lab.problem.state import State
+from nmd_lab.request.options import SampleOptions
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.sampling import draw_posterior
-from nmd_lab.solver.held_out import HeldOut
-from nmd_lab.solver.loop import VALIDATION
-from nmd_lab.solver.options import SampleOptions
-from nmd_lab.solver.request import Decided
-from nmd_lab.solver.sampler.run import Sweep
-from nmd_lab.solver.state import State
+from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
 from .background import STARTING, Background, Measure, Positions, Recording, many

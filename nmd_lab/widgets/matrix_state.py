@@ -18,11 +18,11 @@ from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.split import split_observed
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
+from nmd_lab.problem.state import State
+from nmd_lab.request.options import Options
+from nmd_lab.request.penalty import as_penalty_rule
+from nmd_lab.request.settings import ADMM
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.options import Options
-from nmd_lab.solver.penalty import as_penalty_rule
-from nmd_lab.solver.settings import ADMM
-from nmd_lab.solver.state import State
 
 from .background import Measure, Memo, error_at, in_sample
 from .history import Field, hidden_fields, prepared

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_rank, is_auto
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab.fit import ResumableFit
+from nmd_lab.api.fits import ResumableFit
+from nmd_lab.fit.summary import Decided
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
+from nmd_lab.request.options import SampleOptions
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.solver.options import SampleOptions
-from nmd_lab.solver.request import Decided
 
 from .background import Measure, error_at
 from .history import Field, FitState, choice_for, has_bounds, prepared, settings_of

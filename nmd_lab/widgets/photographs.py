@@ -14,12 +14,20 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
-from nmd_lab._inpainting import Plan, fill_by_groups, refill
 from nmd_lab._runtime.checks import as_generator, check_integer, check_share, new_stream
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.labels import plain_array
 from nmd_lab.data.patches import CHANNELS, Grid
-from nmd_lab.inpainting import GROUPS, PASSES, default_grid, filled_dataset, guess_in_words
+from nmd_lab.inpainting.inpaint import (
+    GROUPS,
+    PASSES,
+    Plan,
+    default_grid,
+    fill_by_groups,
+    filled_dataset,
+    guess_in_words,
+    refill,
+)
 
 from .background import Background, Memo, many
 from .charts import calibration_chart

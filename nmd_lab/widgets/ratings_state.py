@@ -17,12 +17,12 @@ from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import long_table_columns
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.request.options import OFFSETS
+from nmd_lab.request.settings import ADMM, SPLITS
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
-from nmd_lab.solver.options import OFFSETS
-from nmd_lab.solver.settings import ADMM, SPLITS
 
 from .background import Measure, Memo, Positions, error_of_means, in_sample
 from .charts import order_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._messages import message_of_chains
+from nmd_lab.api.messages import message_of_chains
 from nmd_lab.data.labels import picture_of
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior

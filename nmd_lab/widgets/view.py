@@ -11,7 +11,7 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import TRIAL, as_text
 from nmd_lab.result.summary import validation_error
-from nmd_lab.solver.selection.record import in_words
+from nmd_lab.selection.choice import in_words
 
 from .background import Memo
 from .charts import FactorsPart, calibration_chart, curves_chart, errors_by_shape, trials_charts

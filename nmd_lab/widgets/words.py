@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab import datasets
+from nmd_lab.api.fits import complete, decompose
 from nmd_lab.datasets.film_ratings import small_folder
-from nmd_lab.fit import complete, decompose
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.model.nonlinearity import Nonlinearity
+from nmd_lab.request.settings import ADMM, as_solver
 from nmd_lab.result.selection import TIED, TRIAL, as_text
 from nmd_lab.result.summary import two_digits
-from nmd_lab.solver.settings import ADMM, as_solver
 
 from .background import many
 from .history import default_nonlinearity

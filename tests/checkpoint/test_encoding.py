@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import nmd_lab as nmd
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.checkpoint import Classes, Decoder, Encoder, read_file, write_file
+from nmd_lab.fit.loop import Stopping
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.loop import Stopping
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

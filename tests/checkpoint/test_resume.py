@@ -13,7 +13,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.checkpoint import Checkpoint
-from nmd_lab.solver.selection import trials
+from nmd_lab.selection import trials
 
 GIVEN_AGAIN = ("observed",)
 

@@ -18,8 +18,8 @@ from some import some
 import nmd_lab as nmd
 from nmd_lab.cluster.partition import Partition
 from nmd_lab.data.inputs import observe
+from nmd_lab.kernels.split_variable import StoredEntries
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.split_variable import StoredEntries
 
 distributed = pytest.importorskip("distributed")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 import nmd_lab as nmd
-from nmd_lab.solver.columns import mixed_model
+from nmd_lab.problem.columns import mixed_model
 
 USERS = [f"user {k}" for k in range(24)]
 OPTIONS = {"alpha": 0.5, "offsets": "none", "tol": 0, "max_iter": 40, "random_state": 0}

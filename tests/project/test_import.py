@@ -43,7 +43,7 @@ def test_import_in_a_fresh_interpreter():
 
 def test_dir_shows_the_public_names_and_those_of_every_module():
     script = """
-import json, nmd_lab, nmd_lab.fit, nmd_lab.solver.engines.admm
+import json, nmd_lab, nmd_lab.api.fits, nmd_lab.engines.admm
 print(json.dumps([dir(nmd_lab), nmd_lab.__all__, nmd_lab.__version__]))
 """
     shown, public, version = run_in_a_fresh_interpreter(script)
@@ -63,4 +63,5 @@ print(json.dumps([name for name in sys.modules if name.startswith("nmd_lab.")]))
 """
     loaded = run_in_a_fresh_interpreter(script)
     assert "nmd_lab.result.decomposition" in loaded
-    assert not [name for name in loaded if name.startswith(("nmd_lab.solver", "nmd_lab.fit"))]
+    of_fits = tuple(f"nmd_lab.{each}" for each in ("kernels", "engines", "fit", "sampler", "api"))
+    assert not [name for name in loaded if name.startswith(of_fits)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made_draws import made_up
 
-from nmd_lab._messages import message_of_chains
+from nmd_lab.api.messages import message_of_chains
 from nmd_lab.result.convergence import effective_sample_size, split_rhat
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.columns import mixed_model
+from nmd_lab.problem.columns import mixed_model
 
 LOSSES = {"smoker": "logistic", "visits": "kl", "income": "l1"}
 FUNCTIONS = {"visits": "exp"}

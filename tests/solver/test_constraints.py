@@ -12,8 +12,8 @@ from sklearn.decomposition import NMF
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.solver.constraints.steps import ConstrainedColumns
-from nmd_lab.solver.row_updates import shared_solver
+from nmd_lab.kernels.constrained_rows import ConstrainedColumns
+from nmd_lab.kernels.row_sums import shared_solver
 
 BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from nmd_lab.solver.gaussian_mixture import GaussianMixture, fit_mixture
+from nmd_lab.inpainting.mixture import GaussianMixture, fit_mixture
 
 D = 5
 
@@ -67,7 +67,7 @@ def test_the_log_likelihood_is_that_of_dense_formulas(mixture, most):
 
 
 def test_rounds_raise_the_log_likelihood(mixture, monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.gaussian_mixture.SHRINKAGE", 0)
+    monkeypatch.setattr("nmd_lab.inpainting.mixture.SHRINKAGE", 0)
     X, variance = rows_of(mixture, 400, 0.3)
     current = GaussianMixture(mixture.weights, mixture.means + 0.3, 2 * mixture.covariances)
     history = []

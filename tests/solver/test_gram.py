@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver import few_missing, gram
-from nmd_lab.solver.storage import CsrStorage
+from nmd_lab.kernels import row_sums as few_missing
+from nmd_lab.kernels import row_sums as gram
+from nmd_lab.kernels.products import CsrStorage
 
 
 def ratings(m=90, n=30):

@@ -9,9 +9,9 @@ from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.holding_out import hold_out
-from nmd_lab.solver.options import Options
-from nmd_lab.solver.request import describe
+from nmd_lab.fit.holding_out import hold_out
+from nmd_lab.fit.summary import describe
+from nmd_lab.request.options import Options
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 8))

@@ -7,10 +7,10 @@ from scipy.sparse.linalg import aslinearoperator
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.kernels.lowrank import LanczosBreakdown, RowBlocks, largest_singular
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.initialization import random_start
-from nmd_lab.solver.lowrank import LanczosBreakdown, RowBlocks, largest_singular
+from nmd_lab.problem.initialization import random_start
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 

@@ -9,8 +9,8 @@ from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.solver.initialization import svd_memory
-from nmd_lab.solver.request import needed_memory
+from nmd_lab.fit.summary import needed_memory
+from nmd_lab.problem.initialization import svd_memory
 
 CASES = {
     "relu": ("relu", "frobenius", {}),

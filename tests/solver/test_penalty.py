@@ -11,7 +11,7 @@ from some import some
 
 import nmd_lab
 from nmd_lab.datasets import synthetic
-from nmd_lab.solver.penalty import BALANCED, EVEN_SHARE, RELAXING, PenaltyRule
+from nmd_lab.request.penalty import BALANCED, EVEN_SHARE, RELAXING, PenaltyRule
 
 
 def noisy(f="relu", scale=1.0, noise=0.2):

@@ -6,7 +6,7 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.observations import BLOCK
-from nmd_lab.solver.problem import reference_of
+from nmd_lab.problem.problem import reference_of
 
 X = np.random.default_rng(0).random((3, BLOCK)) + 0.5
 X[1, ::7] = np.nan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.solver.starts import RIDGE_ITERATIONS, RIDGE_RATIO
+from nmd_lab.fit.starts import RIDGE_ITERATIONS, RIDGE_RATIO
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 

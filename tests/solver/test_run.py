@@ -9,11 +9,11 @@ import pytest
 from given import prepare
 
 import nmd_lab as nmd
-from nmd_lab.fit import ResumableFit
-from nmd_lab.solver.engines.refined import Refined
-from nmd_lab.solver.loop import FitProgress, fit_from
-from nmd_lab.solver.split_variable import SplitVariable
-from nmd_lab.solver.starts import engine_for
+from nmd_lab.api.fits import ResumableFit
+from nmd_lab.engines.refined import Refined
+from nmd_lab.fit.loop import FitProgress, fit_from
+from nmd_lab.fit.starts import engine_for
+from nmd_lab.kernels.split_variable import SplitVariable
 
 
 def run_of(X, rank=3, **options):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmd_lab.data.patches import grid_of
-from nmd_lab.solver.similar_patches import PREDICTED, SIMILAR, SPREAD, Places
+from nmd_lab.inpainting.similar_patches import PREDICTED, SIMILAR, SPREAD, Places
 
 SIZE, SHAPE = 4, (30, 34)
 

@@ -9,8 +9,8 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import form_of
-from nmd_lab.solver.options import Options
-from nmd_lab.solver.support import DATA, FEATURES, NO, TRAITS, cell, features_of_data
+from nmd_lab.fit.support import DATA, FEATURES, NO, TRAITS, cell, features_of_data
+from nmd_lab.request.options import Options
 
 M, N = 24, 9
 SHORT = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}

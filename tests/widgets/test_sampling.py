@@ -66,7 +66,7 @@ def test_the_code_repeats_the_draws(validation):
 @pytest.mark.parametrize("keep_all", [True, False])
 def test_stop_keeps_what_there_is(monkeypatch, keep_all):
     if not keep_all:
-        options = "nmd_lab.solver.options.KEPT_BYTES"
+        options = "nmd_lab.request.options.KEPT_BYTES"
         monkeypatch.setattr(options, 4 * 700 * 3 * 30)
     stop_at(monkeypatch, TUNE + 37)
     state = CompletionState(GENERATED, **MODEL, draws=500, offsets="none")

@@ -12,7 +12,7 @@ from explorer_page import act, done, picture, sentence, sure, table
 import nmd_lab as nmd
 from nmd_lab import widgets
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.held_out import HeldOut
+from nmd_lab.fit.held_out import HeldOut
 from nmd_lab.widgets.charts import order_of
 
 SETTINGS = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}

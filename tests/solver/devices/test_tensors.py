@@ -14,8 +14,8 @@ from nmd_lab.model.proximal import t_update
 
 torch = pytest.importorskip("torch")
 
-from nmd_lab.solver.devices import tensors  # noqa: E402
-from nmd_lab.solver.devices.tensor_model import TensorModel  # noqa: E402
+from nmd_lab.devices import tensors  # noqa: E402
+from nmd_lab.devices.tensors import TensorModel  # noqa: E402
 
 LOSSES = ["frobenius", "l1", "kl"]
 FUNCTIONS = ["relu", "square", nmd.MinMax(0, 1), "modulus", "identity"]
@@ -140,7 +140,7 @@ def test_blocks_of_an_accelerator_change_nothing(monkeypatch):
             super().__init__(name)
             self.factor = tensors.ACCELERATOR_FACTOR
 
-    monkeypatch.setattr("nmd_lab.solver.request.device_of", Large)
+    monkeypatch.setattr("nmd_lab.fit.summary.device_of", Large)
     for each, one in zip((X, zeros), before, strict=True):
         assert_same(one, nmd.decompose(each, 3, "relu", "kl", **options), 1e-8)
 
@@ -202,7 +202,7 @@ def test_what_a_device_cannot_do_is_said_in_a_sentence(options, message):
 
 
 def test_without_pytorch_the_message_says_how_to_get_it():
-    from nmd_lab.solver.devices import device_of
+    from nmd_lab.devices import device_of
 
     device_of.cache_clear()
     with mock.patch.dict(sys.modules, {"torch": None}), pytest.raises(ImportError, match="torch]"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from nmd_lab.solver.refinement.lbfgs import TRIALS, Descent, Pairs, Point, descend, pairs_for
+from nmd_lab.engines.lbfgs import TRIALS, Descent, Pairs, Point, descend, pairs_for
 
 
 def plainly(x):

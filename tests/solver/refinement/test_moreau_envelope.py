@@ -8,11 +8,11 @@ from oracles import PAIRS, brute_prox, distance, exact_prox, forward
 from scipy import sparse
 
 from nmd_lab.data.inputs import observe
+from nmd_lab.kernels.envelope import MoreauEnvelope, symmetric
+from nmd_lab.kernels.split_variable import StoredEntries
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope, symmetric
-from nmd_lab.solver.split_variable import StoredEntries
+from nmd_lab.problem.problem import Problem
 
 FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]
 NAMES = ["value", "data_term", "primal", "gradient_W", "gradient_H"]

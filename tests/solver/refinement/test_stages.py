@@ -10,10 +10,10 @@ from given import given, prepare
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
+from nmd_lab.engines.lagrangian import Lagrangian
+from nmd_lab.engines.lbfgs import MOST_PAIRS, Descent, descend
+from nmd_lab.engines.stages import Refiner, optimality
 from nmd_lab.model.losses import KL_FLOOR
-from nmd_lab.solver.refinement.lagrangian import Lagrangian
-from nmd_lab.solver.refinement.lbfgs import MOST_PAIRS, Descent, descend
-from nmd_lab.solver.refinement.stages import Refiner, optimality
 
 ENDS = 3000
 """Passes within which everything on these small problems has to come to its end."""

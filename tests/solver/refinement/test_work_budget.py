@@ -9,8 +9,8 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
-from nmd_lab.solver.engines.refined import NEARLY_EXACT, Refined
-from nmd_lab.solver.starts import warmed_up
+from nmd_lab.engines.refined import NEARLY_EXACT, Refined
+from nmd_lab.fit.starts import warmed_up
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 

@@ -34,7 +34,7 @@ def test_ranks_are_uniform(name):
 def test_a_wrong_posterior_is_noticed(monkeypatch):
     """A chain that believes the noise to be a third of what it is fails."""
     case = CASES["Identity, Frobenius"]._replace(thin=5)
-    right = "nmd_lab.solver.sampler.chain.draw_precision"
+    right = "nmd_lab.sampler.chain.draw_precision"
     monkeypatch.setattr(right, lambda shape, rate, rng: 3 * rng.gamma(shape) / rate)
     found = p_values([ranks_of(case, seed) for seed in range(PROBLEMS)])
     assert found["log rho"] < 1e-6

@@ -11,9 +11,9 @@ from some import some
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.priors import Prior
-from nmd_lab.solver.sampler.problem import SampledProblem
+from nmd_lab.sampler.chain import Chain, ChainStart
+from nmd_lab.sampler.priors import Prior
+from nmd_lab.sampler.problem import SampledProblem
 
 PARTICLES, SWEEPS, MEAN = 200_000, 4100, 0.2
 PRIOR = Prior(spread=1.5, spread_of_X=2.0, share=0.7, strength=3, noise_shape=3.0, noise_rate=0.5)

@@ -10,10 +10,9 @@ from scipy.special import ndtr, ndtri
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import GivenLimits, observe
-from nmd_lab.solver.options import SampleOptions
-from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.latent_sweep import draw_T
-from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.request.options import SampleOptions
+from nmd_lab.sampler.chain import Chain, ChainStart, draw_T
+from nmd_lab.sampler.prepare import prepare_sample
 
 SIGNIFICANT = 1e-4
 M = 3000

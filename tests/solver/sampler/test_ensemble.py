@@ -9,12 +9,12 @@ from sklearn.datasets import load_wine
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.options import SampleOptions
-from nmd_lab.solver.sampler import run
-from nmd_lab.solver.sampler.ensemble import PRIOR, Size, stacked
-from nmd_lab.solver.sampler.first_state import first_chain
-from nmd_lab.solver.sampler.prepare import prepare_sample
-from nmd_lab.solver.sampler.run import SIZES, ensemble_for
+from nmd_lab.request.options import SampleOptions
+from nmd_lab.sampler import run
+from nmd_lab.sampler.ensemble import PRIOR, Size, stacked
+from nmd_lab.sampler.first_state import first_chain
+from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.run import SIZES, ensemble_for
 
 QUICK = {"draws": 40, "tune": 5, "random_state": 0}
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler import row_updates
-from nmd_lab.solver.sampler.priors import RowPrior
-from nmd_lab.solver.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
-from nmd_lab.solver.storage import storage_of
+from nmd_lab.kernels.products import storage_of
+from nmd_lab.sampler import row_updates
+from nmd_lab.sampler.priors import RowPrior
+from nmd_lab.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
 
 N, D, ROWS = 9, 4, 4000
 SIGNIFICANT = 1e-4

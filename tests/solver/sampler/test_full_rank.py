@@ -8,12 +8,11 @@ from sklearn.linear_model import LinearRegression
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.options import SampleOptions
-from nmd_lab.solver.sampler.chain import Chain
-from nmd_lab.solver.sampler.first_state import first_chain
-from nmd_lab.solver.sampler.full_rank import with_rank
-from nmd_lab.solver.sampler.prepare import prepare_sample
-from nmd_lab.solver.sampler.run import ensemble_for
+from nmd_lab.request.options import SampleOptions
+from nmd_lab.sampler.chain import Chain
+from nmd_lab.sampler.first_state import first_chain, with_rank
+from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.run import ensemble_for
 
 
 def answers(m=300, seed=0):

@@ -6,16 +6,10 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler import priors as module
-from nmd_lab.solver.sampler.priors import (
-    FREEDOM,
-    Groups,
-    RowPrior,
-    draw_group_priors,
-    draw_used_priors,
-)
-from nmd_lab.solver.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
-from nmd_lab.solver.storage import storage_of
+from nmd_lab.kernels.products import storage_of
+from nmd_lab.sampler import priors as module
+from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior, draw_group_priors, draw_used_priors
+from nmd_lab.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
 
 D, NUMBER, DRAWS = 2, 3, 1200
 SIGNIFICANT = 1e-4

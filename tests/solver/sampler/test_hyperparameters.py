@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.solver.sampler.priors import draw_precision, draw_row_prior
+from nmd_lab.sampler.priors import draw_precision, draw_row_prior
 
 DRAWS = 4000
 SIGNIFICANT = 1e-4

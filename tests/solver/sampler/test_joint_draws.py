@@ -10,8 +10,9 @@ import pytest
 from joint_draws import p_values, run
 from prior_tables import Case, ImaginedLevels
 
-from nmd_lab.solver.sampler import chain, latent_sweep, priors, problem, row_updates
-from nmd_lab.solver.sampler.row_updates import OtherFactor
+from nmd_lab.sampler import chain, priors, problem, row_updates
+from nmd_lab.sampler import chain as latent_sweep
+from nmd_lab.sampler.row_updates import OtherFactor
 
 SIGNIFICANT = 1e-4
 EVERY_KIND = Case(("number", "limited", "relu", "yes/no", "levels", "count", "laplace"), groups=3)

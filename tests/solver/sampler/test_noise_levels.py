@@ -8,10 +8,9 @@ from scipy import stats
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.chain import draw_noise
-from nmd_lab.solver.sampler.latent_sweep import ChainState
-from nmd_lab.solver.sampler.priors import Prior
-from nmd_lab.solver.sampler.problem import SampledProblem
+from nmd_lab.sampler.chain import ChainState, draw_noise
+from nmd_lab.sampler.priors import Prior
+from nmd_lab.sampler.problem import SampledProblem
 
 DRAWS = 3000
 SIGNIFICANT = 1e-4

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse, stats
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler.priors import RowPrior
-from nmd_lab.solver.sampler.row_updates import DenseUpdate, OtherFactor, SparseUpdate, StreamId
-from nmd_lab.solver.storage import CsrStorage, storage_of
+from nmd_lab.kernels.products import CsrStorage, storage_of
+from nmd_lab.sampler.priors import RowPrior
+from nmd_lab.sampler.row_updates import DenseUpdate, OtherFactor, SparseUpdate, StreamId
 
 M, N, RANK, RHO, MEAN = 5, 7, 3, 1.7, 0.4
 DRAWS = 4000

@@ -4,7 +4,7 @@ import numpy as np
 from densities import many_draws
 from scipy import stats
 
-from nmd_lab.solver.sampler.streams import TAIL, normal
+from nmd_lab.sampler.random_numbers import TAIL, normal
 
 NUMBER = 2_000_000
 SIGNIFICANT = 1e-4

@@ -12,8 +12,8 @@ import nmd_lab
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model.model import make_model
 from nmd_lab.model.proximal import compile_t_update
-from nmd_lab.solver.sampler import t_draws as module
-from nmd_lab.solver.sampler.t_draws import compile_grid_draw, compile_t_draw
+from nmd_lab.sampler import t_draws as module
+from nmd_lab.sampler.t_draws import compile_grid_draw, compile_t_draw
 
 N_INPUTS, N_DRAWS = 20, 3000
 

@@ -8,19 +8,19 @@ from scipy import stats
 from scipy.special import ndtr
 
 from nmd_lab.data.inputs import GivenLimits, observe
-from nmd_lab.solver.options import SampleOptions
-from nmd_lab.solver.sampler.chain import (
+from nmd_lab.request.options import SampleOptions
+from nmd_lab.sampler.chain import (
     Chain,
     ChainStart,
     T_of,
     draw_cut_points,
     draw_noise,
     draw_rows,
+    draw_T,
     sums_of_squares,
 )
-from nmd_lab.solver.sampler.latent_sweep import draw_T
-from nmd_lab.solver.sampler.prepare import prepare_sample
-from nmd_lab.solver.sampler.priors import RowPrior
+from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.priors import RowPrior
 
 SIGNIFICANT = 1e-4
 M = 2000

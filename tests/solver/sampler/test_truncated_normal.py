@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model.ordinal import mills_ratio
-from nmd_lab.solver.sampler.streams import draw_between, mass_between
+from nmd_lab.sampler.random_numbers import draw_between, mass_between
 
 INF = math.inf
 LIMITS = [

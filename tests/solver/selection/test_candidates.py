@@ -8,7 +8,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.selection.space import suitable_losses, suitable_nonlinearities
+from nmd_lab.request.candidates import suitable_losses, suitable_nonlinearities
 
 IDENTITY, RELU = nmd.Identity(), nmd.ReLU()
 GAUSS = np.random.default_rng(0).normal(size=(30, 20))

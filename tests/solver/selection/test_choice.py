@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.solver.selection.trials import Trials
+from nmd_lab.selection.trials import Trials
 
 TRIALS = 200
 
@@ -115,7 +115,7 @@ def test_few_held_out_entries_and_a_rank_at_the_cap_are_told(monkeypatch):
     assert 0 < fit.selection.attrs["held_out_entries"] < 500
     assert f"Only {fit.selection.attrs['held_out_entries']} entries" in repr(fit)
     assert default().selection.attrs["note"] == ""
-    monkeypatch.setattr("nmd_lab.solver.selection.space.RANKS", (1,))
+    monkeypatch.setattr("nmd_lab.request.candidates.RANKS", (1,))
     assert "is the largest that is tried" in repr(nmd.complete(holes(), random_state=0))
 
 
@@ -509,7 +509,7 @@ def test_a_choice_that_had_ended_is_not_repeated(tmp_path, monkeypatch):
     compute = nmd.Compute(checkpoint=tmp_path / "run", checkpoint_every=0)
     with pytest.raises(SystemExit):
         nmd.complete(X, random_state=0, compute=compute, callback=killed)
-    monkeypatch.setattr("nmd_lab.solver.prepare.choose", None)
+    monkeypatch.setattr("nmd_lab.api.prepare.choose", None)
     fit = nmd.resume(tmp_path / "run", X)
     np.testing.assert_array_equal(fit.W, whole.W)
     np.testing.assert_array_equal(fit.selection["error"], whole.selection["error"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.solver.selection import record as duration
+from nmd_lab.selection import choice as duration
 
 
 @pytest.fixture

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from nmd_lab.api.fits import held_out as module
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.selection import folds as module
-from nmd_lab.solver.selection.folds import (
-    RowSplit,
-    draw_folds,
-    holes_depend_on_each_other,
-    row_folds,
-)
+from nmd_lab.fit.held_out import RowSplit, draw_folds, holes_depend_on_each_other, row_folds
 
 
 def random_holes(shape=(40, 30), share=0.6, seed=0):

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from nmd_lab.solver.selection.progress import MAX_ITERATIONS, MAX_ITERATIONS_SLOW, Progress
-from nmd_lab.solver.state import Iterate
+from nmd_lab.problem.state import Iterate
+from nmd_lab.selection.progress import MAX_ITERATIONS, MAX_ITERATIONS_SLOW, Progress
 
 
 def iterate(objective, residual):

@@ -7,14 +7,14 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.fit.summary import describe
 from nmd_lab.model.fitted_values import NO_OFFSETS
-from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.options import Options
-from nmd_lab.solver.request import describe
-from nmd_lab.solver.selection.search import Search
-from nmd_lab.solver.selection.space import Space
-from nmd_lab.solver.selection.trial import Trial
-from nmd_lab.solver.selection.trials import Trials
+from nmd_lab.problem.initialization import Start
+from nmd_lab.request.candidates import Space
+from nmd_lab.request.options import Options
+from nmd_lab.selection.progress import Trial
+from nmd_lab.selection.search import Search
+from nmd_lab.selection.trials import Trials
 
 MOST = 200
 """Trials of a search at most; each is short."""

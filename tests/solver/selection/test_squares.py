@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from nmd_lab.data.inputs import observe
+from nmd_lab.fit.held_out import draw_folds
+from nmd_lab.fit.summary import make_problem
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.options import Options
-from nmd_lab.solver.request import make_problem
-from nmd_lab.solver.scaling import scaling_for
-from nmd_lab.solver.selection import squares
-from nmd_lab.solver.selection.folds import draw_folds
+from nmd_lab.problem.initialization import Start
+from nmd_lab.problem.scaling import scaling_for
+from nmd_lab.request.options import Options
+from nmd_lab.selection import trials as squares
 
 
 def table(rng):

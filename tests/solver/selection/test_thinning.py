@@ -9,9 +9,9 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.fit.held_out import row_losses, thinned
+from nmd_lab.kernels import envelope as tiles
 from nmd_lab.model.model import make_model
-from nmd_lab.solver import tiles
-from nmd_lab.solver.selection.folds import row_losses, thinned
 
 RANKS = {"validation": nmd.Choice(ranks=[1, 3])}
 

@@ -50,7 +50,7 @@ def test_rows_are_as_low_as_other_minimisers(f, loss, alpha, monkeypatch):
     X = data(m=221)[:220]
     fit, new = fit_to(X[:60], f, loss, alpha), sparse.csr_array(X[60:])
     W = fit.fold_in(new).values
-    monkeypatch.setattr("nmd_lab.solver.new_rows.can_descend", lambda model: False)
+    monkeypatch.setattr("nmd_lab.fit.new_rows.can_descend", lambda model: False)
     other = fit.fold_in(new).values
     rng, ours, admm, powell = np.random.default_rng(1), [], [], []
     for w, v, x in zip(W, other, X[60:], strict=True):
@@ -75,7 +75,7 @@ def test_a_row_does_not_depend_on_the_others(f, loss, monkeypatch):
     W = fit.fold_in(new).values
     for i in (0, 4, 9):
         np.testing.assert_allclose(fit.fold_in(new[i : i + 1]).values, W[i : i + 1], atol=1e-6)
-    monkeypatch.setattr("nmd_lab.solver.new_rows.BLOCK_ENTRIES", 120)
+    monkeypatch.setattr("nmd_lab.fit.new_rows.BLOCK_ENTRIES", 120)
     np.testing.assert_allclose(fit.fold_in(new).values, W, atol=1e-6)
 
 

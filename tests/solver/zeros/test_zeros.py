@@ -13,13 +13,12 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.kernels import envelope as tiles
+from nmd_lab.kernels import passes as compiled_passes
+from nmd_lab.kernels.envelope import MoreauEnvelope, SparseEnvelope, Tiles
+from nmd_lab.kernels.passes import ZeroLoss
+from nmd_lab.kernels.split_variable import StoredEntries
 from nmd_lab.model.model import make_model
-from nmd_lab.solver import tiles
-from nmd_lab.solver.devices import compiled_passes
-from nmd_lab.solver.devices.compiled_passes import ZeroLoss
-from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
-from nmd_lab.solver.split_variable import StoredEntries
-from nmd_lab.solver.tiles import SparseEnvelope, Tiles
 
 WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]
 """The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""
@@ -93,7 +92,7 @@ def test_a_loss_with_a_value_of_its_own_has_no_form():
 def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     f, loss, threads, small_tiles, monkeypatch
 ):
-    monkeypatch.setattr("nmd_lab.solver.tiles.SHARE_ENTRIES", 50)
+    monkeypatch.setattr("nmd_lab.kernels.envelope.SHARE_ENTRIES", 50)
     X, pair = random_data(), make_model(f, loss)
     W, H = factors()
     full = observe(X.toarray())

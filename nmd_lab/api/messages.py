@@ -1,0 +1,314 @@
+"""The warnings before and after a fit, and before and after the chains of a posterior."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.entries import as_booleans
+from nmd_lab.data.inputs import AT_MOST, dense_values
+from nmd_lab.data.matching import first_few
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.typed_table import plain_label
+from nmd_lab.data.units import units_of_columns
+from nmd_lab.fit.summary import Decided
+from nmd_lab.problem.columns import measures_distance, out_of_bounds
+from nmd_lab.request.options import FitOptions
+from nmd_lab.result.convergence import LARGEST_RHAT, MOST_UNSETTLED
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.draws import LIMITS
+from nmd_lab.result.imputation import Bounded, draws_within
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.report import sentence_of_codes
+from nmd_lab.result.summary import FEW_DRAWS, few_draws, unfinished
+from nmd_lab.warnings import (
+    NMDWarning,
+    NotConvergedWarning,
+    OutOfBoundsWarning,
+    OverfitWarning,
+    UnitsWarning,
+    UnobservedWarning,
+)
+
+ENTRIES_PER_NUMBER = 3.0  # observed entries a number of W and H; with fewer, a long run fits noise
+SHORT_LINES = 0.01  # fraction of lines with fewer entries than components, from which it does, too
+SAMPLES = 20_000  # entries at which predictions are compared with the data
+BEYOND = 1.0  # distance from the range of the data, over its width, at which a prediction is far
+SHARE_BEYOND = 0.002  # fraction of far ones among the missing entries that is overfitted
+FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
+
+
+MORE_ITERATIONS = "raise max_iter, or pass tol=0 if so many iterations are what you want."
+FEWER = (
+    "give a ridge (alpha) or validation=0.1, since so few observed entries for each component let "
+    "more iterations make the predictions worse."
+)
+FROM_OFFSETS = "offsets='both' for predictions from the offsets"
+REMEDY_FOR_UNITS = "divide the columns by their standard deviations"
+
+Messages = dict[type[NMDWarning], str]
+"""Sentences by category of warning."""
+
+OPTIONS = tuple(FitOptions.__annotations__)
+"""Names of the options of a fit."""
+
+
+def messages_before(decided: Decided, frame: Any = None, observed: Any = None) -> Messages:
+    """Return the warnings about a problem before it is solved; `frame` is X if it is one."""
+    problem, observations = decided.problem, decided.summary.observations
+    units = ""
+    model = problem.model
+    if not model.is_mixed and observations.n_observed < math.prod(observations.shape):
+        other = "or pass loss={}, which takes each column in its own units"
+        if apart := units_of_columns(observations, distance=measures_distance(model.loss)):
+            units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
+    found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
+    if frame is not None:
+        found |= message_of_cells(frame, observed, observations)
+    if decided.options.offsets == "none":
+        found.pop(UnobservedWarning, None)  # the one after the fit says more
+    return joined(message_of_data(observations), found)
+
+
+def messages_after(
+    fit: Decomposition, decided: Decided, settings: Collection[str] = OPTIONS
+) -> Messages:
+    """Return the warnings about a fit of a problem."""
+    options, observations = decided.options, decided.summary.observations
+    has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
+    empty_rows, empty_columns = observations.empty_rows_and_columns()
+    found: Messages = {}
+    counts = {"row": empty_rows.size, "column": empty_columns.size}
+    named = [f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count]
+    if options.offsets == "none" and named:
+        found[UnobservedWarning] = (
+            f"X has no observed entry in {' and '.join(named)}, whose predictions are f(0): drop "
+            f"them{', or pass ' + FROM_OFFSETS if 'offsets' in settings else ''}."
+        )
+    if far := _far_predictions(fit, observations):
+        remedies = ["a larger alpha" if has_ridge else "a ridge (alpha)"]
+        remedies += ["validation=0.1"] if not stops_early and "validation" in settings else []
+        found[OverfitWarning] = f"{far}: give {', '.join(remedies)} or a smaller rank."
+    if share := unfinished(fit):
+        enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
+        found[NotConvergedWarning] = (
+            f"max_iter={options.max_iter} ended a fit whose last tenth of iterations still "
+            f"lowered the objective by {share:.1%}: {MORE_ITERATIONS if enough else FEWER}"
+        )
+    return found
+
+
+FEWEST = 8  # sweeps below which split R-hat is meaningless
+
+
+def message_of_chains(posterior: Posterior) -> Messages:
+    """Return a message if the predictions of the chains have not converged."""
+    sweeps, remedy = posterior.trace.sizes["sweep"], "raise tune= and draws="
+    if sweeps < FEWEST:
+        text = f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
+        return {NotConvergedWarning: text}
+    share = posterior._unsettled
+    if not share > MOST_UNSETTLED:
+        return {}
+    text = (
+        f"the chains have not converged: {share:.0%} of the predictions move by more than a third "
+        f"of their standard deviation between parts of the chains (split R-hat of new "
+        f"observations above {LARGEST_RHAT}): {remedy}."
+    )
+    return {NotConvergedWarning: text}
+
+
+MANY, ROWS_OF_EACH = 50, 5  # more categories, with fewer rows for each, look like an identifier
+
+
+def message_of_data(observations: Observations, codes: Sequence[Any] = ()) -> Messages:
+    """Return a message on observed values that are equal, identifiers, and numbers that are codes.
+
+    Equal values say nothing about missing ones.
+    """
+    table, (m, n), texts = observations.labels.table, observations.shape, []
+    for each in [] if table is None else table.columns:
+        if each.is_class and (count := len(each.categories)) > max(MANY, m / ROWS_OF_EACH):
+            texts.append(
+                f"column {each.name!r} has {count} categories in {m} rows, and looks like an "
+                "identifier: drop it, or merge rare categories."
+            )
+    low, high = observations.range()
+    plain = table is None and observations.limits is None and not observations.absent_are_zeros
+    if plain and low == high and observations.n_observed < m * n:
+        zeros = ': decompose(csr, rank, "identity", "kl") treats absent entries as zeros'
+        remedy = "" if observations.pattern is None else zeros
+        equal = f"all observed values are equal to {low:g}, so nothing can be learned from them"
+        texts.append(f"{equal}{remedy}.")
+    texts += [sentence_of_codes(codes)] if codes else []
+    return {NMDWarning: " ".join(texts)}
+
+
+WORDS_OF_MISSING = ("", "?", "na", "n/a", "nan", "null", "missing", "unknown")
+"""Texts, in lower case, that may mean that there is no answer."""
+
+CODES_OF_MISSING = [sign * (10**k - 1) for k in range(6, 1, -1) for sign in (-1, 1)]
+"""Numbers such as -99 and 9999 that may mean the same, the largest first."""
+
+MIN_CODES, MIN_OTHERS = 3, 10  # cells of a column with one code, and with other values
+
+
+def message_of_cells(frame: Any, observed: Any, observations: Observations) -> Messages:
+    """Return messages on cells of a DataFrame that may be missing, and on rows without any cell.
+
+    None of them is changed.
+    """
+    table, labels, texts = observations.labels.table, observations.labels, []
+    for column in [] if table is None else table.columns:
+        words = [w for w in column.categories if _means_missing(w)]
+        texts += [_if_missing(column.name, w, f".replace({{{w!r}: None}})") for w in words]
+    for name, x in frame.items():
+        for code in _codes_apart(x):
+            texts.append(_if_missing(name, code, f".mask(X[{name!r}] == {code})"))
+    if observed is not None:
+        flags = as_booleans(dense_values("observed", observed, frame, labels))
+        if (cells := np.argwhere(flags & np.isnan(observations.to_array()))).size:
+            i, j = cells[0]
+            texts.append(
+                f"observed is True where X has no value, first at row {i}, column "
+                f"{plain_label(labels.flat(labels.columns)[j])!r}: such cells are missing all the "
+                "same, and filled; empty them in the result if they have no answer."
+            )
+    found: Messages = {NMDWarning: " ".join(texts)}
+    pairs = zip((labels.rows, labels.columns), observations.empty_rows_and_columns(), strict=True)
+    rows, columns = (first_few(labels.flat(dims)[at].tolist()) for dims, at in pairs)
+    if named := [
+        f"{axis} {names}" for axis, names in (("row", rows), ("column", columns)) if names
+    ]:
+        found[UnobservedWarning] = (
+            f"X has no observed cell in {' and '.join(named)}, which get means: drop them, or add "
+            "columns that are known there, such as the time."
+        )
+    return found
+
+
+def _if_missing(name: Any, value: Any, remedy: str) -> str:
+    """Return the message on a value that may mean that a cell is missing."""
+    at = f"X[{name!r}]"
+    return (
+        f"column {name!r} has the value {value!r}: if it means missing, give {at} = {at}{remedy}."
+    )
+
+
+def _means_missing(category: Any) -> bool:
+    """Return whether a category is a text that may mean that there is no answer."""
+    is_text = isinstance(category, str)
+    return is_text and (category == "None" or category.strip().lower() in WORDS_OF_MISSING)
+
+
+def _codes_apart(column: Any) -> list[int]:
+    """Return the codes of a column of numbers that are far from all its other values."""
+    if getattr(column.dtype, "kind", "O") not in "iuf":
+        return []
+    x, found = column.dropna().to_numpy(dtype=np.float64), []
+    for code in CODES_OF_MISSING:
+        is_code = x == code
+        others = x[~is_code]
+        if np.count_nonzero(is_code) >= MIN_CODES and others.size >= MIN_OTHERS:
+            rest = others[~np.isin(others, CODES_OF_MISSING)]
+            if rest.size >= MIN_OTHERS and np.abs(rest - code).min() > np.ptp(rest) > 0:
+                found.append(code)
+    return found
+
+
+NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is negative
+
+
+def message_of_limits(posterior: Posterior, observations: Observations) -> Messages:
+    """Return a message if draws below limits are negative, and no value of such columns is."""
+    if (limits := posterior._limits) is None:
+        return {}
+    i, j, codes, values, _ = (limits[name].values for name in LIMITS)
+    if (_ends(observations, by_column=True)[0, j] < 0).any():
+        return {}
+    at = np.flatnonzero((codes == AT_MOST) & (values > 0))
+    bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])
+    negative = (draws_within(few_draws(posterior, FEW_DRAWS), bounded) < 0).mean(axis=0)
+    shares = np.bincount(j[at], negative) / np.maximum(np.bincount(j[at]), 1)
+    if not (wrong := np.flatnonzero(shares > NEGATIVE)).size:
+        return {}
+    names = first_few(observations.labels.flat(observations.labels.columns)[wrong].tolist())
+    text = (
+        f"{shares.max():.0%} of the draws below limits are negative, and no value of the columns "
+        f"{names} is: if none can be, fit np.log(X), or a DataFrame without nonlinearity=."
+    )
+    return {NMDWarning: text}
+
+
+def joined(*messages: Messages) -> Messages:
+    """Return messages of several kinds as one each."""
+    kinds = dict.fromkeys(kind for each in messages for kind in each)
+    return {kind: " ".join(filter(None, (each.get(kind) for each in messages))) for kind in kinds}
+
+
+def warn(messages: Messages, stacklevel: int) -> None:
+    """Give warnings; an empty text is none."""
+    for category, message in messages.items():
+        if message:
+            warnings.warn(message, category, stacklevel=stacklevel + 1)
+
+
+def _has_enough(observations: Observations, rank: int) -> bool:
+    """Return whether there are enough observed entries to determine the components."""
+    m, n = observations.shape
+    if observations.n_observed == m * n:
+        return True
+    counts = np.concatenate([observations.counts(1), observations.counts(0)])
+    counts = counts[counts > 0]
+    short = np.count_nonzero(counts < rank)
+    enough = observations.n_observed >= ENTRIES_PER_NUMBER * rank * counts.size
+    return bool(enough and short <= SHORT_LINES * counts.size)
+
+
+def _far_predictions(fit: Decomposition, observations: Observations) -> str:
+    """Return the range of predictions in words if several are far from the data, "" otherwise."""
+    m, n = observations.shape
+    missing = m * n - observations.n_observed
+    if not missing:
+        return ""
+    if m * n > SAMPLES:
+        positions = np.random.default_rng(0).integers(m * n, size=SAMPLES)
+    else:
+        positions = np.arange(m * n)
+    rows, columns = np.divmod(positions, n)
+    seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
+    rows, columns, kinds = rows[seen], columns[seen], fit._kinds
+    by_column = kinds is not None and bool(kinds.of_columns)
+    ends = _ends(observations, by_column=by_column)[:, columns]
+    width = np.diff(ends, axis=0)[0]
+    margin = BEYOND * np.where(width > 0, width, np.abs(ends[1]))
+    predictions = fit._fitted.at(rows, columns).astype(np.float64)
+    far = np.flatnonzero((predictions < ends[0] - margin) | (predictions > ends[1] + margin))
+    if far.size < max(SHARE_BEYOND * missing / (m * n) * positions.size, FEWEST_BEYOND):
+        return ""
+    where = ""
+    if by_column:  # the one with the most of them
+        at = columns == np.bincount(columns[far]).argmax()
+        name = observations.labels.flat(observations.labels.columns)[columns[at][0]]
+        where, predictions, ends = f" of column {plain_label(name)!r}", predictions[at], ends[:, at]
+    return (
+        f"predictions of missing entries{where} reach from {predictions.min():.3g} to "
+        f"{predictions.max():.3g}, though X lies between {ends.min():.3g} and {ends.max():.3g}"
+    )
+
+
+def _ends(observations: Observations, *, by_column: bool) -> NDArray[np.float64]:
+    """Return the smallest and the largest value (2, n) of all data, or of each column."""
+    ends = np.repeat([[np.inf], [-np.inf]], observations.shape[1], axis=1)
+    if not by_column:
+        ends[:] = np.reshape(observations.range(), (2, 1))
+        return ends
+    _, columns, x = observations.entries()
+    np.minimum.at(ends[0], columns, x)
+    np.maximum.at(ends[1], columns, x)
+    return ends

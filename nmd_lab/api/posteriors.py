@@ -1,0 +1,483 @@
+"""`sample` draws the posterior of a model by Gibbs sampling; `impute` fills a table with it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, DTypeLike
+
+from nmd_lab._runtime.checks import as_generator
+from nmd_lab._runtime.machine import one_thread, refuse_above
+from nmd_lab._runtime.progress import Interruption, StopReason, interruptible
+from nmd_lab.checkpoint import with_checkpoint
+from nmd_lab.data.inputs import form_of, observe
+from nmd_lab.data.labels import as_given, pandas_of
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.units import names_of_codes, refuse_table, scale_of, units_of_columns
+from nmd_lab.fit.support import DATA, features_of_data, refuse
+from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
+from nmd_lab.request.options import SampleOptions
+from nmd_lab.request.settings import Compute
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.draws_dataset import limits_of
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.serialization import provenance
+from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.problem import SampledProblem
+from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for, in_units_of_X
+from nmd_lab.sampler.sampled_model import with_ends
+from nmd_lab.warnings import UnitsWarning
+
+from .messages import (
+    REMEDY_FOR_UNITS,
+    joined,
+    message_of_cells,
+    message_of_chains,
+    message_of_data,
+    message_of_limits,
+    warn,
+)
+
+
+def sample(
+    X: Any,
+    rank: Literal["auto"] | int = "auto",
+    nonlinearity: NonlinearityArgument = "auto",
+    loss: LossArgument = "frobenius",
+    *,
+    draws: int = 300,
+    tune: int | None = None,
+    chains: int = 1,
+    keep: int | None = None,
+    groups: Literal["auto"] | int = "auto",
+    noise: Literal["auto", "before", "after"] = "auto",
+    noise_by: Literal["auto", "columns", "one"] = "auto",
+    offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
+    observed: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    at_most: ArrayLike | None = None,
+    at_least: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    sample_dims: str | Sequence[str] | None = None,
+    init: Literal["auto", "random", "svd"] | Any = "auto",
+    callback: Callable[..., Any] | None = None,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+    random_state: Any = None,
+    compute: Compute | None = None,
+) -> Posterior:
+    """Draw from the posterior of X ≈ f(WH): predictions with intervals and probabilities.
+
+    The model of an observed entry, with its column j, is ::
+
+        T_ij = (WH)_ij + b_ij + N(0, 1/ρ_j),    x_ij = f(T_ij) plus the noise of the loss
+        w_i ~ N(μ_g, Σ_g) in group g of the rows,    h_j ~ N(μ, Σ)
+
+    W, H, offsets b, noise levels, groups and the parameters of these priors are drawn by Gibbs
+    sampling, so that there is no ridge to choose.  A DataFrame may contain numbers, booleans,
+    ordered levels, categories and text with few values; each column has a model of its kind.
+
+    Parameters
+    ----------
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+        Data (m, n).  NaN, masked entries, and entries that a sparse matrix does not store are
+        missing.  A DataFrame is one of pandas, polars, Arrow or others; an Enum has ordered levels.
+    rank : "auto" or int, default "auto"
+        Upper bound for the number of components; superfluous ones shrink.  They cost little if each
+        column has a noise level of its own.  If all columns of a table share one (`noise_by`), a
+        rank that is too large makes intervals too narrow where columns are nearly functions of each
+        other.  "auto": one less than X has columns, and at most 20.
+    nonlinearity : str, Nonlinearity, dict or sequence, default "auto"
+        Nonlinearity f of all entries, or by column, as for `complete`.  "monotone": an increasing f
+        that maps normal quantiles to those of X, or of a column.  "auto": the identity, and a
+        `Monotone` for the numbers of a table whose columns have noise levels of their own, unless
+        many values are at an end of the column, or a loss or `noise` is given; its predictions
+        end half a standard deviation beyond the values.  A column with
+        limits has the exponential function or the line instead, above 0 if no value of it is
+        negative.  A dict: "auto" for the columns that it leaves out.
+    loss : str, Loss, dict or sequence, default "frobenius"
+        Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a `Loss`.
+        "ordinal" or an `Ordinal`: ordered levels with learned cut points.  By column as for
+        `complete`, with "logistic" for booleans.
+    draws : int, default 300
+        Number of sweeps after tuning, of each chain.
+    tune : int, optional
+        Number of sweeps before them, which are not kept; by default 100, or 90 of a member.
+    chains : int, default 1
+        Number of chains, or of ensembles.
+    groups : "auto" or int, default "auto"
+        Upper bound for the number of groups of rows.  The rows of a group share a Gaussian prior,
+        so that relations between columns may be curved or differ between groups; superfluous groups
+        stay empty.  "auto": if each column has a noise level of its own, a chain is an ensemble of
+        three to seven members with at most 1, 8 or 30 groups, one for 40 draws.  Unless `rank`,
+        `init` or limits are given, some have as many components as columns, up to 64, and take
+        levels for numbers.  Their fractions of the draws depend on their predictions of hidden
+        cells.  Members of a table of more than 250,000 cells are tuned with some of its rows.
+        Otherwise 1.
+    noise_by : {"auto", "columns", "one"}, default "auto"
+        Noise levels.  "columns": each column has its own units and noise level.  "one": all columns
+        share one.  "auto": "columns" for columns of several kinds, and for a DataFrame of numbers
+        that has at least half of its cells, or at most 100 columns with 20 observed cells each,
+        unless `nonlinearity` or `loss` is given; otherwise "one".
+    random_state : int, Generator or None
+        Seed; draws are bit-for-bit identical with any number of threads.
+
+    Returns
+    -------
+    Posterior
+        Draws with the labels of X, with `impute`, `intervals` and `report` for tables, and
+        `predict`, `predict_interval` and `top` for single entries.
+
+    Other Parameters
+    ----------------
+    noise : {"auto", "before", "after"}, default "auto"
+        Place of the Gaussian noise of the Frobenius loss.  "before": X = f(WH + noise) exactly, so
+        that at a value at a limit of f, WH + noise may be beyond the limit.  "after": X = f(T) +
+        noise.  "auto": "before" if f has flat pieces and X no value that f does not take.
+    offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
+        Offsets added to WH inside f.  "auto": "both"; "none" for an even f; "columns" if each
+        column has a noise level of its own.
+    keep : int, optional
+        Number of draws to keep of each chain, evenly spaced; by default all, or as many as fit into
+        1 GiB.
+    observed, weights, dtype, sample_dims : as for `complete`
+        A weight multiplies the precision of an entry.
+    at_most, at_least, upper : array_like, optional
+        Limits of entries, as for `complete`, within which their values are drawn: numbers with the
+        loss "frobenius", "l1" or "kl", and levels.
+    init : {"auto", "random", "svd"} or Decomposition, default "auto"
+        Start of a chain, or a fit that has it.
+    callback : callable, optional
+        Function of a `Sweep` (chain, sweep, total, tuning, log_likelihood, seconds); a true value
+        ends the run.
+    time_limit : float, optional
+        Time limit of all chains together, in seconds.  At least one sweep is done.
+    progress : bool, optional
+        Whether to show a progress bar; by default only on a terminal and after a second.
+    compute : Compute, optional
+        Threads and checkpoints.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is invalid; this is checked before any work.  A DataFrame with one row, a
+        repeated column name, or a column of identifiers, free text or dates, without any value, or
+        with more than 1000 categories is refused, with the remedy.
+    OSError
+        If the checkpoint cannot be written.
+    MemoryError
+        If the draws need more than the free memory.
+    KeyboardInterrupt
+        If Ctrl-C comes in a script, or before the first sweep is done.  Later, in an interactive
+        session, Ctrl-C ends the run, and the draws so far are returned.
+
+    Warns
+    -----
+    UnitsWarning
+        If columns that share one noise level are in different units.
+    NotConvergedWarning
+        If chains differ from one another, or their halves do.
+
+    See Also
+    --------
+    impute : A table with its missing cells filled, in one call.
+    complete : One fit without intervals, which is faster.
+    Posterior : Predictions, intervals, diagnostics and factor analysis.
+    MatrixCompletion : The same posterior as an imputer of scikit-learn.
+
+    Notes
+    -----
+    A sweep draws T where ADMM takes the proximal map [1]_, and rows and columns where ADMM solves
+    for them.  The priors of rows and columns are those of [2]_.  Those of ordered levels, booleans
+    and the indicators of categories follow [3]_: T lies between two cut points of its column.
+
+    A tenth of the observed cells is hidden while the members of an ensemble are tuned.  Their
+    weights maximise the log score of the mixture at these cells [4]_.
+
+    Intervals assume that cells are missing independently of their values, given the other cells.
+    They are too narrow if large values are missing more often, or a field lacks whole regions.
+
+    In a DataFrame, whole numbers are numbers; convert levels to an ordered categorical.  If a tenth
+    or more of a column of numbers equals its smallest or largest value, such as the zeros of an
+    amount, predictions are those of T clipped to this end.  ``nonlinearity={"amount": "identity"}``
+    prevents this, and `at_most` marks values that hide smaller ones.
+
+    References
+    ----------
+    .. [1] M. Vono, N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs sampler - application to
+       large-scale inference problems", IEEE Transactions on Signal Processing 67, 1648-1661, 2019.
+    .. [2] R. Salakhutdinov and A. Mnih, "Bayesian probabilistic matrix factorization using Markov
+       chain Monte Carlo", ICML, 2008.
+    .. [3] J. H. Albert and S. Chib, "Bayesian analysis of binary and polychotomous response data",
+       Journal of the American Statistical Association 88, 669-679, 1993.
+    .. [4] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian
+       predictive distributions", Bayesian Analysis 13, 917-1007, 2018.
+
+    Examples
+    --------
+    Intervals for a table with 20 % of its cells hidden, and the fraction of them that cover:
+
+    >>> import numpy as np
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_iris, load_wine
+    >>> wine = load_wine(as_frame=True).data
+    >>> hidden = np.random.default_rng(0).random(wine.shape) < 0.2
+    >>> posterior = nmd.sample(wine.mask(hidden), draws=100, random_state=0)
+    >>> ends = posterior.intervals(wine.mask(hidden), level=0.9)
+    >>> low, high = (ends.xs(end, axis=1, level="bound") for end in ("low", "high"))
+    >>> covered = ((low <= wine) & (wine <= high)).to_numpy()[hidden]
+    >>> bool(0.8 < covered.mean() < 0.95)
+    True
+
+    Probabilities of a missing class:
+
+    >>> iris = load_iris(as_frame=True)
+    >>> flowers = iris.data.assign(species=iris.target_names[iris.target])
+    >>> holed = flowers.mask(np.random.default_rng(0).random(flowers.shape) < 0.2)
+    >>> posterior = nmd.sample(holed, draws=100, random_state=0)
+    >>> probabilities = posterior.probabilities("species")
+    >>> at = holed["species"].isna()
+    >>> bool((probabilities.idxmax(axis=1) == flowers["species"])[at].mean() > 0.9)
+    True
+
+    Pixels of digits:
+
+    >>> digits = nmd.datasets.digits(100)
+    >>> train, test = nmd.split_observed(digits, 0.3, random_state=0)
+    >>> posterior = nmd.sample(train, 10, "minmax", draws=100, random_state=0)
+    >>> low, high = posterior.predict_interval(test, level=0.9).T
+    >>> bool(((low >= 0) & (high <= 1)).all())
+    True
+    """
+    asked = SampleOptions(
+        rank=rank,
+        nonlinearity=nonlinearity,
+        loss=loss,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        keep=keep,
+        groups=groups,
+        noise=noise,
+        noise_by=noise_by,
+        offsets=offsets,
+        observed=observed,
+        weights=weights,
+        at_most=at_most,
+        at_least=at_least,
+        upper=upper,
+        dtype=dtype,
+        sample_dims=sample_dims,
+        init=init,
+        callback=callback,
+        time_limit=time_limit,
+        progress=progress,
+        random_state=random_state,
+        compute=compute,
+    )
+    with interruptible() as interruption, one_thread():
+        posterior = draw_posterior(X, asked, interruption)
+    warn(message_of_chains(posterior), stacklevel=2)
+    return posterior
+
+
+def impute(
+    frame: Any, n: int | None = None, *, return_posterior: bool = False, **options: Any
+) -> Any:
+    """Impute the missing cells of a table: once with best guesses, or n times with draws.
+
+    The missing cells are predicted by the posterior of X ≈ f(WH) that `sample` draws, with a model
+    for the kind of each column: numbers, booleans, ordered levels, categories, or text with few
+    values.  For multiple imputation, each copy has draws from the predictive distribution of the
+    missing cells given the observed ones ::
+
+        x_missing ~ p(x_missing | x_observed) = ∫ p(x_missing | W, H, noise) p(W, H, noise |
+        x_observed)
+
+    Parameters
+    ----------
+    frame : DataFrame, array_like, masked array or DataArray
+        Data (m, n_columns) whose missing cells are NaN, None or masked.
+    n : int, optional
+        Number of completed copies for multiple imputation.  By default one result with the best
+        guess of each cell: the mean of a number, the median of ordered levels, the most probable
+        class.
+    return_posterior : bool, default False
+        Whether to return the posterior too, which has intervals, probabilities and a report.
+    **options
+        Options of `sample`, most often `draws`, `chains` and `random_state`.  Cells with limits
+        (`at_most`, `at_least`, `upper`) are filled too, within their limits.
+
+    Returns
+    -------
+    filled : same type as `frame`, or a list of n of them
+        Observed cells are unchanged.  A DataFrame (of any library) keeps its types and index.
+    posterior : Posterior
+        Only if `return_posterior` is True.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `sample` and `Posterior.impute`: if a column has no number or class, or X is sparse.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If the chains of the posterior differ; more `draws` and `tune` help.
+
+    See Also
+    --------
+    sample : The posterior alone, with all options.
+    Posterior.intervals, Posterior.probabilities, Posterior.report : Uncertainty of filled cells.
+    MatrixCompletion : An imputer for pipelines of scikit-learn.
+
+    Notes
+    -----
+    Best guesses are good for predictions of single cells.  A regression on a table that was filled
+    once has standard errors that are too small: fit it to each of n copies, and pool the results by
+    Rubin's rules [1]_.
+
+    References
+    ----------
+    .. [1] D. B. Rubin, "Multiple Imputation for Nonresponse in Surveys", Wiley, 1987.
+
+    Examples
+    --------
+    A table of measurements and a class, with 20 % of the cells missing:
+
+    >>> import numpy as np
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).frame.astype({"target": "category"})
+    >>> holed = wine.mask(np.random.default_rng(0).random(wine.shape) < 0.2)
+    >>> filled, posterior = nmd.impute(holed, return_posterior=True, draws=50, random_state=0)
+    >>> bool(filled.notna().all(axis=None)), filled["target"].dtype == holed["target"].dtype
+    (True, True)
+
+    Intervals of the filled numbers, and probabilities of the classes:
+
+    >>> posterior.intervals(holed, level=0.9)["alcohol"].columns.to_list()
+    ['low', 'high']
+    >>> posterior.probabilities("target").columns.to_list()
+    [0, 1, 2]
+
+    Five copies, for standard errors that include the uncertainty of the missing cells:
+
+    >>> copies = nmd.impute(holed, n=5, draws=50, random_state=0)
+    >>> slopes = [np.polyfit(copy["flavanoids"], copy["alcohol"], 1)[0] for copy in copies]
+    >>> len(slopes), bool(np.std(slopes) > 0)
+    (5, True)
+    """
+    plain = pandas_of(frame)
+    posterior = sample(plain, **options)
+    filled = posterior.impute(plain, n, random_state=options.get("random_state"))
+    filled = filled if plain is frame else as_given(filled, frame)
+    posterior.parameters["copies"] = n
+    return (filled, posterior) if return_posterior else filled
+
+
+FEW = 50
+"""Number of draws that the message about memory proposes."""
+
+
+def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> Posterior:
+    """Check the arguments of `sample`, run the chains and label the draws.
+
+    A table has columns of its own units.
+    """
+    X = pandas_of(X)
+    form = form_of(X)
+    present = features_of_data(form, asked)
+    present["sample"] = DATA["sample"]
+    present.pop("learned", None)  # the sampler draws it
+    if form.is_dask and not isinstance(X, xr.DataArray):
+        present["client"] = "X of Dask"
+    refuse(present)
+    observations = observe(X, **asked.of_data, form=form)
+    if form.is_frame:
+        refuse_table(observations, X)
+    is_table = form.is_frame or observations.labels.table is not None
+    problem = prepare_sample(observations, asked, is_table=is_table)
+    model = problem.units_of_X.model
+    codes = names_of_codes(observations) if is_table else ()
+    of_cells = message_of_cells(X, asked.observed, observations) if form.is_frame else {}
+    warn(joined(message_of_data(observations, codes), of_cells), stacklevel=3)
+    if apart := not model.is_mixed and units_of_columns(observations, distance=model.squares):
+        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
+    if not isinstance(init := asked.init, str | Decomposition):
+        raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
+    wanted = (problem.shape, problem.rank)
+    if isinstance(init, Decomposition) and (init._shape, init.rank) != wanted:
+        raise ValueError(
+            f"init has shape {init._shape} and rank {init.rank}: give one of shape {problem.shape} "
+            f"and rank {problem.rank}."
+        )
+    _refuse_large(asked, problem.numbers, problem.values.nbytes, by_column=problem.by_column)
+    rng = as_generator(asked.random_state)
+    new = PosteriorState(copy.deepcopy(rng))
+    state, save = with_checkpoint(new, asked, observations, model.kinds)
+    rng = rng if state is new else copy.deepcopy(state.rng)
+    ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
+    drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
+    decided = replace(asked, tune=ensemble.warm_up)
+    posterior = package(ensemble.problem, observations, decided, drawn, reason, is_table=is_table)
+    warn(message_of_limits(posterior, observations), stacklevel=3)
+    return posterior
+
+
+def _refuse_large(asked: SampleOptions, numbers: int, of_X: int, *, by_column: bool) -> None:
+    """Raise MemoryError if draws of so many numbers, and T, do not fit into the free memory.
+
+    `of_X` are the bytes of the stored entries.
+    """
+    n_draws = -(-asked.draws // asked.step(numbers)) * asked.chains
+    # the draws are stacked at the end; members of a table have T, and positions, of their own
+    needed = 8 * n_draws * numbers + (30 if by_column else 4) * of_X
+    what = f"a posterior with draws={asked.draws} of {numbers} numbers each"
+    refuse_above(needed, what, f"keep fewer, for example keep={FEW}")
+
+
+def package(
+    problem: SampledProblem,
+    observations: Observations,
+    decided: SampleOptions,
+    drawn: dict[str, Any],
+    reason: StopReason,
+    *,
+    is_table: bool,
+) -> Posterior:
+    """Return the labelled posterior, in the units of X."""
+    model, by_column = problem.units_of_X.model, problem.by_column
+    noises: tuple[str, ...] = problem.noises
+    if is_table:
+        model, noises = with_ends(model, problem.noises, observations, decided.nonlinearity)
+    scale = None
+    if not by_column and noises[0] == "gaussian":
+        scale = scale_of(*np.unique(observations.observed()[0], return_counts=True))
+    nonlinearity, loss = model.shown
+    is_ordinal = loss.classes == "ordered"
+    return Posterior._from_arrays(
+        observations.labels,
+        nonlinearity=nonlinearity,
+        loss="frobenius" if is_ordinal else loss,
+        kinds=model if by_column else None,
+        noise=noises if by_column else noises[0],
+        levels=loss.level_values if is_ordinal else None,
+        stop_reason=reason,
+        limits=limits_of(observations),
+        parameters={
+            "rank": problem.rank,
+            **decided.plain(),
+            "scale": scale,
+            "step": decided.step(problem.numbers),
+            "sweeps": (decided.tune or 0) + drawn["log_likelihood"].shape[1],
+            **provenance(observations),
+        },
+        **in_units_of_X(drawn, problem),
+    )

@@ -1,0 +1,308 @@
+"""Passes over tensors of PyTorch, on a processor or on an accelerator.
+
+The T-update is that of `nmd_lab.model.proximal`: the best piece of a piecewise-linear f, or a
+closed form for Square.  All entries take all branches, and a selection follows.  A pass takes the
+arguments of the compiled one, of which it leaves out limits, upper ends and the positions of column
+models, which are None here, and the numbers of the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
+
+from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
+from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
+from nmd_lab.model.model import Model
+from nmd_lab.model.nonlinearity import Nonlinearity
+
+HALLEY_STEPS = 5
+"""Steps from a start within 40 % of the root, one more than for one entry at a time."""
+
+SERIES_BELOW = 0.02
+"""Distance of y/x from 1 below which the divergence is a series, since logarithms would cancel."""
+
+
+class TensorLoss(NamedTuple):
+    """A loss.
+
+    Attributes
+    ----------
+    value : callable
+        Function of (x, y) that returns d(x, y).
+    proximal : callable
+        Function of (q, x, ρ) that returns the minimiser over y of d(x, y) + ρ/2 (y - q)².
+    square : callable
+        Function of (v, x, ρ), v >= 0, that returns the T-update with f(t) = t².
+    """
+
+    value: Callable[[Tensor, Tensor], Tensor]
+    proximal: Callable[[Tensor, Tensor, Any], Tensor]
+    square: Callable[[Tensor, Tensor, Any], Tensor]
+
+
+class TensorModel:
+    """T-update and loss of a model, entry by entry, for tensors of double precision."""
+
+    def __init__(self, model: Model) -> None:
+        self.f, self.pieces = model.nonlinearity, model.only.pieces
+        self.losses, self.floors = LOSSES[model.loss.noise_model], model.loss.floors
+
+    def solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
+        """Return the minimisers over t of d(x, f(t)) + ρ/2 (t - v)²."""
+        if not self.f.even:
+            return self._solve(v, x, penalty)
+        return torch.copysign(self._solve(v.abs(), x, penalty), v)
+
+    def loss(self, x: Tensor, a: Tensor) -> Tensor:
+        """Return d(x, f(a)), with the floors of the loss on f(a)."""
+        y = forward(self.f, a)
+        if self.floors[0] > -math.inf:
+            y = torch.maximum(y, self.floors[0] + self.floors[1] * x.abs())
+        return self.losses.value(x, y)
+
+    def _solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
+        if self.f.form == "square":
+            return self.losses.square(v, x, penalty)
+        best, lowest = None, None
+        for low, high, slope, intercept in self.pieces:
+            if slope == 0:
+                t = v.clamp(low, high)
+            else:
+                q, weight = slope * v + intercept, penalty / slope**2
+                y = self.losses.proximal(q, x, weight)
+                t = ((y - intercept) / slope).clamp(low, high)
+            gap = t - v
+            objective = self.losses.value(x, slope * t + intercept) + 0.5 * penalty * gap * gap
+            if best is None or lowest is None:
+                best, lowest = t, objective
+            else:
+                better = objective < lowest
+                best = torch.where(better, t, best)
+                lowest = torch.where(better, objective, lowest)
+        assert best is not None
+        return best
+
+
+def supports(model: Model) -> bool:
+    """Return whether there is a `TensorModel` of a model."""
+    if model.is_mixed or model.loss.noise_model not in LOSSES:
+        return False
+    return model.nonlinearity.form == "square" or bool(model.only.pieces)
+
+
+def forward(f: Nonlinearity, t: Tensor) -> Tensor:
+    """Return f(t) of Square or of a piecewise-linear f."""
+    if f.form == "square":
+        return t * t
+    t = t.abs() if f.even else t
+    (_, _, slope, intercept), *others = f.pieces() or ()
+    y = slope * t + intercept
+    for low, _, slope, intercept in others:
+        y = torch.where(t > low, slope * t + intercept, y)
+    return y
+
+
+def _square(x: Tensor, y: Tensor) -> Tensor:
+    return 0.5 * (x - y) ** 2
+
+
+def _mean(q: Tensor, x: Tensor, penalty: Any) -> Tensor:
+    return (x + penalty * q) / (1.0 + penalty)
+
+
+def _square_of_square(v: Tensor, x: Tensor, penalty: Any) -> Tensor:
+    """Return the positive root of t³ + (ρ/2 - x) t - ρ v/2; see `square_frobenius`."""
+    linear, constant = 0.5 * penalty - x, 0.5 * penalty * v
+    root = constant ** (1.0 / 3.0)
+    square = root * root
+    t = torch.where(linear > 0, constant / (linear + square), (square - linear).clamp(min=0).sqrt())
+    for _ in range(HALLEY_STEPS):
+        gap, slope = t * (t * t + linear) - constant, 3.0 * t * t + linear
+        t = t - 2.0 * gap * slope / (2.0 * slope * slope - 6.0 * t * gap)
+    return torch.where(constant <= 1e-200, (-linear).clamp(min=0).sqrt(), t)
+
+
+def _absolute(x: Tensor, y: Tensor) -> Tensor:
+    return (x - y).abs()
+
+
+def _clipped(q: Tensor, x: Tensor, penalty: Any) -> Tensor:
+    return torch.minimum(torch.maximum(x, q - 1.0 / penalty), q + 1.0 / penalty)
+
+
+def _absolute_of_square(v: Tensor, x: Tensor, penalty: Any) -> Tensor:
+    penalty = torch.as_tensor(penalty, dtype=v.dtype, device=v.device)
+    t = torch.maximum(x.clamp(min=0).sqrt(), penalty * v / (penalty + 2.0))
+    return torch.where(penalty > 2.0, torch.minimum(t, penalty * v / (penalty - 2.0)), t)
+
+
+def _divergence(x: Tensor, y: Tensor) -> Tensor:
+    """Return x log(x/y) - x + y, without cancellation near y = x."""
+    away = (y - x) / x
+    near = sum((-away) ** k / (k + 2) for k in range(7)) * away * away
+    inside = x * torch.where(away.abs() < SERIES_BELOW, near, away - torch.log(y / x))
+    return torch.where(x == 0, y, inside)
+
+
+def _root(q: Tensor, x: Tensor, penalty: Any) -> Tensor:
+    """Return the positive root of ρ y² + (1 - ρ q) y - x, free of cancellation."""
+    b = 1.0 - penalty * q
+    root = torch.sqrt(b * b + 4.0 * penalty * x)
+    return torch.where(b > 0, 2.0 * x / (b + root), (root - b) / (2.0 * penalty))
+
+
+def _divergence_of_square(v: Tensor, x: Tensor, penalty: Any) -> Tensor:
+    b = penalty * v
+    return (b + torch.sqrt(b * b + 8.0 * x * (penalty + 2.0))) / (2.0 * (penalty + 2.0))
+
+
+LOSSES: dict[NoiseModel, TensorLoss] = {
+    NORMAL: TensorLoss(_square, _mean, _square_of_square),
+    LAPLACE: TensorLoss(_absolute, _clipped, _absolute_of_square),
+    POISSON: TensorLoss(_divergence, _root, _divergence_of_square),
+}
+"""Losses that have a form for tensors, by the noise that they stand for."""
+
+
+def update_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+    """Return the T- and U-update of a block; see `compiled_passes.update_kernel`."""
+    entries = TensorModel(model)
+
+    def update(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
+        _, _, _, T, U, penalty, dual_scale, _ = others
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
+        v = a - dual_scale * U
+        new = _where(seen, entries.solve(v, data, penalty / weight), v)
+        losses = _where(seen, weight * entries.loss(data, a), 0.0)
+        residual, step = new - a, new - T
+        T.copy_(new)
+        U.copy_(new - v)
+        A.copy_(residual + (new - v))
+        return _sums(losses, residual * residual, step * step)
+
+    return update
+
+
+def envelope_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+    """Return the Moreau envelope of a block; see `compiled_passes.envelope_kernel`."""
+    entries = TensorModel(model)
+
+    def evaluate(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
+        _, _, _, U, penalty, update_from, _ = others
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
+        if update_from > 0:
+            v = a - U
+            t = entries.solve(v, data, update_from / weight)
+            U.copy_(_where(seen, (t - v) * (update_from / penalty), _double(U)))
+        v = a - U
+        t = entries.solve(v, data, penalty / weight)
+        losses = _where(seen, weight * entries.loss(data, a), 0.0)
+        values = weight * entries.loss(data, t) + 0.5 * penalty * (t - v) ** 2
+        A.copy_(_where(seen, penalty * (v - t), 0.0))
+        return _sums(_where(seen, values, 0.0), losses, _where(seen, (t - a) ** 2, 0.0))
+
+    return evaluate
+
+
+def zero_pass(model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
+    """Return the envelope of a tile of zeros; see `compiled_zeros.ZeroLoss`."""
+    entries = TensorModel(model)
+
+    def evaluate(A: Tensor, penalty: float) -> tuple[float, ...]:
+        a = _double(A)
+        zero = torch.zeros((), dtype=a.dtype, device=a.device)
+        t = entries.solve(a, zero, penalty)
+        gap = a - t
+        values = entries.loss(zero, t) + 0.5 * penalty * gap * gap
+        losses = entries.loss(zero, a)
+        A.copy_(penalty * gap)
+        return _sums(values, losses, gap * gap)
+
+    return evaluate
+
+
+def _double(array: Tensor) -> Tensor:
+    return array.to(torch.float64, copy=True)
+
+
+def _values_and_weights(x: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return values and weights in double precision, and where entries are observed.
+
+    Where they are not, the value is 0 and the weight 1.
+    """
+    if weights is None:
+        return _double(x), torch.ones((), dtype=torch.float64, device=x.device), None
+    seen = weights > 0
+    return _where(seen, _double(x), 0.0), _where(seen, _double(weights), 1.0), seen
+
+
+def _where(seen: Tensor | None, values: Tensor, others: Tensor | float) -> Tensor:
+    return values if seen is None else torch.where(seen, values, others)
+
+
+def _sums(*arrays: Tensor) -> tuple[float, ...]:
+    """Return the sums of some tensors, which come from the device together."""
+    return tuple(torch.stack([each.sum() for each in arrays]).tolist())
+
+
+ACCELERATOR_FACTOR = 64
+"""Size of a block on an accelerator, in blocks of a cache.  Starting an operation takes longer than
+its work on a small block."""
+
+
+class TensorDevice:
+    """A device of PyTorch; see `Device` for the methods."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.factor = 1 if name == "cpu" else ACCELERATOR_FACTOR
+
+    def put(self, array: NDArray[Any]) -> Any:
+        """Return an array on the device."""
+        # there are no read-only tensors
+        writable = array if array.flags.writeable else array.copy()
+        return torch.from_numpy(writable).to(self.name)
+
+    def read(self, reader: EntryReader | WeightReader, size: int) -> Any:
+        """Return all that a reader of entries reads."""
+        return self.put(reader[slice(0, size)])
+
+    def get(self, array: Any) -> FloatArray:
+        """Return an array of the device as a NumPy array."""
+        values: FloatArray = array.cpu().numpy()
+        return values
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Return a new tensor, with any numbers."""
+        return torch.empty(shape, dtype=TYPES[np.dtype(dtype).name], device=self.name)
+
+    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Return a new tensor of zeros."""
+        return torch.zeros(shape, dtype=TYPES[np.dtype(dtype).name], device=self.name)
+
+    def multiply(self, left: Any, right: Any, out: Any) -> Any:
+        """Put the product of two matrices into `out`."""
+        return torch.mm(left, right, out=out)
+
+    def fill(self, out: Any, values: Any, where: Any) -> None:
+        """Put values into `out` where a condition holds."""
+        out.copy_(torch.where(where, values, out))
+
+    def threads(self, threads: int) -> int:
+        """Return 1: PyTorch has threads of its own."""
+        return 1
+
+    update_pass = staticmethod(update_pass)
+    envelope_pass = staticmethod(envelope_pass)
+    zero_pass = staticmethod(zero_pass)
+
+
+TYPES = {"float32": torch.float32, "float64": torch.float64}
+"""Types of tensors by the names of those of NumPy."""

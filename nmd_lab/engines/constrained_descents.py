@@ -1,0 +1,421 @@
+"""Descents of factors under constraints, where the objective is simple enough to need no split.
+
+A descent has feasible factors.  Each step lowers the objective, or the descent takes it back.
+`nmd_lab.engines.constrained` runs descents one after the other.
+
+Least squares: alternating steps in W and H with extrapolation.  With Identity + Frobenius, complete
+data and ρ = 1, Algorithm 1 has Z = T + U = X: it is alternating least squares, or, with nonnegative
+factors, hierarchical alternating least squares (HALS).  Then T and U are not needed, and an
+iteration costs two products with X.  Each factor is extrapolated along its last change; a step that
+does not lower the objective is taken back (A. M. S. Ang and N. Gillis, "Accelerating nonnegative
+matrix factorization algorithms using extrapolation", 2019).
+
+The Kullback-Leibler divergence with nonnegative factors: descent number by number.  As a function
+of one number z of W, the divergence of a row has the slope C - Σ x_j h_j / y_j(z), with y = WH and
+C = Σ h_j.  The sum is a sum of poles.  Each step replaces it by one pole, S / (z + β), with its
+value and its slope, and solves for z: a step longer than that of Newton's method where z grows, and
+shorter where z shrinks.  It is exact if one entry of X depends on the number.  Only positive x
+enter the sum, so zeros cost nothing.  Compare C.-J. Hsieh and I. S. Dhillon, "Fast coordinate
+descent methods with variable selection for non-negative matrix factorization", 2011, who take
+Newton steps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from nmd_lab._runtime.compiler import cached_kernel
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.kernels.constrained_rows import ConstrainedColumns, penalty_of, proximal_move
+from nmd_lab.kernels.row_sums import shared_solver
+from nmd_lab.model.loss import POISSON
+from nmd_lab.model.losses import KL_FLOOR
+from nmd_lab.problem.problem import Problem
+from nmd_lab.request.constraints import is_nonnegative
+
+
+class Descended(NamedTuple):
+    """Factors after a step of a descent.
+
+    Attributes
+    ----------
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors extended by the offsets; later steps do not change them.
+    data_term, objective : float
+        Loss without and with ridge and penalties.
+    """
+
+    W_aug: FloatArray
+    H_aug: FloatArray
+    data_term: float
+    objective: float
+
+
+class Descent(Protocol):
+    """A descent on the objective of a problem."""
+
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> Any:
+        """Return the state of a descent that begins at feasible factors."""
+
+    def step(self, state: Any) -> Descended:
+        """Do one step in W and in H, and return the factors of lowest objective since `begin`."""
+
+
+def kind_of_descent(problem: Problem) -> str | None:
+    """Return which descent goes with a problem: "squares", "divergence" or None.
+
+    Both need data without limits.  Squares need complete data without weights, and constraints
+    that hold row by row; the divergence needs nonnegative factors and no offsets.  A nonlinearity
+    that is the identity for nonnegative WH counts as one.
+    """
+    model, constraints = problem.model, problem.constraints
+    if model.is_mixed or problem.observations.limits is not None:
+        return None
+    f, loss = model.nonlinearity, model.loss
+    both = is_nonnegative(constraints.W) and is_nonnegative(constraints.H)
+    positive = both and problem.offset_columns.kind == "none"
+    if not (f.form == "identity" or (positive and f.form in ("relu", "modulus"))):
+        return None
+    sides = problem.constrained_columns(1)
+    if any(side is not None and side.couples_rows for side in sides):
+        return None
+    whole = not problem.sparse and problem.observations.weight_reader() is None
+    if loss.squares and whole and not problem.observed_only:
+        return "squares"
+    entrywise = all(side is not None and side.entrywise is not None for side in sides)
+    return "divergence" if loss.noise_model is POISSON and positive and entrywise else None
+
+
+def with_other_components(
+    W: FloatArray, H: FloatArray, chosen: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return factors in which some components are random, of the mean size of the others."""
+    W, H = W.copy(), H.copy()
+    for factor in (W.T, H):
+        size = float(np.mean(np.abs(factor)))
+        new = 2 * size * rng.random((len(chosen), factor.shape[1]))
+        factor[chosen] = new if factor.min() >= 0 else np.sqrt(3) * (new - size)
+    return W, H
+
+
+PLAIN = 3  # first steps without extrapolation, in which a random start finds its scale
+FIRST = 0.5  # first fraction of the last change that is added
+GROWTH = 1.05  # factor of the fraction after a good step
+GROWTH_OF_LIMIT = 1.01  # factor of its limit after a good step
+SHRINKAGE = 1.5  # divisor of the fraction after a bad step
+SWEEPS = 1  # sweeps over the coordinates of a row
+ROUNDING = 1e5  # objective, in rounding units of ‖X‖² / 2, below which residuals give it
+
+
+@dataclass
+class LeastSquaresState:
+    """Factors, extrapolated factors, X Hᵀ, and how far the next step goes ahead."""
+
+    W: FloatArray
+    H: FloatArray
+    ahead_W: FloatArray
+    ahead_H: FloatArray
+    XHt: FloatArray
+    best: Descended | None = None
+    share: float = 0.0
+    limit: float = 1.0
+    steps: int = 0
+    last_good: float = FIRST
+
+
+class LeastSquaresDescent:
+    """Alternating constrained least squares for a complete matrix; see `Descent`."""
+
+    def __init__(self, problem: Problem, rank: int) -> None:
+        self.X = _matrix(problem.observations)
+        self.half_square = problem.observations.sum_of(lambda x, weights: 0.5 * np.square(x))
+        self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
+        self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
+        self.ridge_W, self.ridge_H = problem.ridges(rank)
+        eps = float(np.finfo(problem.observations.dtype).eps)
+        self.least_exact = ROUNDING * eps
+
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> LeastSquaresState:
+        """Return the state of a descent that begins at feasible factors."""
+        return LeastSquaresState(W_aug, H_aug, W_aug, H_aug, self._times_Ht(H_aug))
+
+    def step(self, state: LeastSquaresState) -> Descended:
+        """Do one step in W and in H, and return the factors of lowest objective."""
+        state.steps += 1
+        if state.steps == PLAIN:
+            state.share = FIRST
+        W = self._next_W(state)
+        ahead_W = _ahead(state.W, W, state.share, self.W_constraint, self.solved_W)
+        XtW, H = self._next_H(state, ahead_W)
+        reached = self._descended(ahead_W, H, XtW)
+        if state.best is not None and reached.objective > state.best.objective:
+            state.limit, state.share = state.last_good, state.share / SHRINKAGE
+            state.ahead_W, state.ahead_H = state.W, state.H
+            state.XHt = self._times_Ht(state.H)
+            return state.best
+        transposed = _ahead(state.H.T, H.T, state.share, self.H_constraint, self.solved_H)
+        state.W, state.H, state.ahead_W = ahead_W, H, ahead_W
+        state.ahead_H = np.ascontiguousarray(transposed.T)
+        state.XHt = self._times_Ht(state.ahead_H)
+        if state.share:
+            state.last_good = state.share
+            state.share = min(state.limit, GROWTH * state.share)
+            state.limit = min(1.0, GROWTH_OF_LIMIT * state.limit)
+        state.best = reached
+        return reached
+
+    def _next_W(self, state: LeastSquaresState) -> FloatArray:
+        """Return W after a step from the extrapolated factors."""
+        W, solved = state.ahead_W.copy(), self.solved_W
+        partners = state.ahead_H[solved]
+        ridge, gram = self.ridge_W(partners, 1.0), partners @ partners.T
+        gradient = state.XHt - W @ (state.ahead_H @ partners.T)
+        improve = shared_solver(self.W_constraint, gram, ridge, 1.0, sweeps=SWEEPS)
+        W[:, solved] = improve(W[:, solved], gradient)
+        return W
+
+    def _next_H(self, state: LeastSquaresState, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Xᵀ W and the next H."""
+        H, solved = state.ahead_H.copy(), self.solved_H
+        XtW = self.X.T @ W
+        partners = W[:, solved]
+        ridge, gram = self.ridge_H(partners, 1.0), W.T @ partners
+        gradient = XtW[:, solved] - H.T @ gram
+        improve = shared_solver(self.H_constraint, gram[solved], ridge, 1.0, sweeps=SWEEPS)
+        H[solved] = improve(np.ascontiguousarray(H[solved].T), gradient).T
+        return XtW, H
+
+    def _times_Ht(self, H: FloatArray) -> FloatArray:
+        return np.asarray(self.X @ np.ascontiguousarray(H[self.solved_W].T))
+
+    def _descended(self, W: FloatArray, H: FloatArray, XtW: FloatArray) -> Descended:
+        """Return the factors with their objective."""
+        mixed = np.einsum("ij,ji->", XtW, H, dtype=np.float64)
+        gram_W, gram_H = (each.astype(np.float64) for each in (W.T @ W, H @ H.T))
+        data_term = self.half_square - float(mixed) + 0.5 * float(np.sum(gram_W * gram_H))
+        if data_term < self.least_exact * self.half_square:
+            data_term = self._from_residuals(W, H)
+        total = data_term + penalty_of(W[:, self.solved_W], self.ridge_W, self.W_constraint)
+        total += penalty_of(H[self.solved_H].T, self.ridge_H, self.H_constraint)
+        return Descended(W, H, data_term, total)
+
+    def _from_residuals(self, W: FloatArray, H: FloatArray) -> float:
+        """Return ‖X - WH‖² / 2 without cancellation, block by block."""
+        m, n = self.X.shape
+        size, total = max(1, (1 << 18) // n), 0.0
+        for first in range(0, m, size):
+            rows = slice(first, min(first + size, m))
+            X = self.X[rows]
+            X = X if isinstance(X, np.ndarray) else X.toarray()
+            total += 0.5 * float(np.sum(np.square(X - W[rows] @ H, dtype=np.float64)))
+        return total
+
+
+def _matrix(observations: Observations) -> Any:
+    """Return X, in compressed rows if absent entries are zeros."""
+    if not observations.absent_are_zeros:
+        return observations.values
+    rows = observations.csr_rows(slice(0, observations.shape[0]))
+    values = rows.values.astype(observations.dtype)
+    return csr_array((values, rows.indices, rows.indptr), shape=observations.shape)
+
+
+def _ahead(
+    before: FloatArray,
+    after: FloatArray,
+    share: float,
+    constrained: ConstrainedColumns | None,
+    solved: slice,
+) -> FloatArray:
+    """Return rows that are extrapolated along their change, and allowed."""
+    if not share:
+        return after
+    ahead = after + after.dtype.type(share) * (after - before)
+    if constrained is not None:
+        ahead[:, solved] = constrained.project(ahead[:, solved])
+    return ahead
+
+
+@dataclass
+class DivergenceState:
+    """W and Hᵀ in double precision."""
+
+    W: NDArray[np.float64]
+    Ht: NDArray[np.float64]
+
+
+class DivergenceDescent:
+    """Descent on the divergence, number by number; see `Descent`."""
+
+    def __init__(self, problem: Problem, rank: int) -> None:
+        observations = problem.observations
+        self.loss, self.dtype, shape = problem.model.loss, observations.dtype, observations.shape
+        rows = observations.csr_rows(slice(0, shape[0]))
+        self.complete = observations.absent_are_zeros or rows.indices.size == shape[0] * shape[1]
+        plain = bool(np.all(rows.weights == 1)) if rows.weights.size else True
+        self.everywhere = self.complete and plain
+        weights = csr_array((rows.weights, rows.indices, rows.indptr), shape=shape)
+        self.weights = None if self.everywhere else (weights, weights.T.tocsr())
+        keep = rows.values > 0
+        pointers = np.append(0, np.cumsum(keep))[rows.indptr]
+        X = csr_array((rows.values[keep], rows.indices[keep], pointers), shape=shape)
+        factors = rows.weights[keep]
+        self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
+        of_columns = csr_array((factors, X.indices, X.indptr), shape=shape).T.tocsr().data
+        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), of_columns))
+        self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
+        self.ridge_W, self.ridge_H = problem.ridges(rank)
+
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> DivergenceState:
+        """Return the state of a descent that begins at feasible factors."""
+        W = np.array(W_aug, dtype=np.float64, order="C")
+        return DivergenceState(W, np.array(H_aug.T, dtype=np.float64, order="C"))
+
+    def step(self, state: DivergenceState) -> Descended:
+        """Do one step in W and in H, and return the factors."""
+        W, Ht = state.W, state.Ht
+        for side, rows, partners, ridge, of in (
+            (0, W, Ht, self.ridge_W, self.W_constraint),
+            (1, Ht, W, self.ridge_H, self.H_constraint),
+        ):
+            assert of is not None
+            slopes = self._slopes(side, partners)
+            weight = (of.entrywise.weight if of.entrywise else 0.0) or 0.0
+            logs = self.sides[side].improve(rows, partners, slopes + weight, ridge.alphas)
+        data_term = self.constant - logs + float(np.sum(Ht * self._slopes(1, W)))
+        total = data_term + penalty_of(W, self.ridge_W, self.W_constraint)
+        total += penalty_of(Ht, self.ridge_H, self.H_constraint)
+        H = np.ascontiguousarray(Ht.T, dtype=self.dtype)
+        return Descended(W.astype(self.dtype), H, max(data_term, 0.0), total)
+
+    def gradients(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients of the divergence in W (m, rank) and in Hᵀ (n, rank)."""
+        factors = W.astype(np.float64), H.T.astype(np.float64)
+        in_W, in_H = (
+            self._slopes(side, factors[1 - side])
+            - self.sides[side].ratios(factors[side], factors[1 - side]) @ factors[1 - side]
+            for side in (0, 1)
+        )
+        return in_W, in_H
+
+    def _slopes(self, side: int, partners: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted sums of the other factor, for each row or for all at once."""
+        if self.weights is None:
+            return np.asarray(partners.sum(axis=0)[None, :])
+        return np.asarray(self.weights[side] @ partners)
+
+
+class _Side:
+    """The positive entries of X by rows (or by columns), and the steps of these rows."""
+
+    def __init__(self, X: Any, weights: NDArray[np.float64]) -> None:
+        integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
+        self.indptr, self.indices = X.indptr.astype(integer), X.indices.astype(integer)
+        self.x, self.weighted = X.data, X.data * weights
+
+    def ratios(self, rows: FloatArray, partners: FloatArray) -> Any:
+        """Return weight x / y at the positive entries, as a sparse matrix."""
+        of_entry = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
+        y = np.empty(self.x.size)
+        for first in range(0, y.size, BLOCK):
+            chunk = slice(first, first + BLOCK)
+            y[chunk] = np.einsum("ij,ij->i", rows[of_entry[chunk]], partners[self.indices[chunk]])
+        ratios = self.weighted / np.maximum(y, KL_FLOOR * self.x)
+        shape = len(rows), len(partners)
+        return csr_array((ratios, self.indices, self.indptr), shape=shape)
+
+    def improve(
+        self,
+        rows: NDArray[np.float64],
+        partners: NDArray[np.float64],
+        slopes: NDArray[np.float64],
+        alphas: FloatArray,
+    ) -> float:
+        """Improve rows in place, and return Σ weight x log y at the end."""
+        shared, of_components = len(slopes) == 1, np.ascontiguousarray(partners.T)
+        entries = (self.indptr, self.indices, self.x, self.weighted)
+        kernel = cached_kernel(_improve, f"divergence_rows_{self.indices.dtype}")
+        return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
+
+
+def _improve(indptr, indices, x, weighted, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]
+    rank, longest = rows.shape[1], 0
+    for i in range(rows.shape[0]):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    H, model = np.empty((rank, longest)), np.empty(longest)
+    logs = 0.0
+    for i in range(rows.shape[0]):
+        begin, size = indptr[i], indptr[i + 1] - indptr[i]
+        y, counts = model[:size], weighted[begin : begin + size]
+        y[:] = 0.0
+        for c in range(rank):
+            w, h = rows[i, c], H[c]
+            for k in range(size):
+                h[k] = partners[c, indices[begin + k]]
+                y[k] += w * h[k]
+        for k in range(size):
+            y[k] = max(y[k], floor * x[begin + k])
+        for c in range(rank):
+            slope, alpha, w, h = slopes[0 if shared else i, c], alphas[c], rows[i, c], H[c]
+            value, decline = 0.0, 0.0
+            for k in range(size):
+                t = h[k] / y[k]
+                value += counts[k] * t
+                decline += counts[k] * t * t
+            if value <= 0.0:
+                new = 0.0 if slope + alpha > 0.0 else w
+            else:
+                beta, S = value / decline - w, value * value / decline
+                linear, free = slope + alpha * beta, S - slope * beta
+                root = math.sqrt(max(linear * linear + 4.0 * alpha * free, 0.0))
+                new = 2.0 * free / max(linear + root, 1e-300)
+                if new < 0.1 * w:  # an entry that depends on this number alone must not vanish
+                    largest = 0.0
+                    for k in range(size):
+                        largest = max(largest, h[k] / y[k])
+                    new = 0.1 * w if largest * w > 0.9 else max(new, 0.0)
+            step = new - w
+            if step != 0.0:
+                rows[i, c] = new
+                for k in range(size):
+                    y[k] += step * h[k]
+        for k in range(size):
+            logs += counts[k] * math.log(y[k])
+    return logs
+
+
+def violation(
+    factors: tuple[FloatArray, FloatArray],
+    gradients: tuple[FloatArray, FloatArray],
+    alphas: tuple[FloatArray, FloatArray],
+    constrained: tuple[ConstrainedColumns | None, ConstrainedColumns | None],
+    size: float,
+) -> float:
+    """Return the larger relative length of a proximal gradient step in W and in H.
+
+    Factors are the solved columns of W and rows of H, (m, n_solved) and (n, n_solved), `gradients`
+    those of the data term, and `size` is twice the size of the objective.
+    """
+    return max(
+        relative_move(rows, gradient + ridge * rows, size or 1.0, of)
+        for rows, gradient, ridge, of in zip(factors, gradients, alphas, constrained, strict=True)
+    )
+
+
+def relative_move(
+    rows: FloatArray, gradient: FloatArray, size: float, constrained: ConstrainedColumns | None
+) -> float:
+    """Return the relative length of a proximal gradient step.
+
+    Without a constraint it is ‖gradient‖ ‖rows‖ / size.
+    """
+    norm = float(np.linalg.norm(rows)) or 1.0
+    length = norm**2 / size
+    return float(np.linalg.norm(proximal_move(rows, gradient, length, constrained))) / norm

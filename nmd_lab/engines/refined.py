@@ -1,0 +1,406 @@
+"""Algorithm 1 with refinements between its iterations, and refinements alone on sparse zeros.
+
+Each step of `Refined` is one iteration of Algorithm 1, whose iterates it does not change, and as
+many passes of refinements (`nmd_lab.engines.stages`) as the budget of work allows: none while
+Algorithm 1 is fast, later several, in all at most one for each iteration.  A refinement starts from
+the current iterate of Algorithm 1.  It is followed by a polish of the best factors, if these have
+improved, and by the next refinement from the iterate that is current then.  The iterates are the
+best factors so far.  Their objective therefore never increases, and after the same number of
+iterations it is at most that of Algorithm 1 alone.
+
+The two complement each other.  Refinements converge fast, but to the nearest minimum.  Algorithm 1
+is slow, but it moves between minima, and so gives the refinements better starting points.
+
+Work that goes into refinements delays Algorithm 1.  As long as it converges fast, a delay costs
+much and refinements have to wait; once it is slow, they may run; once they have found a lower
+objective, they may run until Algorithm 1 would catch up.  So the best objective at any time is at
+most a little above that of Algorithm 1 alone after the same time.
+
+Whether a pass may run is decided by a forecast: the objective that Algorithm 1 alone would have by
+then, if it went on at its recent rate.  The work is counted (`nmd_lab.engines.plan`), not
+measured, so that a fit repeats bit for bit.
+
+`ImplicitZeros` is for sparse data whose absent entries are zeros: Algorithm 1 would need T and U at
+every entry.  The first two refinements begin at the start, with different penalties, since a small
+ρ sometimes ends in a lower minimum and takes longer.  The following ones begin at the best factors
+so far, each with a polish before it.  A step is one pass over the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from nmd_lab._runtime.progress import StopReason
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.engines.plan import reaches
+from nmd_lab.problem.initialization import Start
+from nmd_lab.problem.problem import Problem
+from nmd_lab.problem.state import Iterate
+
+from .admm import Admm, AdmmState
+from .plan import PassCosts, RefinementPlan, pass_costs
+from .stages import NEARLY_EXACT, QUICK, SLOW, Refinement, Refiner
+
+GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
+SLACK = 1.1  # largest ratio of the best objective to the forecast of Algorithm 1 alone
+
+
+@dataclass
+class WorkBudget:
+    """The account of the work of Algorithm 1 and of the refinements.
+
+    Attributes
+    ----------
+    lowest : list of float
+        Lowest objective after each iteration of Algorithm 1.
+    passes : int
+        Passes of refinements.
+    spent : float
+        Work of the refinements, in iterations of Algorithm 1.
+    """
+
+    lowest: list[float] = field(default_factory=list)
+    passes: int = 0
+    spent: float = 0.0
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations of Algorithm 1."""
+        return len(self.lowest)
+
+    def iterated(self, objective: float) -> None:
+        """Record an iteration of Algorithm 1."""
+        self.lowest.append(min(objective, self.lowest[-1]) if self.lowest else objective)
+
+    def passed(self, cost: float) -> None:
+        """Record a pass of a refinement."""
+        self.passes, self.spent = self.passes + 1, self.spent + cost
+
+    def allows(self, cost: float, best: float, *, limited: bool, begins: bool) -> bool:
+        """Return whether a refinement may do some more work."""
+        if self.passes >= self.iterations:
+            return False
+        if not limited:
+            return True
+        if self.iterations < 16:  # Algorithm 1 is fastest then
+            return False
+        spent = self.spent + cost
+        if spent <= 0.02 * self.iterations:  # whatever a wrong forecast promises
+            return True
+        if begins and best >= self.lowest[-1] and cost > self.iterations / 4:
+            return False  # no forecast sees further
+        return best <= SLACK * self.forecast(spent)
+
+    def forecast(self, more: float) -> float:
+        """Return the objective of Algorithm 1 after some more iterations at its recent rate.
+
+        The rate is that of the second half of its iterations, for a constant relative decrease.
+        """
+        half, last = self.lowest[(self.iterations - 1) // 2], self.lowest[-1]
+        if last <= 0:
+            return last
+        rate = math.log(half / last) / (self.iterations - 1 - (self.iterations - 1) // 2 or 1)
+        return last * math.exp(-rate * more)
+
+
+@dataclass
+class RefinedState:
+    """Where Algorithm 1 and its refinements stand.
+
+    Attributes
+    ----------
+    plain : AdmmState
+        State of Algorithm 1.
+    costs : PassCosts
+        Costs of a pass of a refinement.
+    now, best : Iterate
+        Last iterate of Algorithm 1, and the best factors so far.
+    current : Refinement or None
+        The refinement that is under way.
+    polished, before : float
+        Objective after the last polish, and before the current refinement.
+    n_without_gain, n_begun : int
+        Refinements in turn without gain, and all so far, both without polishes.
+    budget : WorkBudget
+        The account of the work, and of the progress of Algorithm 1.
+    fitted : float
+        Relative error at or below which the fit is exact; NaN until it is needed.
+    is_busy : bool
+        Whether a refinement is under way, or a polish follows at the next step.
+    reason : StopReason or None
+        Why no further decrease of the objective is to be expected.
+    """
+
+    plain: AdmmState
+    costs: PassCosts
+    now: Iterate | None = None
+    best: Iterate | None = None
+    current: Refinement | None = None
+    polished: float = math.inf
+    before: float = math.inf
+    n_without_gain: int = 0
+    n_begun: int = 0
+    budget: WorkBudget = field(default_factory=WorkBudget)
+    fitted: float = math.nan
+    is_busy: bool = False
+    reason: StopReason | None = None
+
+
+class Refined:
+    """Algorithm 1 with refinements as an engine."""
+
+    def __init__(self, plan: RefinementPlan) -> None:
+        self.plan, self._plain, self._refiner = plan, Admm(), Refiner()
+
+    def init(self, problem: Problem, start: Start) -> RefinedState:
+        """Return the state before the first step."""
+        self._refiner = Refiner()
+        width = start.W.shape[1] + problem.offset_columns.width
+        costs = pass_costs(problem, width, one_matrix=False)
+        return RefinedState(self._plain.init(problem, start), costs)
+
+    def step(self, problem: Problem, state: RefinedState) -> RefinedState:
+        """Do one iteration of Algorithm 1, and the passes of refinements that it allows."""
+        state.plain = self._plain.step(problem, state.plain)
+        state.now = now = self._plain.iterate(problem, state.plain)
+        best = state.best
+        if best is None or now.objective < best.objective or not now.is_finite:
+            best = now
+        state.budget.iterated(now.objective)
+        for _ in range(4):
+            candidate = self._refine(problem, state, now, best)
+            if candidate is None:
+                break
+            if candidate.objective < best.objective:
+                best = candidate
+        worth_polishing = self._is_worth_polishing(state, best)
+        state.best, state.is_busy = best, state.current is not None or worth_polishing
+        state.reason = self._reason(problem, state, best, worth_polishing)
+        return state
+
+    def iterate(self, problem: Problem, state: RefinedState) -> Iterate:
+        """Return the best factors, with the residuals of Algorithm 1."""
+        now, best = state.now, state.best
+        assert now is not None
+        assert best is not None
+        shown = best.with_residuals_of(now)
+        return replace(shown, relative_residual=math.inf) if state.is_busy else shown
+
+    def status(self, state: RefinedState) -> StopReason | None:
+        """Return why no further decrease of the objective is to be expected, or None."""
+        return state.reason
+
+    def _refine(
+        self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
+    ) -> Iterate | None:
+        """Do one pass of a refinement if the budget of work allows it, and return its factors."""
+        if not self._may_work(state, now, best):
+            return None
+        if state.current is None:
+            self._begin_next(problem, state, now, best)
+        if state.current is None:
+            return None
+        candidate = self._refiner.step(problem, state.current)
+        if candidate is not None:
+            state.budget.passed(state.current.now.cost)
+            state.current.now.cost = 0.0
+            return candidate
+        gained = state.before - best.objective > GAIN * abs(best.objective)
+        if state.current.kind == "polish":
+            state.polished = best.objective
+        else:
+            state.n_without_gain = 0 if gained else state.n_without_gain + 1
+        state.current = None
+        return None
+
+    def _may_work(self, state: RefinedState, now: Iterate, best: Iterate) -> bool:
+        """Return whether there is room for a pass, or for the beginning of a refinement."""
+        costs, begins = state.costs, state.current is None
+        cost = costs.evaluation
+        if begins:
+            cost = costs.start + costs.preconditioner + 3 * cost  # for some evaluations, too
+        converged = now.relative_residual <= 100 * self.plan.fitted
+        exact = best.relative_error <= NEARLY_EXACT  # which they bring to 0 much faster
+        limited = self.plan.limited and not (converged or exact)
+        return state.budget.allows(cost, best.objective, limited=limited, begins=begins)
+
+    def _begin_next(
+        self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
+    ) -> None:
+        """Begin a polish of the best factors, or the next refinement, if there is one."""
+        moves = now.relative_residual > 0
+        first = self.plan.refine and math.isinf(state.before) and moves
+        state.before = best.objective
+        if not first and self._is_worth_polishing(state, best):
+            state.current = self._refiner.begin(problem, "polish", best.W_aug, best.H_aug)
+        elif moves and (kind := self._kind(state.n_begun)) is not None:
+            growth = QUICK if kind == "quick" else SLOW
+            kind = "refine" if kind == "quick" else kind
+            state.n_begun += 1
+            state.current = self._refiner.begin(problem, kind, now.W_aug, now.H_aug, growth)
+
+    def _kind(self, number: int) -> str | None:
+        """Return the kind of a refinement by its number, from 0; None if there is none."""
+        plan, kinds = self.plan, []
+        if plan.homotopy is True:
+            kinds.append("homotopy")
+        elif plan.refine:  # find the nearest minimum first: it pays soonest
+            kinds.append("quick")
+        if plan.refine:
+            kinds.append("refine")
+        if plan.homotopy == "auto":
+            kinds.append("homotopy")
+        if number < len(kinds):
+            return kinds[number]
+        return "refine" if plan.refine else None
+
+    def _is_worth_polishing(self, state: RefinedState, best: Iterate) -> bool:
+        """Return whether a polish of the best factors is due.
+
+        Without refinements, it is after 32 iterations, and each time that their number doubles.
+        """
+        doublings = math.log2(state.plain.iteration / 32)
+        due = self.plan.refine or (doublings >= 0 and doublings.is_integer())
+        lower = best.objective < state.polished * (1 - GAIN)
+        return self.plan.polish and due and lower
+
+    def _reason(
+        self, problem: Problem, state: RefinedState, best: Iterate, worth_polishing: bool
+    ) -> StopReason | None:
+        """Return the reason to expect no further decrease of the objective, or None."""
+        if best.relative_error <= 0.01:  # to check whether a fit is exact takes a pass
+            if math.isnan(state.fitted):
+                state.fitted = _exact_error(problem, self.plan.fitted)
+            if best.relative_error <= state.fitted:
+                reason = f"converged: relative error at or below {self.plan.fitted:g}"
+                return StopReason("converged", reason)
+        if state.n_without_gain < 2 or worth_polishing:
+            return None
+        if reaches(state.budget.lowest, best.objective, state.plain.iteration):
+            return None
+        return StopReason(
+            "converged",
+            f"converged: {state.n_without_gain} refinements in turn found nothing lower",
+        )
+
+
+def _exact_error(problem: Problem, fitted: float) -> float:
+    """Return the relative error at or below which a fit is exact; -1 if none is."""
+    if not problem.model.fits_exactly:
+        return -1.0
+    loss, observations = problem.model.loss, problem.observations
+    exact = observations.sum_of(lambda x, weights: weights * loss(x, x))  # a floor may lift it
+    return fitted + 2 * loss.relative_error(exact, problem.reference)
+
+
+# Pairs of the first ρ and its growth, for the refinements from the start, and for the later ones,
+# in turn.  Without multipliers, the envelope of zeros is a multiple of a square at any ρ if their
+# loss is a square, while a kink is smooth at a small ρ only.
+OF_SQUARES = ((1.0, 1.6), (0.1, 1.2)), ((0.3, 1.6), (0.1, 1.2))  # if the loss of a zero is a square
+OF_OTHERS = ((0.1, 1.2), (0.03, 1.2)), ((0.3, 1.2), (0.1, 1.2))  # for any other loss: a smaller ρ
+PATIENCE = (6, 1e-2, 1.0)  # stages, their decrease, and ρ from which they count: it may rise below
+WITHOUT_GAIN = 2  # refinements from the best factors in turn without gain that end a run
+GAIN_OF_ZEROS = 1e-7  # smallest relative decrease of the objective that is a gain
+
+
+@dataclass
+class DescentsState:
+    """Where the refinements stand.
+
+    Attributes
+    ----------
+    start : tuple of ndarray
+        Extended factors at the start.
+    begun_at : tuple of ndarray
+        Extended factors at which the present refinement, or its polish, began.
+    current : Refinement
+        The present refinement.
+    best, last : Iterate
+        Factors of lowest objective, and of the last pass.
+    number, passes : int
+        Number of the refinement, from 0, and its passes so far.
+    n_without_gain : int
+        Refinements in turn without gain.
+    before : float
+        Lowest objective before the refinement.
+    """
+
+    start: tuple[FloatArray, FloatArray]
+    begun_at: tuple[FloatArray, FloatArray]
+    current: Refinement
+    best: Iterate
+    last: Iterate
+    number: int = 0
+    passes: int = 0
+    n_without_gain: int = 0
+    before: float = math.inf
+
+
+class ImplicitZeros:
+    """Descents without Algorithm 1 as an engine."""
+
+    def __init__(self, *, exact: float, tol: float = 0.0) -> None:
+        self.exact, self.tol, self._refiner = exact, tol, Refiner()
+
+    def init(self, problem: Problem, start: Start) -> DescentsState:
+        """Return the state before the first pass."""
+        factors = problem.projected(start)
+        none = Iterate(*factors, *[math.inf] * 6)
+        current = self._begin(problem, 0, factors)
+        return DescentsState(factors, factors, current, none, none)
+
+    def step(self, problem: Problem, state: DescentsState) -> DescentsState:
+        """Do one pass over the data."""
+        while (candidate := self._refiner.step(problem, state.current)) is None:
+            if state.current.kind != "polish":
+                self._end_refinement(problem, state)
+            if state.number < len(_growths(problem)[0]) or state.current.kind == "polish":
+                state.current = self._begin(problem, state.number, state.begun_at)
+            else:
+                state.current = self._refiner.begin(problem, "polish", *state.begun_at)
+        state.last, state.passes = candidate, state.passes + 1
+        if math.isinf(state.best.objective) or candidate.objective < state.best.objective:
+            state.best = candidate
+        return state
+
+    def iterate(self, problem: Problem, state: DescentsState) -> Iterate:
+        """Return the factors of lowest objective, with the numbers of the last pass."""
+        return state.best.with_residuals_of(state.last)
+
+    def status(self, state: DescentsState) -> StopReason | None:
+        """Return why the run ends: the fit is exact, or refinements gain no more; None if not."""
+        if state.best.relative_error <= self.exact:
+            reason = f"converged: relative error at or below {self.exact:g}"
+        elif state.n_without_gain >= WITHOUT_GAIN:
+            reason = (
+                f"converged: {WITHOUT_GAIN} refinements in turn lowered the objective by "
+                f"at most {max(self.tol, GAIN_OF_ZEROS):g} of itself in 100 iterations"
+            )
+        else:
+            return None
+        return StopReason("converged", reason)
+
+    def _begin(
+        self, problem: Problem, number: int, factors: tuple[FloatArray, FloatArray]
+    ) -> Refinement:
+        """Return a refinement by its number."""
+        of_first, of_later = _growths(problem)
+        growths = of_first if number < len(of_first) else of_later
+        growth = growths[number % len(growths)]
+        return self._refiner.begin(problem, "refine", *factors, growth, PATIENCE)
+
+    def _end_refinement(self, problem: Problem, state: DescentsState) -> None:
+        """Note what a refinement has gained, and where the next one begins."""
+        of_first, _ = _growths(problem)
+        best, first = state.best, state.number < len(of_first)
+        enough = max(GAIN_OF_ZEROS, self.tol * state.passes / 100) * abs(best.objective)
+        gained = state.before - best.objective > enough
+        state.n_without_gain = 0 if gained or first else state.n_without_gain + 1
+        state.number, state.passes, state.before = state.number + 1, 0, best.objective
+        state.begun_at = state.start if state.number < len(of_first) else (best.W_aug, best.H_aug)
+
+
+def _growths(problem: Problem) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """Return the first ρ and its growth, for refinements from the start and for later ones."""
+    return OF_SQUARES if problem.model.loss.of_zero == "square" else OF_OTHERS

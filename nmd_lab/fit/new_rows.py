@@ -1,0 +1,325 @@
+"""The best rows of W for new rows of X, with H fixed.
+
+With H fixed the rows of X do not depend on one another.  Each is a small problem of its own,
+
+    minimise over w   Σ over the row's entries of weight · d(x, f(w·h + base)) + alpha/2 ‖w‖²,
+
+so that its result does not depend on the rows that come with it.  It is solved by the iteration of
+a fit: the T- and U-update, and the w-step (`nmd_lab.fit.row_kernel`).  Unless f is the identity,
+the problem may not be convex.  A row then starts several times, from the least-squares fit to the
+starting T and from random w.  If the first starts agree, the best of them goes on; otherwise there
+are more, and the algorithm begins again from the best w of all.  Rows of a fit to sparse zeros,
+with a smooth loss, take Newton steps from a few starts (`nmd_lab.fit.row_kernel`).
+
+A kind with units of its own, t' = centre + size t, becomes one without: H and base are those of t',
+and a squared residual of t' counts 1 / size².
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.checks import check_size
+from nmd_lab._runtime.machine import all_threads
+from nmd_lab.data.entries import CsrRows, FloatArray
+from nmd_lab.data.observations import Observations
+from nmd_lab.kernels.constrained_rows import SWEEPS, ConstrainedColumns
+from nmd_lab.kernels.products import CsrStorage
+from nmd_lab.kernels.row_sums import chunk_of_rows, per_row, row_sums, summed, update_rows
+from nmd_lab.model.fitted_values import RowModel
+from nmd_lab.model.model import Model
+from nmd_lab.problem.scaling import Scaling, scaling_for
+from nmd_lab.request.constraints import constraint_from, couples_rows
+from nmd_lab.request.penalty import BALANCED
+
+from .row_kernel import (
+    DESCEND,
+    DUAL_SCALE,
+    EARLIER,
+    ELSEWHERE,
+    ENDED,
+    LOWEST,
+    N_NUMBERS,
+    N_STARTS,
+    NOT_YET,
+    OBJECTIVE,
+    RHO,
+    SMALL,
+    SOLVE,
+    Doubles,
+    KindEntries,
+    RowStates,
+    RowTerms,
+    can_descend,
+    descent_kernel,
+    row_kernel,
+)
+
+BLOCK_ENTRIES = 1 << 16  # entries of the rows that a thread solves at a time
+RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex
+FEW_STARTS = 3  # of these, after which a row starts no more if they agree
+AGREEMENT = 1e-4  # of their objectives, relative
+TRIAL = 30  # iterations of each start before the best one continues
+MAX_ITERATIONS = 2000  # of this one
+TOL = 1e-8  # residuals, relative to the starting T, at which it ends
+
+
+def solve_new_rows(
+    fitted: RowModel,
+    observations: Observations,
+    columns: NDArray[np.intp],
+    *,
+    threads: int | None = None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return W (m, rank) of new rows, and their offsets (m,) if the fit has row offsets.
+
+    `columns` has the position in H of each column of the new rows.
+    """
+    model, (rank, n), has_offsets = fitted.model, fitted.H.shape, fitted.offsets.rows is not None
+    sizes = [np.abs(x).max() for x, _ in observations.observed_blocks() if x.size]
+    check_size("X", float(max(sizes, default=0)), observations.dtype)
+    constraint = constraint_from(fitted.constraint)
+    constraint = None if couples_rows(constraint) else constraint  # it restricts no single row
+    plain = observations.n_observed == math.prod(observations.shape)
+    plain &= observations.limits is None and observations.weights is None and constraint is None
+    zeros = fitted.absent_are_zeros and plain and can_descend(model)
+
+    Ht = np.ascontiguousarray(fitted.H.T, dtype=np.float64)
+    ones = math.sqrt(np.mean(Ht * Ht)) or 1.0
+    Ht = np.hstack([np.full((n, 1), ones), Ht]) if has_offsets else Ht
+    base = fitted.offsets.mean + fitted.offsets.of_columns(n, float) + np.zeros(n)
+    epsilon = max(fitted.epsilon, np.finfo(float).eps)
+    W = np.empty((observations.shape[0], Ht.shape[1]))
+
+    def solve_block(block: slice) -> None:
+        entries = _in_order_of_H(observations.csr_rows(block), columns)
+        for chosen, scaling, rows in _rows_by_unit(entries, model):
+            size = scaling.exponent
+            H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
+            alphas = np.full(H.shape[1], scaling.scaled_alpha(fitted.alpha))
+            if has_offsets:
+                constant = math.ldexp(ones, -size)
+                alphas[0] = scaling.scaled_offset_alpha(fitted.offset_alpha, constant)
+            constrained = None
+            if constraint is not None:
+                scaled = constraint.scaled(2.0**size, 2.0**scaling.of_objective)
+                constrained = ConstrainedColumns(scaled, slice(H.shape[1] - rank, H.shape[1]))
+            problem = _Problem(
+                rows, scaling.scaled_model(), H, offset, alphas, epsilon, constrained
+            )
+            W[block][chosen] = np.ldexp(problem.descend() if zeros else problem.solve(), size)
+
+    with ThreadPoolExecutor(threads or all_threads()) as pool:
+        list(pool.map(solve_block, _blocks(observations)))
+    W[:, 0] *= ones if has_offsets else 1.0
+    W = W.astype(fitted.H.dtype)
+    return (W[:, 1:], W[:, 0]) if has_offsets else (W, None)
+
+
+def _in_order_of_H(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
+    """Return rows with the columns of H, ascending, so that the order of X changes no bit."""
+    rows = rows._replace(indices=columns[rows.indices])
+    if np.all(columns[1:] > columns[:-1]):
+        return rows
+    return rows.entries_at(np.lexsort((rows.indices, rows.row_of_entry)))
+
+
+def _blocks(observations: Observations) -> Iterator[slice]:
+    """Yield ranges of rows with about as many entries as a block may have."""
+    m = observations.shape[0]
+    rows = max(1, min(m, BLOCK_ENTRIES * m // max(observations.n_observed, 1)))
+    for start in range(0, m, rows):
+        yield slice(start, min(start + rows, m))
+
+
+def _rows_by_unit(
+    rows: CsrRows, model: Model
+) -> Iterator[tuple[slice | NDArray[np.intp], Scaling, CsrRows]]:
+    """Yield the rows that share a unit, so that a result does not depend on the other rows."""
+    largest, filled = np.zeros(rows.indptr.size - 1), np.diff(rows.indptr) > 0
+    if filled.any():
+        largest[filled] = np.maximum.reduceat(np.abs(rows.values), rows.indptr[:-1][filled])
+    exponents = np.array([scaling_for(model, size).exponent for size in largest.tolist()])
+    if not exponents.any():
+        yield slice(None), Scaling(model), rows
+        return
+    for exponent in np.unique(exponents).tolist():
+        chosen, scaling = np.flatnonzero(exponents == exponent), Scaling(model, exponent=exponent)
+        yield chosen, scaling, scaling.scaled_observations(rows.take(chosen))
+
+
+class _Problem:
+    """The problem of some new rows that share a unit.
+
+    `Ht` (n, width) has a column of a constant before those of H if rows have offsets; `constrained`
+    tells which columns of W have a constraint.
+    """
+
+    def __init__(
+        self,
+        rows: CsrRows,
+        model: Model,
+        Ht: Doubles,
+        base: Doubles,
+        alphas: Doubles,
+        epsilon: float,
+        constrained: ConstrainedColumns | None,
+    ) -> None:
+        self.n_rows, (n, self.width) = rows.indptr.size - 1, Ht.shape
+        self.model, self.rows, self.constrained = model, rows, constrained
+        kinds, group, (centre, size, weight) = _plain_kinds(model, n)
+        if len(kinds) > 1:
+            order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
+            rows = rows.entries_at(order)
+        x, j, limits = rows.values, rows.indices, rows.limits
+        T = np.asarray(model.pseudo_inverse(x, columns=j), dtype=np.float64)
+        self.Ht, self.base = Ht * size[:, None], centre + size * base
+        self.T = centre[j] + size[j] * T
+
+        codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
+        uppers = x if limits is None or limits.uppers is None else limits.uppers
+        weights, metric = rows.weights * weight[j], 1 / size[j] ** 2
+        self.metric = metric if model.is_mixed else None
+        shared = j, x, weights, metric / weights, codes, np.asarray(uppers, float)
+        cell, count = rows.row_of_entry * len(kinds) + group[j], self.n_rows * len(kinds)
+        ends = np.cumsum(np.bincount(cell, minlength=count))
+        begins = np.append(0, ends[:-1])
+        self.passes = []
+        for k, kind in enumerate(kinds):
+            one = kind.only
+            name = one.name if limits is None else f"{one.name}_limits"
+            kernel = row_kernel(one.structure, name, limits is not None, one.is_ours)
+            entries = KindEntries(begins[k :: len(kinds)], ends[k :: len(kinds)], *shared)
+            self.passes.append((kernel, entries, kind.numbers))
+
+        pattern = chunk_of_rows(CsrStorage((self.n_rows, n), rows.indptr, j))
+        sums = row_sums([per_row(pattern, T - base[j], Ht)], slice(0, self.n_rows), self.width)
+        normals, self.gradients = sums
+        ridge, bounds = epsilon * float(np.sum(Ht * Ht)), (np.zeros(self.width),) * 2
+        if constrained is not None and constrained.entrywise is not None:
+            bounds = constrained.bounds(self.width, 1.0)
+        self.terms = RowTerms(normals, ridge, alphas, *bounds)
+        self.lengths = np.diff(rows.indptr)
+        self.squares = np.bincount(rows.row_of_entry, T * T, self.n_rows)
+
+    def solve(self) -> Doubles:
+        """Return the best rows found."""
+        states, rows = self._states(self._starts()), np.arange(self.n_rows)
+        copies = len(states.T)
+        if copies == 1:
+            self._improve(states, rows, MAX_ITERATIONS)
+            return states.best
+        each = rows[:, None] * copies + np.arange(copies)
+        self._improve(states, each[:, :FEW_STARTS].ravel(), TRIAL)
+        lowest = states.numbers[:, LOWEST].reshape(each.shape)
+        few = lowest[:, :FEW_STARTS]
+        unsure = np.ptp(few, axis=1) > AGREEMENT * few.min(axis=1)
+        self._improve(states, each[unsure, FEW_STARTS:].ravel(), TRIAL)
+        states = self._chosen(states, np.argmin(lowest, axis=1))
+        again = self._states(states.best[:, None])
+        self._improve(states, rows[~unsure & (states.numbers[:, ENDED] == 0)], MAX_ITERATIONS)
+        self._improve(again, rows[unsure], MAX_ITERATIONS)
+        return np.where(unsure[:, None], again.best, states.best)
+
+    def descend(self) -> Doubles:
+        """Return the best rows found by Newton steps, of rows in which nothing is missing."""
+        model, (ridge, alphas) = self.model, self.terms[1:3]
+        X, T = (part.reshape(self.n_rows, -1) for part in (self.rows.values, self.T))
+        y = np.array([[model.loss.constant(mean)] for mean in X.mean(axis=1).tolist()])
+        loss, spread = np.sum(model.loss(X, y), axis=1), 0.5 * X.shape[1] * T.var(axis=1)
+        natural = np.divide(loss, spread, out=np.ones_like(loss), where=spread > 0)
+        natural[~(np.isfinite(natural) & (natural > 0))] = 1.0
+        j, W = self.rows.indices[: X.shape[1]], np.zeros((self.n_rows, self.width))
+        H, starts = np.ascontiguousarray(self.Ht[j].T), self._starts(as_first=True)[:, :N_STARTS]
+        at = X, H, self.base[j], np.ascontiguousarray(starts), H @ H.T
+        descent_kernel(model)(*at, natural, ridge, alphas[0], W, model.numbers)
+        return W
+
+    def _chosen(self, states: RowStates, choice: NDArray[np.intp]) -> RowStates:
+        """Return the states of one start of each row."""
+        entries = np.repeat(choice, self.lengths), np.arange(self.T.size)
+        T, U = (part[entries][None] for part in (states.T, states.U))
+        each = np.arange(self.n_rows) * len(states.T) + choice
+        W, best, gradients, numbers = (part[each] for part in states[:4])
+        return RowStates(W, best, gradients, numbers, T, U)
+
+    def _starts(self, as_first: bool = False) -> Doubles:
+        """Return the allowed starts of each row (n_rows, n_starts, width).
+
+        Random ones are as large as T asks for, or as the first one, which zeros make small.
+        """
+        normals, ridge, alphas = self.terms[:3]
+        first, everywhere = np.zeros((self.n_rows, self.width)), slice(0, self.width)
+        ridges = ridge + alphas / BALANCED.initial
+        gram = summed(normals, self.gradients)
+        update_rows(None, gram, ridges, 1.0, slice(0, self.n_rows), everywhere, first)
+        drawn = np.random.default_rng(0).standard_normal((RANDOM_STARTS, self.width))
+        squares = self.squares / np.maximum(np.trace(normals, axis1=1, axis2=2), 1e-300)
+        spread = np.sqrt(np.mean(first**2, axis=1) if as_first else squares)[:, None]
+        others = [] if self.model.linear else [spread * start for start in drawn]
+        starts = np.stack([first, *others], axis=1)
+        if self.constrained is None:
+            return starts
+        allowed = self.constrained.project(starts.reshape(-1, self.width))
+        return np.reshape(allowed, starts.shape).astype(np.float64, copy=False)
+
+    def _states(self, starts: Doubles) -> RowStates:
+        """Return the states at all starts."""
+        copies, W = starts.shape[1], starts.reshape(-1, self.width)
+        T, numbers = np.tile(self.T, (copies, 1)), np.zeros((len(W), N_NUMBERS))
+        numbers[:, RHO], numbers[:, DUAL_SCALE] = BALANCED.initial, 1
+        numbers[:, SMALL] = TOL**2 * np.repeat(np.maximum(self.squares, 1e-300), copies)
+        numbers[:, [LOWEST, EARLIER]] = math.inf
+        return RowStates(W, W.copy(), np.zeros_like(W), numbers, T, np.zeros_like(T))
+
+    def _improve(self, states: RowStates, active: NDArray[np.intp], iterations: int) -> None:
+        """Let some states go on."""
+        numbers = states.numbers
+        finish = SOLVE
+        if self.constrained is not None:
+            finish = ELSEWHERE if self.constrained.entrywise is None else DESCEND
+        at_once = len(self.passes) == 1 and finish != ELSEWHERE
+        for _ in range(1 if at_once else iterations):
+            if finish == ELSEWHERE:
+                numbers[active, OBJECTIVE] = self._penalties(states.W[active])
+            for k, (kernel, entries, model) in enumerate(self.passes, 1):
+                end = finish if k == len(self.passes) else NOT_YET
+                shared = self.metric, self.Ht, self.base, states, self.terms
+                kernel(active, entries, *shared, iterations if at_once else 1, end, model)
+            active = active[numbers[active, ENDED] == 0]
+            if not active.size:
+                break
+            if finish == ELSEWHERE:
+                self._move(states, active)
+
+    def _penalties(self, W: Doubles) -> list[float]:
+        assert self.constrained is not None
+        return [self.constrained.value(row[None]) for row in W]
+
+    def _move(self, states: RowStates, active: NDArray[np.intp]) -> None:
+        """Take the step of w of some rows by the proximal map of the constraint."""
+        assert self.constrained is not None
+        normals, ridge, alphas = self.terms[:3]
+        W, now = states.W[active], states.numbers[active]
+        rho = (now[:, RHO] * now[:, DUAL_SCALE])[:, None]  # before its last change
+        damping = rho * ridge + alphas
+        normal = rho[:, :, None] * normals[active // len(states.T)]
+        normal += np.tril(normal, -1).transpose(0, 2, 1) + damping[:, None] * np.eye(self.width)
+        step = self.constrained.row_solver(normal, 1.0, SWEEPS)
+        states.W[active] = step(W, rho * states.gradients[active] - damping * W)
+        states.gradients[active] = 0
+
+
+def _plain_kinds(model: Model, n: int) -> tuple[list[Model], NDArray[np.intp], Doubles]:
+    """Return models of one kind without units, which of them each column has, and its units."""
+    which = model.which_at(0, np.arange(n))
+    plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in model.kinds]
+    different = list(dict.fromkeys(plain))
+    group = np.array([different.index(kind) for kind in plain])[which]
+    units = np.array([(kind.centre, kind.size, kind.weight) for kind in model.kinds], np.float64)
+    return [Model((kind,)) for kind in different], group, units[which].T

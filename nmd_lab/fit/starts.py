@@ -1,0 +1,268 @@
+"""The starts of a fit: those that `init` names, and those from the factors of another fit.
+
+With ``init="path"`` a few iterations are done with each of several ridges, from strong to weak.
+Under a strong ridge hardly anything but the strongest directions is left.  The others grow again,
+the stronger ones first, as the ridge becomes weaker.  A fit that ends early from there has strong
+components that the ridge has hardly shrunk, and none of the weak ones, which are mostly noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.engines import FitEngine, iterates
+from nmd_lab.engines.admm import Admm
+from nmd_lab.engines.constrained import (
+    Constrained,
+    after_least_squares,
+    filled,
+    random_within,
+    with_simplex,
+)
+from nmd_lab.engines.constrained_descents import kind_of_descent
+from nmd_lab.engines.plan import RefinementPlan, exact_for, make_plan
+from nmd_lab.engines.refined import ImplicitZeros, Refined
+from nmd_lab.kernels.lowrank import singular_factors
+from nmd_lab.kernels.products import CsrStorage, storage_of
+from nmd_lab.kernels.split_variable import pseudo_inverses
+from nmd_lab.model.fitted_values import NO_OFFSETS
+from nmd_lab.model.model import make_model
+from nmd_lab.problem.initialization import Start, given_start, random_start, svd_start
+from nmd_lab.problem.problem import Problem
+from nmd_lab.request.constraints import NO_CONSTRAINTS, is_nonnegative
+from nmd_lab.request.options import Options
+from nmd_lab.request.penalty import BALANCED
+
+from .loop import FitProgress, Stopping, fit_from
+
+
+def all_starts(
+    problem: Problem,
+    rank: int,
+    options: Options,
+    plan: RefinementPlan,
+    rng: np.random.Generator,
+    chosen: Start | None = None,
+) -> Iterator[Start]:
+    """Yield the start that `init` selects, then random ones; each is computed when requested."""
+    observations, model = problem.starting_data
+    init = options.init
+    for index in range(options.n_init):
+        if index == 0 and init == "auto" and chosen is not None:
+            yield problem.units.scaled_start(chosen)._replace(kind="chosen")
+        elif problem.constraints.nonnegative and (isinstance(init, str) or index > 0):
+            yield _nonnegative_start(problem, rank, "random" if index else init, rng)
+        elif index > 0 or init == "random" or (init == "auto" and model.even):
+            yield random_start(observations, model, rank, problem.offsets, rng)
+        elif isinstance(init, str):
+            kind = "randomized" if plan.few_stored else "svd"
+            kind = kind if init in ("auto", "path") else init
+            start = svd_start(observations, model, rank, problem.offsets, rng, kind)
+            if init == "path":
+                engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if plan.few_stored else Admm()
+                start = after_strong_ridges(problem, start, iterations_of(engine))
+                start = start._replace(kind="path")
+            yield start
+        else:
+            units = problem.units
+            start = given_start(observations, rank, init, units.given_offsets(problem.offsets))
+            yield units.scaled_start(start)
+
+
+def _nonnegative_start(problem: Problem, rank: int, init: str, rng: np.random.Generator) -> Start:
+    """Return a start if a factor must be nonnegative.
+
+    "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
+    minima from there, and nonnegative parts of the singular value decomposition otherwise.
+    """
+    data, offsets = problem.starting_data, problem.offsets
+    if init == "auto":
+        both = is_nonnegative(problem.constraints.W) and is_nonnegative(problem.constraints.H)
+        init = "random" if both and kind_of_descent(problem) else "nndsvd"
+    if init == "random":
+        start = random_start(*data, rank, offsets, rng)
+        return random_within(problem, rank, start, rng)
+    start = svd_start(*data, rank, offsets, rng, "nndsvd" if init == "svd" else init)
+    start = with_simplex(problem, start if init == "randomized" else filled(start, rng))
+    return start._replace(kind=init)
+
+
+def engine_for(plan: RefinementPlan) -> FitEngine[Any]:
+    """Return the engine of a plan."""
+    if plan.engine == "constrained":
+        return Constrained(exact=plan.fitted)
+    if plan.engine == "implicit zeros":
+        return ImplicitZeros(exact=plan.fitted, tol=plan.tol)
+    return Refined(plan) if plan else Admm()
+
+
+def first_start(problem: Problem, rank: int, options: Options, rng: np.random.Generator) -> Start:
+    """Return the first start of `all_starts`, after the warm-up of an even f."""
+    plan = make_plan(problem, rank, options)
+    return with_signs(problem, next(all_starts(problem, rank, options, plan, rng)), options, plan)
+
+
+def warmed_up(
+    problem: Problem,
+    start: Start,
+    options: Options,
+    plan: RefinementPlan,
+    stopped: Callable[[], Any] = lambda: False,
+) -> Start:
+    """Return a start as the engine takes it: one that ``init="auto"`` drew after a warm-up."""
+    if options.init != "auto":
+        return start
+    if start.kind == "random" and plan.engine == "constrained":
+        return after_least_squares(problem, start)
+    return with_signs(problem, start, options, plan, stopped)
+
+
+def with_signs(
+    problem: Problem,
+    start: Start,
+    options: Options,
+    plan: RefinementPlan,
+    stopped: Callable[[], Any] = lambda: False,
+) -> Start:
+    """Return a random start for an even f after up to 200 iterations of Modulus + Frobenius.
+
+    They fit the starting T and find the signs of WH.  Any other start is unchanged.
+    """
+    if start.kind != "random" or not problem.model.even or problem.constraints.nonnegative:
+        return start
+    model = make_model("modulus", "frobenius")
+    if problem.model.structure == model.structure:
+        return start
+    observations = problem.observations.mapped(problem.model.pseudo_inverse)
+    free = replace(problem, constraints=NO_CONSTRAINTS, scaling=None)  # in its units all the time
+    signs = replace(free, observations=observations, model=model, rule=BALANCED)
+    exact, with_zeros = exact_for(options.tol), plan.engine == "implicit zeros"
+    engine: FitEngine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
+    rules = Stopping(200, options.time_limit, lambda _: stopped(), tol=exact)
+    run = fit_from(signs, lambda: start, rules, engine, FitProgress())
+    if run.stop_reason.code == "callback":
+        raise KeyboardInterrupt
+    assert run.result is not None
+    return Start(run.result.W, run.result.H, from_factors=True, offsets=run.result.offsets)
+
+
+RIDGE_RATIO = 10**0.5  # largest ratio of a ridge to the next one
+TRACE = 1e-14  # fraction of a start that is added after each ridge, above rounding errors
+RIDGE_ITERATIONS = 6  # with each of them
+
+
+def after_strong_ridges(
+    problem: Problem,
+    start: Start,
+    after: Callable[[Problem, Start, int], Start],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Start:
+    """Return the factors that strong ridges leave of a start, in the units of the problem.
+
+    The first ridge is the least one that removes all components, of which the first is the largest
+    one.  Small components would become so small that rounding errors decide how they grow, so that
+    a trace of the start is added to them.  `after` returns the factors after some iterations.
+    """
+    largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
+    first = problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha
+    # multiples of the data have as many ridges, whatever their rounding
+    count = math.ceil(math.log(max(first, 1.0)) / math.log(RIDGE_RATIO) - 1e-6)
+    W, H = TRACE * start.W, TRACE * start.H
+    for k in range(count):
+        if stopped():
+            break
+        alpha = float(first ** (1 - k / count)) * problem.alpha
+        stronger = problem.described().changed(alpha=alpha)
+        start = after(stronger, start, RIDGE_ITERATIONS)
+        start = start._replace(W=start.W + W, H=start.H + H)
+    return start
+
+
+def iterations_of(engine: FitEngine[Any]) -> Callable[[Problem, Start, int], Start]:
+    """Return a function that returns the factors after some iterations of an engine."""
+
+    def after(problem: Problem, start: Start, number: int) -> Start:
+        found = iterates(engine, problem, start)
+        *_, iterate = (next(found) for _ in range(number))
+        columns = problem.offset_columns
+        W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
+        return Start(W, H, from_factors=True, offsets=offsets)
+
+    return after
+
+
+def _mean_weight(problem: Problem) -> float:
+    """Return the mean weight of the observed entries."""
+    observations = problem.observations
+    if observations.weights is None:
+        return 1.0
+    (total,) = observations.weighted_sums()
+    return float(total) / observations.n_observed
+
+
+def _with_offsets_of(problem: Problem, start: Start) -> Start:
+    """Return a start in which offsets that the problem does not have are components."""
+    columns, offsets = problem.offset_columns, start.offsets
+    m, n, dtype = start.W.shape[0], start.H.shape[1], start.W.dtype
+    rows = np.zeros(m, dtype) if columns.before else offsets.of_rows(m, dtype)
+    cols = np.zeros(n, dtype) if columns.after else offsets.of_columns(n, dtype)
+    mean = offsets.mean if columns.kind == "none" else 0.0
+    if not rows.any() and not cols.any() and mean == 0:
+        return start
+    W = np.column_stack([start.W, rows + mean, np.ones(m, dtype)])
+    H = np.vstack([start.H, np.ones(n, dtype), cols])
+    return start._replace(W=W.astype(dtype), H=H.astype(dtype))
+
+
+def start_of_rank(problem: Problem, start: Start, rank: int, rng: np.random.Generator) -> Start:
+    """Return a start with the largest components of another one, and as many new ones as it needs.
+
+    Both are in the units of the problem.  A component that a strong ridge has removed would grow
+    from rounding errors, so that another one takes its place.
+    """
+    start = _with_offsets_of(problem, start)
+    # a rotation would break a constraint
+    by_size = _by_size if problem.is_constrained else singular_factors
+    W, H, sizes = by_size(start.W, start.H)
+    n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.size_of_T)))
+    alive = start._replace(
+        W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
+    )
+    return alive if n_alive == rank else _with_more(problem, alive, rank - n_alive, rng)
+
+
+def _by_size(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the components as they are and their sizes, the largest first."""
+    sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
+    order = np.argsort(-sizes, kind="stable")
+    return W[:, order], H[order], sizes[order]
+
+
+def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Generator) -> Start:
+    """Return a start with further components, the largest of the residual under the ridge."""
+    model, observations = problem.model, problem.observations
+    W_aug, H_aug = problem.offset_columns.extend(start.W, start.H, start.offsets)
+    storage = storage_of(observations)
+    if isinstance(storage, CsrStorage):
+        A = storage.all_products(W_aug, H_aug)
+    else:
+        A = (W_aug @ H_aug).ravel()
+    residual = pseudo_inverses(observations, model) - A
+    if not model.is_mixed:
+        residual[model.nonlinearity(A) == observations.values.ravel()] = 0
+    rest, identity = observations.with_stored(residual), make_model("identity", "frobenius")
+    kind = "nndsvd" if problem.constraints.nonnegative else "randomized"
+    new = svd_start(rest, identity, number, NO_OFFSETS, rng, kind)
+    sizes = np.linalg.norm(new.H, axis=1) ** 2
+    shrunk = np.maximum(sizes - problem.alpha, 0.1 * sizes)  # a new one has a tenth at least
+    root = np.sqrt(np.divide(shrunk, sizes, out=np.zeros_like(shrunk), where=sizes > 0))
+    root = root.astype(start.W.dtype)
+    return start._replace(
+        W=np.hstack([start.W, new.W * root]), H=np.vstack([start.H, root[:, None] * new.H])
+    )

@@ -1,0 +1,358 @@
+"""What data say of a request (`describe`), and the problem that follows (`formulate`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmd_lab._runtime.checks import check_rank, check_size, is_auto
+from nmd_lab._runtime.compiler import is_ours
+from nmd_lab._runtime.machine import all_threads, refuse_above
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.units import units_of_columns
+from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
+from nmd_lab.engines.lbfgs import MOST_PAIRS, pairs_for
+from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
+from nmd_lab.kernels.envelope import ENTRIES
+from nmd_lab.kernels.products import BLOCK_ENTRIES
+from nmd_lab.model import checks
+from nmd_lab.model.checks import Check, checks_of_nonlinearity, report_of
+from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
+from nmd_lab.model.kind import LimitModel
+from nmd_lab.model.losses import Loss, as_loss
+from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.nonlinearity import Nonlinearity
+from nmd_lab.problem.columns import is_by_column, measures_distance, model_for
+from nmd_lab.problem.initialization import Start, given_start, svd_memory
+from nmd_lab.problem.problem import Problem
+from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
+from nmd_lab.request.candidates import suitable_nonlinearities
+from nmd_lab.request.constraints import GivenConstraints
+from nmd_lab.request.options import Options
+from nmd_lab.request.penalty import as_penalty_rule
+
+from .held_out import Fold, HeldOut, draw_folds
+from .limit_noise import smallest_value
+from .loop import FitState, Stopping
+
+
+class DataSummary(NamedTuple):
+    """What the data say, and what the trials found.
+
+    Attributes
+    ----------
+    observations : Observations
+        Data of the last fit.
+    model : Model
+        Model with what the data decide of it; stand-ins for what is to be chosen.
+    nonlinearity, loss : Nonlinearity, Loss or Mixed, or None
+        Those of the model; None if they are to be chosen.
+    rank : int or None
+        Number of components; None if it is to be chosen.
+    limits : LimitModel
+        What is known of entries with limits; sd = NaN if it is to be estimated.
+    size : float
+        Largest magnitude.
+    observed_only : bool
+        Whether T = WH is imposed on the observed entries alone.
+    held_out : Observations or None
+        Entries that stop the last fit early; None if it has all of them.
+    folds : list of Fold or None
+        Entries of the trials and those that judge them; None if the choice draws them itself.
+    drawn : str
+        How the folds were drawn, for `Decomposition.selection`.
+    start : Start or None
+        Factors of the trials from which the fit begins; None if it begins by `init`.
+    selection : dict or None
+        What `Decomposition.selection` tells; None if nothing was chosen.
+    spent : float
+        Seconds of `time_limit` that the choice took.
+    """
+
+    observations: Observations
+    model: Model
+    nonlinearity: Any
+    loss: Any
+    rank: int | None
+    limits: LimitModel
+    size: float
+    observed_only: bool
+    held_out: Any = None
+    folds: list[Fold] | None = None
+    drawn: str = "given"
+    start: Start | None = None
+    selection: dict[str, Any] | None = None
+    spent: float = 0.0
+
+    def model_with(self, f: Nonlinearity, loss: Loss) -> Model:
+        """Return the model with a chosen f and loss; several kinds of columns are never chosen."""
+        return self.model if self.model.is_mixed else make_model(f, loss)
+
+    def is_open(self, options: Options) -> bool:
+        """Return whether something is to be chosen by held-out entries."""
+        found = self.nonlinearity, self.loss, self.rank
+        return is_auto(options.alpha) or any(each is None for each in found)
+
+    def folds_for_trials(self, rng: np.random.Generator) -> tuple[list[Fold], str]:
+        """Return the folds, and how they were drawn; `rng` draws them if there are none."""
+        if self.folds is None:
+            return draw_folds(self.observations, rng)
+        return self.folds, self.drawn
+
+
+def describe(
+    observations: Observations, rank: int | None, options: Options, *, is_table: bool
+) -> DataSummary:
+    """Return the facts in the data; raise an error for options that do not suit them."""
+    nonlinearity, loss = options.nonlinearity, options.loss
+    if rank is not None:
+        rank = check_rank(rank, observations.shape)
+        if not isinstance(options.init, str):
+            given_start(observations, rank, options.init, NO_OFFSETS)  # checks it
+    by_column = is_by_column(nonlinearity, loss, observations.labels)
+    if is_table and is_auto(nonlinearity) and options.compute.device is None:
+        by_column = by_column or (not is_auto(loss) and has_units(observations, as_loss(loss)))
+    likely = "frobenius" if is_auto(loss) and not by_column else loss
+    model = model_for(nonlinearity, likely, observations, by_column=by_column, centred=True)
+    f, d = model.shown
+    size = check_size("X", max(map(abs, observations.range())), observations.dtype)
+    if not by_column:  # None is to be chosen
+        f, d = None if is_auto(nonlinearity) else f, None if is_auto(loss) else d
+        if not model.is_ours:
+            first, _ = next(iter(observations.observed_blocks()))
+            refuse_wrong_parts(model.nonlinearity, model.loss, first)
+    limits = LimitModel()
+    if observations.limits is not None:
+        noise = options.solver.limit_noise
+        sd = math.nan if isinstance(noise, str) else float(noise)  # which is to be estimated
+        limits = LimitModel(smallest_value(observations), sd)
+    on_observed = observed_only(observations.shape, observations.n_observed, options.solver.split)
+    return DataSummary(observations, model, f, d, rank, limits, size, on_observed)
+
+
+def has_units(observations: Observations, loss: Loss) -> bool:
+    """Return whether the columns of a DataFrame of numbers have units of their own.
+
+    They have, but where many zeros or values at both ends suggest that all have one unit, in which
+    ReLU or MinMax may suit them, or where there are limits, whose noise several kinds do not have;
+    there, and for losses other than squares, only if the units are apart.
+    """
+    if not (observations.is_small_table and measures_distance(loss)):
+        return False
+    plain = loss.squares and observations.limits is None
+    plain = plain and len(suitable_nonlinearities(observations)) == 1
+    return plain or units_of_columns(observations) is not None
+
+
+N_INPUTS = 200
+"""Inputs for each check of the parts of a fit."""
+
+
+def refuse_wrong_parts(f: Nonlinearity, d: Loss, data: FloatArray) -> None:
+    """Raise ValueError if a check fails near some values, with the object and the input."""
+    rng = np.random.default_rng(0)
+    x = np.asarray(rng.choice(data, N_INPUTS), dtype=np.float64)
+    rho = 10.0 ** rng.uniform(-2, 2, N_INPUTS)
+    noise = rng.normal(size=N_INPUTS) * 10.0 ** rng.uniform(-2, 0, N_INPUTS)
+    v = np.asarray(f.pseudo_inverse(x), dtype=np.float64) + noise * (1.0 + 0.1 * float(np.std(x)))
+    if not is_ours(type(d)):
+        few, y = np.unique(x)[:: max(1, N_INPUTS // 20)], np.unique(x + np.abs(noise))[::10]
+        y = y[(y > d.domain[0]) & (y < d.domain[1])]
+        centre = x + noise * (1.0 + 0.1 * np.abs(x))
+        tried: list[Check] = [
+            ("d is a number", lambda: checks.loss_values(d, few, y)),
+            (checks.CONVEX, lambda: checks.loss_is_convex(d, few[::3], y)),
+            ("derivatives are those of d", lambda: checks.loss_derivatives(d, few, y)),
+            (checks.PROXIMAL, lambda: checks.proximal_is_minimiser(d, x, centre, rho)),
+        ]
+        report_of(d, tried).raise_for_failure()
+    if not is_ours(type(f)):
+        report_of(f, checks_of_nonlinearity(f, v)).raise_for_failure()
+    subject = f if is_ours(type(d)) else d
+    check = (checks.MINIMISER, lambda: checks.t_update_is_minimiser(f, d, x, v, rho))
+    report_of(subject, [check]).raise_for_failure()
+
+
+class Decided(NamedTuple):
+    """A checked problem with all that `solve` needs.
+
+    Attributes
+    ----------
+    options : Options
+        What was asked for, with the rank and what else was chosen in place of "auto".
+    summary : DataSummary
+        Data to fit, in the units of X, and what the choice found.
+    problem : Problem
+        Problem to solve, with its model.
+    starts : iterator of Start
+        Starting points, each computed when it is requested.
+    plan : RefinementPlan
+        Refinements to run between the iterations of Algorithm 1.
+    held_out : HeldOut or None
+        Held-out entries for early stopping; None without validation.
+    state : FitState
+        Where the fit stands.
+    save : callable
+        Function that writes the state from time to time, if it is asked before each iteration.
+    """
+
+    options: Options
+    summary: DataSummary
+    problem: Problem
+    starts: Iterator[Start]
+    plan: RefinementPlan
+    held_out: HeldOut | None
+    state: FitState
+    save: Callable[[], None]
+
+    @property
+    def after_choice(self) -> Options:
+        """The options with what the choice left of the time limit."""
+        limit = self.options.time_limit
+        if limit is None:
+            return self.options
+        return replace(self.options, time_limit=max(limit - self.summary.spent, 0.0))
+
+    @property
+    def rules(self) -> Stopping:
+        """Rules that end the run from its first start."""
+        options = self.after_choice
+        rules = {"patience": options.solver.patience, "window": self.plan.window}
+        return Stopping(options.max_iter, options.time_limit, tol=options.tol, **rules)
+
+
+OBSERVED_SHARE = 1 / 3  # fraction of observed entries below which "auto" means "observed"
+COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the weight of l1 penalties
+
+
+def formulate(summary: DataSummary, options: Options) -> tuple[Problem, RefinementPlan]:
+    """Return problem and refinements, if the fit would fit into memory."""
+    scaling = scaling_for(summary.model.with_limits(summary.limits), summary.size)
+    problem = make_problem(summary.observations, scaling, options, summary.observed_only)
+    plan = make_plan(problem, options.rank, options)
+    if not problem.observations.remote:  # workers have memory of their own
+        needed = needed_memory(problem, options.rank, options, plan)
+        remedy = ROWS if problem.observations.scratch is None else SMALLER
+        refuse_fit(problem.observations.shape, needed, options.compute.memory_limit, remedy)
+    return problem, plan
+
+
+def make_problem(
+    observations: Observations, scaling: Scaling, options: Options, observed_only: bool
+) -> Problem:
+    """Return the problem in the units of a scaling."""
+    device = device_of(options.compute.device)
+    refuse_unsupported(device, scaling.model, observed_only=observed_only)
+    if observations.scratch is not None and device is HOST:
+        device = FileHost(observations.scratch)
+    if observed_only:
+        observations = observations.as_sparse()
+    if scaling.exponent:
+        three = 3 * observations.n_stored * observations.dtype.itemsize
+        if observations.in_memory:
+            refuse_fit(observations.shape, three)  # a copy of the data, T and U
+        observations = scaling.scaled_observations(observations)
+    model = scaling.scaled_model()
+    plain = Problem(
+        observations,
+        model,
+        alpha=scaling.scaled_alpha(options.alpha),
+        epsilon=options.epsilon_for(observations.dtype),
+        observed_only=observed_only,
+        threads=options.compute.threads or all_threads(),
+        device=device,
+        scaling=scaling,
+    )
+    ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
+    mean = 0.0 if options.offsets == "none" else plain.mean_of_T
+    of_X = scaling.given_offsets(Offsets(mean, None, None)).mean
+    scaling = replace(scaling, columns=OffsetColumns(options.offsets, of_X))
+    columns = replace(scaling.columns, mean=mean, constant=scaling.ones)
+    problem = plain.changed(
+        rule=plain.penalty_rule(options.solver.rho, options.solver.initial_rho),
+        offset_alpha=ridge * columns.constant**2,
+        offset_columns=columns,
+        scaling=scaling,
+    )
+    if any(options.factor_constraints):
+        return _with_constraints(problem, options)
+    return problem
+
+
+def _with_constraints(problem: Problem, options: Options) -> Problem:
+    """Return the problem with the constraints of the options."""
+    units, rule = problem.units, problem.rule
+    constraints = GivenConstraints.of(
+        *options.factor_constraints,
+        options.alpha,
+        problem.observations.shape,
+        natural=math.ldexp(problem.natural_penalty, units.of_penalty),
+        size=math.ldexp(COMPONENT * problem.size_of_T, 2 * units.exponent),
+    )
+    model, weights = problem.model, problem.observations.weight_reader()
+    plain = weights is None or weights.dtype == bool
+    free = options.solver.rho == "auto" and options.solver.initial_rho is None
+    if free and plain and model.is_least_squares:
+        rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
+    return problem.changed(rule=rule, constraints=constraints)
+
+
+def observed_only(shape: tuple[int, int], n_observed: int, split: str) -> bool:
+    """Return whether T = WH is imposed on the observed entries alone."""
+    few = n_observed < OBSERVED_SHARE * shape[0] * shape[1]
+    return split == "observed" or (split == "auto" and few)
+
+
+STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files are read by blocks
+
+
+def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
+    """Return the bytes that a fit allocates in addition to its data."""
+    observations, on_disk = problem.observations, problem.observations.scratch is not None
+    init = options.init if isinstance(options.init, str) else "random"
+    if plan.engine == "implicit zeros":
+        needed, init = _of_descents(problem, rank), "randomized"
+    else:
+        width = rank + problem.offset_columns.width
+        stored = 0 if on_disk else observations.n_stored  # or they lie in files
+        factors = sum(observations.shape) * width
+        # T and U; S, its values by columns and two patterns, or the WH before; a refinement's
+        arrays = 2 + (3 if problem.observed_only else problem.sparse) + bool(plan)
+        vectors = 8 + (2 * MOST_PAIRS + 12 if plan else 0)
+        if plan and memory_allows(factors * width, stored):
+            vectors += 2 * width  # the preconditioner
+        blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
+        numbers = arrays * stored + vectors * factors + blocks
+        needed = numbers * observations.dtype.itemsize
+    if init == "random" or on_disk:
+        return needed
+    # the first start is computed before T and U are there
+    is_sparse = observations.pattern is not None or observations.absent_are_zeros
+    n_sparse, kind = observations.values.size if is_sparse else None, init.replace("auto", "svd")
+    size = observations.dtype.itemsize
+    return max(needed, svd_memory(observations.shape, size, n_sparse, rank, kind))
+
+
+def _of_descents(problem: Problem, rank: int) -> int:
+    """Return the bytes of descents: stored entries, vectors of the factors, tiles and patterns."""
+    observations = problem.observations
+    stored, factors = observations.values.size, sum(observations.shape) * rank
+    vectors = 2 * pairs_for(factors) + 14 + 2 * problem.threads
+    numbers = 2 * stored + vectors * factors + ENTRIES * problem.threads
+    return numbers * observations.dtype.itemsize + 32 * stored  # positions, and what sorts them
+
+
+ROWS = "give {share:.0%} of its rows, dtype='float32' or a memmap"
+SMALLER = "give a smaller rank, or n_init=1"
+
+
+def refuse_fit(
+    shape: tuple[int, int], needed: int, limit: float | None = None, remedy: str = ROWS
+) -> None:
+    """Raise MemoryError if so many bytes in addition to the data are not free."""
+    refuse_above(needed, f"a fit of X of shape {shape}", remedy, limit)

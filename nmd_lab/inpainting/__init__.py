@@ -1,0 +1,1 @@
+"""Missing pixels of pictures, by a mixture of Gaussians of their patches."""

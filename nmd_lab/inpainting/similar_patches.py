@@ -1,0 +1,267 @@
+"""Predictions of patches by the Gaussian of those that are most like them nearby, and averages.
+
+An estimate ẑ of a picture has variances s.  For the patch at a corner, the nearest ones of ẑ within
+a window give a Gaussian of this place::
+
+    μ = mean ẑ,      Σ = cov ẑ + SPREAD · diag(mean s)
+
+The most similar of these patches are predicted from their observed entries by it, as in
+`observed_gaussian`.  This is the Bayesian step of M. Lebrun, A. Buades and J.-M. Morel ("A nonlocal
+Bayesian image denoising algorithm", SIAM Journal on Imaging Sciences 6, 2013), with missing pixels
+as in C. Aguerrebere, A. Almansa, J. Delon, Y. Gousseau and P. Musé ("A Bayesian hyperprior approach
+for joint image denoising and interpolation", IEEE Transactions on Computational Imaging 3, 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner
+from nmd_lab._runtime.machine import map_ranges
+from nmd_lab.data.patches import Average, Grid
+
+from .mixture import factorise, invert, project, put_fewer, put_mean, put_variances, solve_row
+
+SIMILAR, PREDICTED = 60, 8
+"""Patches from which a Gaussian is learned, and those that it predicts."""
+
+SPREAD = 0.3
+"""Fraction of the variances of the estimate that the covariance has."""
+
+CANDIDATES = 441
+"""Patches of a window at most."""
+
+ROWS = 2000
+"""Corners that are handled at a time."""
+
+HELD_OUT, ENOUGH, MOST = 0.02, 400, 0.2
+"""Fraction of the seen pixels that the groups do not learn from, or the fraction for `ENOUGH` of
+them if it is larger and below `MOST`.  Their predictions scale the intervals."""
+
+FEWEST, OF_A_GROUP = 20, 150
+"""Number of such pixels from which a scale is estimated, and of those with like deviations."""
+
+LEVEL, ENDS = 0.9, 1.645
+"""Probability of the intervals that are scaled, and their ends in standard deviations."""
+
+TINY = 1e-8
+"""Smallest variance, by which precisions are finite."""
+
+Array = NDArray[np.float64]
+Positions = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Estimate = tuple[Array, Array]
+"""Mean and standard deviation of each pixel."""
+
+
+@compile_inner
+def nearest_patches(estimate, corner, places, chosen, distances):  # type: ignore[no-untyped-def]
+    """Put the most similar patches of a window into `chosen`; return their number."""
+    strides, last, window, within = places
+    base, count = 0, 0
+    for axis in range(corner.size):
+        base += corner[axis] * strides[axis]
+    for c in range(window.shape[0]):
+        inside, at = True, 0
+        for axis in range(corner.size):
+            position = corner[axis] + window[c, axis]
+            inside = inside and 0 <= position <= last[axis]
+            at += position * strides[axis]
+        if not inside:
+            continue
+        distance = 0.0
+        for j in within:
+            difference = estimate[at + j] - estimate[base + j]
+            distance += difference * difference
+        if count == chosen.size and distance >= distances[count - 1]:
+            continue
+        count = min(count + 1, chosen.size)
+        i = count - 1
+        while i > 0 and distances[i - 1] > distance:
+            chosen[i], distances[i] = chosen[i - 1], distances[i - 1]
+            i -= 1
+        chosen[i], distances[i] = at, distance
+    return count
+
+
+@compile_inner
+def learn_gaussian(guess, chosen, n, within, Z, mean, variance, covariance):  # type: ignore[no-untyped-def]
+    """Put the mean and the covariance of the first `n` chosen patches into place."""
+    estimate, spread = guess
+    d = within.size
+    for j in range(d):
+        mean[j] = variance[j] = 0.0
+    for i in range(n):
+        for j in range(d):
+            Z[i, j] = estimate[chosen[i] + within[j]]
+            mean[j] += Z[i, j] / n
+            variance[j] += SPREAD * spread[chosen[i] + within[j]] / n
+    root = math.sqrt(n)
+    for i in range(n):
+        for j in range(d):
+            Z[i, j] = (Z[i, j] - mean[j]) / root
+    np.dot(Z[:n].T, Z[:n], covariance)
+    for j in range(d):
+        covariance[j, j] += variance[j]
+
+
+@compile_inner
+def load_patch(pixels, corner, within, x, v):  # type: ignore[no-untyped-def]
+    """Put the pixels of a patch and their noise into `x` and `v`; return if that changes U."""
+    X, noise = pixels
+    changed = False
+    for j in range(within.size):
+        here = corner + within[j]
+        changed = changed or math.isnan(x[j]) != math.isnan(X[here]) or v[j] != noise[here]
+        x[j], v[j] = X[here], noise[here]
+    return changed
+
+
+def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-untyped-def]
+    """Put the corners, means and variances of the patches like those at some corners into `out`."""
+    within = places[3]
+    at, means, variances = out
+    d, common = within.size, pixels[1][0]
+    for noise in pixels[1]:
+        common = min(common, noise)
+    chosen, distances = np.empty(SIMILAR, np.int64), np.empty(SIMILAR)
+    Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
+    covariance, inverse = np.empty((d, d)), np.empty((d, d))
+    mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
+    x, v, r, g = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    n, few = 0, False
+    for c in range(corners.shape[0]):
+        count = nearest_patches(guess[0], corners[c], places, chosen, distances)
+        learn_gaussian(guess, chosen, count, within, Z, mean, r, covariance)
+        inverted = False
+        for i in range(min(PREDICTED, count)):
+            changed = load_patch(pixels, chosen[i], within, x, v)
+            if changed or i == 0:
+                n, few = put_fewer(x, v, common, positions)
+                if few and not inverted:
+                    for j in range(d):
+                        for b in range(d):
+                            inverse[j, b] = covariance[j, b]
+                        inverse[j, j] += common
+                    invert(inverse)
+                    inverted = True
+                matrix = inverse if few else covariance
+                factorise(matrix, positions[:n], few, v, U)
+                project(U, matrix, positions[:n], few, common, V)
+            matrix = inverse if few else covariance
+            solve_row(x, mean, few, matrix, U, positions[:n], r, g, y)
+            at[c, i] = chosen[i]
+            put_mean(mean, r, g, few, common, n, V, y, means[c, i])
+            put_variances(matrix, few, common, n, V, variances[c, i])
+
+
+@dataclass(frozen=True)
+class Places:
+    """All patches of a picture (corners from 0 to `last`), and the positions of their pixels."""
+
+    strides: Positions
+    last: Positions
+    within: Positions
+
+    @property
+    def window(self) -> Positions:
+        """Differences (patch, dimension) of the corners of a window."""
+        free = self.last > 0
+        width = int(CANDIDATES ** (1 / max(free.sum(), 1)) + 1e-9) // 2
+        ranges = [np.arange(-width, width + 1) if each else np.zeros(1, int) for each in free]
+        return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, free.size)
+
+    def predict(
+        self, pixels: tuple[Array, Array], guess: tuple[Array, Array], corners: Positions
+    ) -> Iterator[tuple[Positions, Array, Array]]:
+        """Yield positions, means and variances (patch, pixel) of patches like those at corners.
+
+        The flat `pixels` are values and the variances of their noise, those of `guess` the means
+        and variances of the estimate.
+        """
+        predict = cached_kernel(predict_similar, "predict_similar_patches")
+        places, d = (self.strides, self.last, self.window, self.within), self.within.size
+        for begin in range(0, len(corners), ROWS):
+            block = corners[begin : begin + ROWS]
+            shape = len(block), PREDICTED
+            out = np.full(shape, -1), np.empty((*shape, d)), np.empty((*shape, d))
+
+            def work(rows: slice, block: Positions = block, out: Any = out) -> None:
+                predict(pixels, guess, block[rows], places, tuple(each[rows] for each in out))
+
+            map_ranges(work, len(block))
+            there = out[0] >= 0
+            yield out[0][there][:, None] + self.within, out[1][there], out[2][there]
+
+
+def average(grid: Grid, found: Iterable[tuple[Positions, Array, Array]]) -> Estimate:
+    """Return averages of predictions at some positions, weighted by their precisions.
+
+    Pixels without a prediction are NaN.
+    """
+    total, precision = Average(grid.shape), Average(grid.shape)
+    for places, mean, variance in found:
+        weights = 1 / np.maximum(variance, TINY)
+        total.add(places, mean, weights)
+        precision.add(places, weights, np.ones_like(weights))
+    return total.result(), 1 / np.sqrt(precision.result())
+
+
+def by_similar(
+    seen: Array, variance: Array, known: Mask, grid: Grid, estimate: Estimate
+) -> Estimate:
+    """Return predictions by similar patches of an estimate; `known` pixels are as they are seen."""
+    mean, std = estimate
+    guess = np.where(known, seen, mean).reshape(-1), np.where(known, 0.0, std**2).reshape(-1)
+    grid = replace(grid, step=tuple(-(-n // 2) for n in grid.size))
+    strides = np.array(seen.strides) // seen.itemsize
+    places = Places(strides, np.subtract(grid.shape, grid.size), grid.offsets @ strides)
+    corners = grid.corners
+    corners = corners[~known.reshape(-1)[grid.positions(np.arange(len(corners)))].all(axis=1)]
+    found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners)
+    new, new_std = average(grid, found)
+    return np.where(np.isnan(new), mean, new), np.where(np.isnan(new), std, new_std)
+
+
+def weight_of(truth: Array, before: Array, after: Array) -> float:
+    """Return the weight of the second of two predictions, by least squares of their average."""
+    if truth.size < FEWEST:
+        return 1.0
+    change = after - before
+    return float(np.clip(change @ (truth - before) / max(float(change @ change), TINY), 0, 1))
+
+
+def between(before: Estimate, after: Estimate, share: float) -> Estimate:
+    """Return the average of two estimates, with the weight of the second."""
+    mean, std = ((1 - share) * old + share * new for old, new in zip(before, after, strict=True))
+    return mean, std
+
+
+def held_out_pixels(units: Array, grid: Grid, rng: np.random.Generator) -> Mask:
+    """Return which seen pixels are held out, with all their channels; none of very few."""
+    seen = ~np.isnan(units)
+    fraction = min(max(HELD_OUT, ENOUGH / seen.sum()), MOST) * (MOST * seen.sum() >= FEWEST)
+    one = [n if axis in grid.space else 1 for axis, n in enumerate(units.shape)]
+    return np.asarray(seen & (rng.random(one) < fraction))
+
+
+def factor_of(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Array], Array]:
+    """Return a function of standard deviations: factors by which intervals cover held-out pixels.
+
+    Factors change with the standard deviation, since smooth and textured parts differ.
+    """
+    if held_out.sum() < FEWEST:
+        return np.ones_like
+    mean, std = (each[held_out] for each in estimate)
+    size = np.abs(truth[held_out] - mean)
+    alike = np.array_split(np.argsort(std), max(std.size // OF_A_GROUP, 1))
+    middle = np.log([np.median(std[some]) for some in alike])
+    factors: Any = [np.quantile(size[some] / std[some], LEVEL) / ENDS for some in alike]
+    logs = np.log(np.maximum(factors, TINY))
+    return lambda std: np.exp(np.interp(np.log(std), middle, logs))

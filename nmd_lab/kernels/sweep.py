@@ -1,0 +1,484 @@
+"""One pass over the data, block of rows by block of rows.
+
+Within a block everything happens while it is in the cache: A = WH, the T- and U-update, the next
+rows of W, and the block's contribution to the sums of the H-step.
+
+All steps are written with S = T + U - WH, the part of Z = T + U that is not low-rank.  Then
+
+    Z Hᵀ = W (H Hᵀ) + S Hᵀ,    so    W⁺ = W + (S Hᵀ - ridge W) (H Hᵀ + ridge I)⁻¹,
+
+and likewise for H.  S is zero at missing entries, so the same steps serve dense, masked and sparse
+data.  In this form a small change of W has no rounding error from the size of W.
+
+`EverywhereSweep` imposes T = WH on every entry, as the paper does, and `ObservedSweep` on the
+observed entries alone.  The loss does not depend on the other entries, so the minimum is the same,
+but the steps of the latter are longer: with the constraint on every entry, a step covers the
+observed fraction of the distance alone.  The cost is a small least-squares problem for each row and
+each column.  With sums over the observed entries of row i,
+
+    w⁺ = w + (Σ h_j h_jᵀ + ridge I)⁻¹ (Σ s_ij h_j - ridge w),
+
+and likewise for each column, with the new W.  For Identity + Frobenius and ρ = 1 this is
+alternating least squares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.machine import map_and_add
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.model.model import Model
+
+from .constrained_rows import ConstrainedColumns, Ridge, RowSolver, penalty_of
+from .products import SHARE_ENTRIES, Block, CsrStorage, Storage, products_of_blocks
+from .row_sums import (
+    chunk_of_rows,
+    chunks_of_columns,
+    gram_policy,
+    missing_entries,
+    per_row,
+    regularized_inverse,
+    row_sums,
+    shared_solver,
+    shares_of_rows,
+    summed,
+    update_rows,
+)
+from .split_variable import SplitVariable
+
+SLOW = 8  # time of the T-update of a class or a level, over that of a square
+
+RowStep = Callable[[Block, FloatArray, FloatArray], None]
+"""Function of a block, its S and StW.  It computes the block's rows of the next W.  If the H-step
+needs Sᵀ W, it adds the contribution of the block to StW."""
+
+
+@dataclass
+class SweepResult:
+    """The sums of one pass over the rows.
+
+    Attributes
+    ----------
+    W : ndarray (m, rank)
+        Next W.
+    StW : ndarray (n, rank)
+        Sᵀ times the next W, if the H-step needs it; zeros otherwise.
+    data_term : float
+        Weighted loss of f(WH).
+    primal : float
+        ‖T - WH‖.
+    change : float
+        ‖T - T_previous‖.
+    projected_change : float
+        ‖Wᵀ(T - T_previous)‖, NaN unless it was asked for.
+    """
+
+    W: FloatArray
+    StW: FloatArray
+    data_term: float = math.nan
+    primal: float = math.nan
+    change: float = math.nan
+    projected_change: float = math.nan
+
+
+@dataclass(eq=False)
+class Sweep:
+    """The pass over all rows; subclasses add the factor steps."""
+
+    storage: Storage
+    split_variable: SplitVariable
+    ridge_W: Ridge
+    ridge_H: Ridge
+    solved_W: slice
+    solved_H: slice
+    threads: int = 1
+    W_constraint: ConstrainedColumns | None = None
+    H_constraint: ConstrainedColumns | None = None
+
+    def __post_init__(self) -> None:
+        """Set the number of parts of the rows."""
+        self.parts = number_of_shares(self.storage, self.threads, self.split_variable.entries.model)
+
+    def update_T_and_W(
+        self,
+        W: FloatArray,
+        H: FloatArray,
+        penalty: float,
+        *,
+        update: bool = True,
+        projected: bool = False,
+    ) -> SweepResult:
+        """Update T and U at A = WH, then take the next W-step."""
+        next_W = W.copy()
+        StW, CtW, sums = self.over_rows(W, H, penalty, next_W, update=update, projected=projected)
+        result = SweepResult(next_W, StW)
+        if update:
+            self._set_residuals(result, CtW if projected else None, sums)
+        if self.W_constraint is not None and self.W_constraint.couples_rows:
+            self._couple_rows(result, W, H, penalty)
+        return result
+
+    def update_W(self, W: FloatArray, H: FloatArray, penalty: float) -> SweepResult:
+        """Take the W-step alone, with T and U as they are."""
+        return self.update_T_and_W(W, H, penalty, update=False)
+
+    def update_H(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> FloatArray:
+        """Return the next H after the pass that was made with W and H."""
+        raise NotImplementedError
+
+    @property
+    def now(self) -> Any:
+        """State of the next steps in addition to W, H and the last result."""
+        return self.split_variable.now
+
+    def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
+        """Return ridge and penalties of what is solved for in W and H, a term of the objective."""
+        columns = penalty_of(H[self.solved_H].T, self.ridge_H, self.H_constraint)
+        return self._ridge_of_rows(W) + columns
+
+    def _ridge_of_rows(self, W: FloatArray) -> float:
+        """Return ridge and penalty of what is solved for in W."""
+        return penalty_of(W[:, self.solved_W], self.ridge_W, self.W_constraint)
+
+    def over_rows(
+        self,
+        W: FloatArray,
+        H: FloatArray,
+        penalty: float,
+        next_W: FloatArray,
+        *,
+        update: bool,
+        projected: bool,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Make the pass over the rows: T and U if they are to be updated, and the next W."""
+        H_packed = self.storage.pack(H)
+        row_step = self._row_step(W, H, H_packed, penalty, next_W)
+
+        def share(index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+            rank, n = H.shape
+            StW = np.zeros((n, rank), H.dtype)
+            CtW = np.zeros((n if projected else 0, rank), H.dtype)
+            sums = np.zeros(4)
+            buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
+            for block in self.storage.blocks(index, self.parts):
+                S, change = self._S_and_change(block, buffers)
+                self.storage.products(block, W, H_packed, S)
+                if update:
+                    output = change if projected else None
+                    sums += self.split_variable.update(block.entries, S, penalty, output)
+                    if projected:
+                        self.storage.add_StW(block, change, W, CtW)
+                else:
+                    self.split_variable.keep(block.entries, S)
+                row_step(block, S, StW)
+            return StW, CtW, sums
+
+        StW, CtW, sums = share(0) if self.parts == 1 else map_and_add(share, self.parts)
+        if update:
+            self.split_variable.dual_scale = 1.0
+        return StW, CtW, sums
+
+    def _couple_rows(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> None:
+        """Take the W-step under a constraint that couples the rows, after the pass."""
+        raise NotImplementedError
+
+    def _row_step(
+        self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
+    ) -> RowStep:
+        raise NotImplementedError
+
+    def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the arrays to hold S and T - T_previous of a block."""
+        size = block.entries.stop - block.entries.start
+        return buffers[0, :size], buffers[1, :size]
+
+    def _set_residuals(self, result: SweepResult, CtW: FloatArray | None, sums: FloatArray) -> None:
+        """Compute the residuals from the sums of all blocks."""
+        result.data_term = float(sums[0])
+        result.primal, result.change = math.sqrt(sums[1]), math.sqrt(sums[2])
+        if CtW is not None:
+            result.projected_change = float(np.linalg.norm(CtW))
+
+
+def number_of_shares(storage: Storage, threads: int, model: Model) -> int:
+    """Return the number of parts of the rows: at most one for each thread, and none too small."""
+    threads = storage.device.threads(threads)
+    work = SLOW if model.has_classes else 1
+    return max(1, min(threads, work * storage.n_entries // SHARE_ENTRIES))
+
+
+class ProductChange(NamedTuple):
+    """The change of WH on all entries since the last pass.
+
+    The change is ΔW H + W⁺ ΔH.  Its norm follows from r x r matrices, without WH itself.
+
+    Attributes
+    ----------
+    gram, cross, step : ndarray (rank, rank)
+        W⁺ᵀW⁺, W⁺ᵀΔW and ΔWᵀΔW.
+    H, H_change : ndarray (rank, n)
+        H before the change, and ΔH.
+    """
+
+    gram: FloatArray
+    cross: FloatArray
+    step: FloatArray
+    H: FloatArray
+    H_change: FloatArray
+
+    def squared_norm(self) -> float:
+        """Return ‖W⁺H⁺ - WH‖²."""
+        mixed = np.sum(self.cross.T * (self.H @ self.H_change.T))
+        ends = np.sum(self.step * (self.H @ self.H.T))
+        ends += np.sum(self.gram * (self.H_change @ self.H_change.T))
+        return float(ends + 2 * mixed)
+
+    def projected(self) -> FloatArray:
+        """Return W⁺ᵀ(W⁺H⁺ - WH)."""
+        return self.cross @ self.H + self.gram @ self.H_change
+
+
+@dataclass(eq=False)
+class EverywhereSweep(Sweep):
+    """Algorithm 1: T = WH is imposed on every entry, and one r x r matrix serves all rows.
+
+    W ← Z Hᵀ (H Hᵀ + ridge I)⁻¹ and H ← (WᵀW + ridge I)⁻¹ Wᵀ Z.  Where nothing is stored, T = WH at
+    all times, so the residuals there follow from the change of WH.
+    """
+
+    empty_columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    product_change: ProductChange | None = None
+
+    def _row_step(
+        self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
+    ) -> RowStep:
+        solved, improve = self.solved_W, self._solver_of_rows(H, penalty)
+        coupled = self.W_constraint is not None and self.W_constraint.couples_rows
+
+        def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
+            gradient = self.storage.times_Ht(block, S, H_packed)[:, solved]
+            if coupled:  # `_couple_rows` needs the gradients of all rows
+                next_W[block.rows, solved] = gradient
+                return
+            next_W[block.rows, solved] = improve(W[block.rows, solved], gradient)
+            self.storage.add_StW(block, S, next_W, StW)
+
+        return row_step
+
+    def _solver_of_rows(self, H: FloatArray, penalty: float) -> RowSolver:
+        """Return the finish of the W-step, with the normal matrix of all rows."""
+        partners = H[self.solved_W]
+        ridge = self.ridge_W(partners, penalty)
+        return shared_solver(self.W_constraint, partners @ partners.T, ridge, penalty)
+
+    def _couple_rows(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> None:
+        """Take the W-step under a constraint that couples the rows, and a pass for Sᵀ W."""
+        solved, improve = self.solved_W, self._solver_of_rows(H, penalty)
+        result.W[:, solved] = improve(W[:, solved], result.W[:, solved])
+        H_packed = self.storage.pack(H)
+
+        def share(index: int) -> tuple[FloatArray, ...]:
+            StW = np.zeros((H.shape[1], H.shape[0]), H.dtype)
+            for block, S in products_of_blocks(self.storage, W, H_packed, index, self.parts):
+                self.split_variable.keep(block.entries, S)
+                self.storage.add_StW(block, S, result.W, StW)
+            return (StW,)
+
+        (result.StW,) = map_and_add(share, self.parts)
+
+    def update_H(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> FloatArray:
+        """Return the next H after the pass that was made with W and H."""
+        solved, empty, constrained = self.solved_H, self.empty_columns, self.H_constraint
+        gram, cross, squares = self._products_of_rows(result, W)
+        ridge = self._ridge_of_columns(result, penalty)
+        gradient = result.StW.T[solved] - cross[solved] @ H
+        next_H, own_gram = H.copy(), gram[solved, solved]
+        if constrained is None:
+            gradient -= ridge[:, None].astype(H.dtype) * H[solved]
+            next_H[solved] += regularized_inverse(own_gram, ridge).astype(H.dtype) @ gradient
+            next_H[solved, empty] = 0
+        else:
+            improve = shared_solver(constrained, own_gram, ridge, penalty)
+            next_H[solved] = improve(H[solved].T, gradient.T).T
+            if not constrained.couples_rows:
+                next_H[solved, empty] = H[solved, empty]
+        if squares is not None:
+            self.product_change = ProductChange(gram, cross, squares, H, next_H - H)
+        return next_H
+
+    def _products_of_rows(
+        self, result: SweepResult, W: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Return Wᵀ W, Wᵀ D and Dᵀ D for the next W and its change D; None if it is not needed."""
+        change = result.W - W
+        squares = None if self.storage.complete else change.T @ change
+        return result.W.T @ result.W, result.W.T @ change, squares
+
+    def _ridge_of_columns(self, result: SweepResult, penalty: float) -> FloatArray:
+        """Return the ridge of the H-step."""
+        return self.ridge_H(result.W[:, self.solved_H], penalty)
+
+    def _set_residuals(self, result: SweepResult, CtW: FloatArray | None, sums: FloatArray) -> None:
+        if self.product_change is not None:
+            sums[2] = max(sums[2] + self.product_change.squared_norm() - sums[3], 0.0)
+            CtW = None if CtW is None else CtW + self.product_change.projected().T
+        super()._set_residuals(result, CtW, sums)
+
+
+COUPLINGS = 3  # steps of rows under a constraint that couples them, each a pass over the data
+
+
+class ObservedSweep(Sweep):
+    """Small least-squares problems, one for each row and each column."""
+
+    storage: CsrStorage
+
+    def __post_init__(self) -> None:
+        """Prepare the pass over the columns."""
+        super().__post_init__()
+        now = self.now
+        if now.S is None:
+            now.S = self.split_variable.device.zeros(now.T.shape, now.T.dtype)
+        size, device = len(self.ridge_H.alphas), self.split_variable.device
+        self.of_rows = chunk_of_rows(self.storage)
+        self.of_columns = chunks_of_columns(self.storage, size, device)
+        self.missing = missing_entries(self.storage) if len(self.of_columns) == 1 else None
+        self.missing_of_columns = None if self.missing is None else self.missing.transposed()[0]
+        self.shares = shares_of_rows(self.of_columns, self.parts)
+
+    def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the arrays of a block; S is kept, because the H-step needs it again."""
+        size = block.entries.stop - block.entries.start
+        return self.now.S[block.entries], buffers[1, :size]
+
+    def _row_step(
+        self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
+    ) -> RowStep:
+        ridge, constrained = self.ridge_W(H[self.solved_W], penalty), self.W_constraint
+        partners = np.ascontiguousarray(H_packed[:, self.solved_W])
+        policy = gram_policy(self.missing, partners, ridge)
+
+        def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
+            if constrained is not None and constrained.couples_rows:
+                return  # `_couple_rows` takes that step
+            gram = policy(self.of_rows, S, base=block.entries.start)
+            update_rows(constrained, gram, ridge, penalty, block.rows, self.solved_W, next_W)
+
+        return row_step
+
+    def _couple_rows(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> None:
+        """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
+        partners, S, H_packed = H[self.solved_W], self.now.S.copy(), self.storage.pack(H)
+        ridge, gram = self.ridge_W(partners, penalty), partners @ partners.T
+        improve = shared_solver(self.W_constraint, gram, ridge, penalty)
+        result.W[:] = self._coupled(
+            *(W, self.solved_W, improve),
+            lambda: self._S_times_Ht(S, H_packed),
+            lambda change: self._subtract(change, H, S),
+        )
+
+    def update_H(
+        self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
+    ) -> FloatArray:
+        """Return the next H after the pass that was made with W and H."""
+        next_W, solved, constrained = result.W, self.solved_H, self.H_constraint
+        partners, Ht = np.ascontiguousarray(next_W[:, solved]), self.storage.pack(H)
+        ridge = self.ridge_H(partners, penalty)
+        self._subtract(next_W - W, H, self.now.S)
+        if constrained is not None and constrained.couples_rows:
+            next_Ht = self._coupled(
+                *(Ht, solved, shared_solver(constrained, partners.T @ partners, ridge, penalty)),
+                lambda: self._St_times_W(self.now.S, next_W),
+                lambda change: self._subtract(next_W, change.T, self.now.S),
+            )
+            return np.ascontiguousarray(next_Ht.T)
+        next_Ht, policy = Ht.copy(), gram_policy(self.missing_of_columns, partners, ridge)
+
+        def solve_columns(index: int) -> tuple[FloatArray, ...]:
+            columns = self.shares[index]
+            grams = [policy(chunk, self.now.S) for chunk in self.of_columns]
+            if len(grams) > 1:  # each chunk is in the cache once
+                grams = [summed(*row_sums(grams, columns, len(ridge)), columns.start)]
+            update_rows(constrained, grams[0], ridge, penalty, columns, solved, next_Ht)
+            return ()
+
+        map_and_add(solve_columns, self.parts)
+        return np.ascontiguousarray(next_Ht.T)
+
+    def column_sums(self, change: FloatArray, W: FloatArray, H: FloatArray) -> Any:
+        """Return the sums over the rows with which the H-step could be solved elsewhere."""
+        S, partners = self.now.S[:].copy(), np.ascontiguousarray(W[:, self.solved_H])
+        self._subtract(change, H, S)
+        grams = [per_row(chunk, S, partners) for chunk in self.of_columns]
+        return row_sums(grams, slice(0, H.shape[1]), partners.shape[1])
+
+    def _subtract(self, W: FloatArray, H: FloatArray, S: FloatArray) -> None:
+        """Subtract the product of two factors from S."""
+        storage, H_packed = self.storage, self.storage.pack(H)
+
+        def subtract(index: int) -> tuple[FloatArray, ...]:
+            for block, product in products_of_blocks(storage, W, H_packed, index, self.parts):
+                S[block.entries] -= product
+            return ()
+
+        map_and_add(subtract, self.parts)
+
+    def _S_times_Ht(self, S: FloatArray, H_packed: FloatArray) -> FloatArray:
+        """Return S Hᵀ."""
+        out = np.empty((self.storage.shape[0], H_packed.shape[1]), H_packed.dtype)
+
+        def multiply(index: int) -> tuple[FloatArray, ...]:
+            for block in self.storage.blocks(index, self.parts):
+                out[block.rows] = self.storage.times_Ht(block, S[block.entries], H_packed)
+            return ()
+
+        map_and_add(multiply, self.parts)
+        return out
+
+    def _St_times_W(self, S: FloatArray, W: FloatArray) -> FloatArray:
+        """Return Sᵀ W."""
+
+        def multiply(index: int) -> tuple[FloatArray, ...]:
+            out = np.zeros((self.storage.shape[1], W.shape[1]), W.dtype)
+            for block in self.storage.blocks(index, self.parts):
+                self.storage.add_StW(block, S[block.entries], W, out)
+            return (out,)
+
+        return map_and_add(multiply, self.parts)[0]
+
+    def _coupled(
+        self,
+        rows: FloatArray,
+        solved: slice,
+        improve: RowSolver,
+        gradients: Callable[[], FloatArray],
+        subtract: Callable[[FloatArray], None],
+    ) -> FloatArray:
+        """Return the next rows under a constraint that couples them, and subtract their change.
+
+        Each step puts WH in the place of what is not observed, which lowers the sum over the
+        observed entries.
+        """
+        for _ in range(COUPLINGS):
+            following = rows.copy()
+            following[:, solved] = improve(rows[:, solved], gradients()[:, solved])
+            subtract(following - rows)
+            rows = following
+        return rows

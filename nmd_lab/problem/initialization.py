@@ -1,0 +1,225 @@
+"""Starting factors: from the singular value decomposition, random or given."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator
+
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.labels import plain_array
+from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.kernels.lowrank import LanczosBreakdown, RowBlocks, largest_singular, row_blocks
+from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
+from nmd_lab.model.model import Model
+
+RANDOM_SCALE = 0.3  # standard deviation of random factors, over (mean of T² / √rank)^(1/4)
+LARGEST_GRAM = 1000  # largest min(m, n) of an SVD from the Gram matrix; Lanczos beyond it
+OVERSAMPLING = 10  # columns of the random range beyond the rank, for "randomized"
+POWER_ITERATIONS = 2  # for "randomized", which sharpen the spectrum
+
+
+BLOCK_ROWS = 2048
+"""Rows of a block of the Gram matrix."""
+
+
+class Start(NamedTuple):
+    """Starting factors of an iteration.
+
+    Attributes
+    ----------
+    W, H : ndarray (m, rank) and (rank, n)
+        Factors.
+    from_factors : bool
+        Whether the iteration begins with the T-update at WH.  A warm start needs this to keep the
+        signs of WH under Modulus and Square.  If False, the start is that of the paper: T = X on
+        the observed entries (√X for Square) and 0 elsewhere, and the first step solves for W.
+    offsets : Offsets
+        Starting offsets.
+    model : Model or None
+        Model, in the units of X, that was learned with these factors; None if there is none.
+    kind : {"svd", "randomized", "nndsvd", "random", "path", "given", "chosen", ""}
+        Method that made the factors; empty if they come from iterations.
+    """
+
+    W: FloatArray
+    H: FloatArray
+    from_factors: bool
+    offsets: Offsets = NO_OFFSETS
+    model: Model | None = None
+    kind: str = ""
+
+
+def svd_start(
+    observations: Observations,
+    model: Model,
+    rank: int,
+    offsets: Offsets,
+    rng: np.random.Generator,
+    kind: str = "svd",
+) -> Start:
+    """Return W = U √Σ and H = √Σ Vᵀ, from the SVD of the starting T minus offsets.
+
+    This is the start of the paper's section VI, except for missing entries.  They are filled with
+    the mean of the observed entries (or with the offsets), since zeros would distort the leading
+    components.
+    """
+    R, fill = observations.centred(model.pseudo_inverse, offsets)
+    if hasattr(R, "factors"):  # its rows lie on workers
+        W, H = R.factors(rank, rng, LARGEST_GRAM)
+        if kind != "nndsvd":
+            return Start(W, H, False, offsets, kind=kind)
+        W = np.asarray(W)
+    elif kind == "randomized":
+        W, H = svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
+    elif not sparse.issparse(R) and min(R.shape) <= LARGEST_GRAM:
+        W, H = _svd_through_gram(R, rank)
+    else:
+        W, H = _svd_by_lanczos(R, fill, rank, rng)
+    if kind == "nndsvd":
+        W, H = _nonnegative(W, H)
+    dtype = observations.dtype
+    W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (W, H))
+    return Start(W, H, False, offsets, kind=kind)
+
+
+def svd_memory(
+    shape: tuple[int, int], itemsize: int, n_sparse: int | None, rank: int, kind: str = "svd"
+) -> int:
+    """Return about how many bytes `svd_start` takes; `n_sparse` is None for dense data."""
+    m, n = shape
+    short, long = sorted(shape)
+    matrix = 2 * m * n * itemsize + m * n // 4  # and masks
+    if n_sparse is not None:
+        matrix = 4 * 8 * n_sparse  # its temporary arrays have double precision
+    if kind != "randomized" and n_sparse is None and short <= LARGEST_GRAM:
+        doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
+    else:
+        doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + OVERSAMPLING)
+    return matrix + 8 * doubles
+
+
+def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
+    """Return U √Σ and √Σ Vᵀ of a dense matrix.
+
+    Small singular values from the Gram matrix have half the digits only.  This is enough here.
+    """
+    wide = R.shape[0] < R.shape[1]
+    sizes = [max(float(each.max()), -float(each.min())) for each, _ in row_blocks(R)]
+    scale = max(sizes) or 1.0  # squares must not overflow
+    m, n = R.shape[::-1] if wide else R.shape
+    blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, m, BLOCK_ROWS)]
+    columns: Any = np.asarray(R).T if wide else None
+
+    def block(rows: slice) -> FloatArray:
+        return np.asarray(columns[rows] if wide else R[rows], dtype=np.float64) / scale
+
+    gram = np.zeros((n, n))
+    for rows in blocks:  # a copy of all of A in double precision may not fit
+        A_rows = block(rows)
+        gram += A_rows.T @ A_rows
+    squares, V = eigh(gram, subset_by_index=[n - rank, n - 1])
+    root, V = np.maximum(squares[::-1], 0) ** 0.25, V[:, ::-1]
+    products = np.concatenate([block(rows) @ V for rows in blocks])
+    scores = np.divide(products, root, out=np.zeros((m, rank)), where=root > 0)
+    W, H = np.sqrt(scale) * scores, np.sqrt(scale) * V * root
+    return (H, W.T) if wide else (W, H.T)
+
+
+def _svd_by_lanczos(
+    R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return U √Σ and √Σ Vᵀ of R + fill, for a large or sparse R.
+
+    Where Lanczos iterations break down, the range of random vectors takes their place.
+    """
+    m, n = R.shape
+    first = rng.standard_normal(min(m, n))
+    k = min(rank, min(m, n) - 1)  # Lanczos iterations find no more
+    both = None if sparse.issparse(R) or m < n else RowBlocks(R, fill).both_products
+    try:
+        U, values, Vt = largest_singular(RowBlocks(R, fill).operator(), k, first, both)
+    except LanczosBreakdown:
+        return svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
+    root = np.sqrt(values)
+    W, H = np.zeros((m, rank)), np.zeros((rank, n))
+    W[:, :k], H[:k] = U * root, root[:, None] * Vt
+    H[k:] = 1e-3 * first.std() * rng.standard_normal((rank - k, n))
+    return W, H
+
+
+def svd_by_random_range(
+    A: LinearOperator, rank: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return about U √Σ and √Σ Vᵀ of a matrix (Halko, Martinsson and Tropp, 2011)."""
+    width = min(rank + OVERSAMPLING, *A.shape)
+    Q = np.linalg.qr(A @ rng.standard_normal((A.shape[1], width)))[0]
+    for _ in range(POWER_ITERATIONS):  # sharpen the spectrum
+        Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
+    U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
+    root = np.sqrt(values[:rank])
+    return (Q @ U[:, :rank]) * root, root[:, None] * Vt[:rank]
+
+
+def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return nonnegative factors from an SVD (NNDSVD: Boutsidis and Gallopoulos, 2008).
+
+    Each component keeps its positive or its negative part, whichever has the larger norm.
+    """
+    W, H = W.copy(), H.copy()
+    for c in range(W.shape[1]):
+        pairs = [(np.maximum(s * W[:, c], 0), np.maximum(s * H[c], 0)) for s in (1, -1)]
+        norms = [(np.linalg.norm(w), np.linalg.norm(h)) for w, h in pairs]
+        best = int(np.argmax([a * b for a, b in norms]))
+        (w, h), (a, b) = pairs[best], norms[best]
+        balance = np.sqrt(b / a) if a * b > 0 else 0.0
+        W[:, c], H[c] = balance * w, h / balance if balance else 0 * h
+    return W, H
+
+
+def random_start(
+    observations: Observations,
+    model: Model,
+    rank: int,
+    offsets: Offsets,
+    rng: np.random.Generator,
+) -> Start:
+    """Return small Gaussian factors."""
+    total, squares = observations.weighted_sums(lambda x: np.square(model.pseudo_inverse(x)))
+    size = np.sqrt(squares / total / np.sqrt(rank))
+    m, n = observations.shape
+    scale = RANDOM_SCALE * (np.sqrt(size) if size > 0 else 1.0)
+    dtype = observations.dtype
+    W = (scale * rng.standard_normal((m, rank))).astype(dtype)
+    H = (scale * rng.standard_normal((rank, n))).astype(dtype)
+    return Start(W, H, False, offsets, kind="random")
+
+
+def rank_of_init(init: Any) -> int | None:
+    """Return the number of components of a pair (W, H) or a fit, None if it has no such shape."""
+    pair = init._factors if hasattr(init, "_factors") else init
+    shape = np.shape(pair[0]) if isinstance(pair, tuple | list) and pair else ()
+    return shape[1] if len(shape) == 2 else None
+
+
+def given_start(observations: Observations, rank: int, init: Any, offsets: Offsets) -> Start:
+    """Return the start from a pair (W, H) or from an earlier fit, after checking it."""
+    from_factors = hasattr(init, "_factors")
+    pair = init._factors if from_factors else init
+    if from_factors and any(each is not None for each in init.offsets[1:]):
+        offsets = init.offsets
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(f"init is a {type(init).__name__}: give a name, a pair (W, H) or a fit.")
+    m, n = observations.shape
+    factors = []
+    for name, factor, shape in (("W", pair[0], (m, rank)), ("H", pair[1], (rank, n))):
+        array = plain_array(factor)
+        if array.dtype.kind not in "buif" or array.shape != shape:
+            raise ValueError(f"init has {name} of shape {array.shape}: give numbers of {shape}.")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"init has NaN or infinity in {name}: give finite numbers.")
+        factors.append(np.array(array, dtype=observations.dtype, order="C"))
+    return Start(factors[0], factors[1], from_factors, offsets, kind="given")

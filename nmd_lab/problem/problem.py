@@ -1,0 +1,344 @@
+"""A checked problem: data, model, penalty rule, ridge, offsets and constraint."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.devices import HOST, Device
+from nmd_lab.kernels.constrained_rows import ConstrainedColumns, Ridge
+from nmd_lab.kernels.envelope import MoreauEnvelope, SparseEnvelope, Tiles
+from nmd_lab.kernels.products import CsrStorage
+from nmd_lab.kernels.split_variable import (
+    SplitVariable,
+    StoredEntries,
+    pseudo_inverses,
+    starting_entries,
+)
+from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep
+from nmd_lab.model.fitted_values import Offsets
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.model import Model, make_model
+from nmd_lab.request.constraints import NO_CONSTRAINTS, GivenConstraints
+from nmd_lab.request.penalty import BALANCED, PenaltyRule, as_penalty_rule, automatic_rule
+
+from .initialization import Start
+from .scaling import NO_OFFSET_COLUMNS, OffsetColumns, Scaling
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that an iteration needs, except the start.
+
+    Attributes
+    ----------
+    observations : Observations
+        Data, in the units of the problem (`Scaling`), as everything here.
+    model : Model
+        Nonlinearities and losses.
+    rule : PenaltyRule
+        Rule for ρ.
+    alpha, offset_alpha, epsilon : float
+        Parts of the ridge of both factor steps, which is epsilon ‖other factor‖² + alpha / ρ, with
+        `offset_alpha` in the place of alpha for the columns that hold offsets.
+    offset_columns : OffsetColumns
+        Positions of the offsets in the extended factors.
+    observed_only : bool
+        Whether T = WH is imposed on the observed entries alone.
+    threads : int
+        Largest number of threads.  Each works on a part of the rows.
+    scaling : Scaling or None
+        Units of the problem, and the model in the units of X; None if the two are the same.
+    constraints : GivenConstraints
+        Constraints on the rows of W and on the columns of H, in the units of X.
+    device : Device
+        Where X, T and U lie.
+    """
+
+    observations: Observations
+    model: Model
+    rule: PenaltyRule = BALANCED
+    alpha: float = 0.0
+    offset_alpha: float = 0.0
+    epsilon: float = 1e-12
+    offset_columns: OffsetColumns = NO_OFFSET_COLUMNS
+    observed_only: bool = False
+    threads: int = 1
+    scaling: Scaling | None = None
+    constraints: GivenConstraints = NO_CONSTRAINTS
+    device: Device = HOST
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether a factor has a constraint."""
+        return bool(self.constraints)
+
+    @property
+    def units(self) -> Scaling:
+        """Units of the problem."""
+        return Scaling(self.model) if self.scaling is None else self.scaling
+
+    @cached_property
+    def reference(self) -> float:
+        """Objective at which the relative error is one."""
+        if self.model.is_mixed:
+            return constants(self.observations, self.model)[0]
+        return reference_of(self.observations, self.model.loss)
+
+    @cached_property
+    def natural_penalty(self) -> float:
+        """The ρ at which the loss and the constraint have the same weight for such data.
+
+        It is the loss of the constant matrix (`Loss.constant`), divided by
+        Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever
+        the scale of X.  For KL it is about 1 / (mean of X).
+        """
+        observations, model = self.observations, self.model
+        if model.is_mixed:
+            loss, squares = constants(observations, model)
+            return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
+        to_T = model.pseudo_inverse
+        total, of_x, of_T = observations.weighted_sums(lambda x: x, to_T)
+        y, mean_T = model.loss.constant(of_x / total), of_T / total
+        _, loss, squares = observations.weighted_sums(
+            lambda x: model.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
+        )
+        ratio = loss / (0.5 * squares) if squares > 0 else 0.0
+        return ratio if 0 < ratio < math.inf else 1.0
+
+    @property
+    def starting_data(self) -> tuple[Observations, Model]:
+        """Observations and a model of one kind whose pseudo-inverse gives the starting T.
+
+        For several kinds the observations have the starting T already, which depends on columns.
+        """
+        observations, model = self.observations, self.model
+        if not model.is_mixed:
+            return observations, model
+        T = pseudo_inverses(observations, model)
+        return observations.with_stored(T), make_model("identity", "frobenius")
+
+    @cached_property
+    def size_of_T(self) -> float:
+        """Weighted norm of the starting T; 1 if it is zero."""
+        if self.model.is_mixed:
+            return math.sqrt(constants(self.observations, self.model)[1]) or 1.0
+        to_T = self.model.pseudo_inverse
+        squares = self.observations.sum_of(lambda x, weights: weights * np.square(to_T(x)))
+        return math.sqrt(squares) or 1.0
+
+    @cached_property
+    def entries(self) -> StoredEntries:
+        """The stored entries, as passes over them take them."""
+        return StoredEntries(self.observations, self.model, self.device)
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether zeros of sparse data need not be stored: there is one kind, without limits."""
+        data = self.observations
+        return data.absent_are_zeros and data.limits is None and not self.model.is_mixed
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """Tiles of sparse data."""
+        data = self.observations
+        assert isinstance(data, SparseObservations)
+        return Tiles(data.shape, data.indptr, data.indices, data.values, self.device)
+
+    @cached_property
+    def empty(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the rows and of the columns without an observed entry."""
+        return self.observations.empty_rows_and_columns()
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only the observed entries are stored."""
+        return self.observations.pattern is not None
+
+    def sweep(self, rank: int, now: Any = None) -> Sweep:
+        """Return the sweep for a rank, with T and U at their start, or as an earlier one had them.
+
+        `now` is what `Sweep.now` of that one was.
+        """
+        return sweep_of(self.observations, self, rank, now)
+
+    def envelope(self) -> MoreauEnvelope | SparseEnvelope:
+        """Return the function L, without multipliers of zeros that are not stored."""
+        if self.has_tiles:
+            return SparseEnvelope(self.tiles, self.model, self.threads)
+        return MoreauEnvelope(self.entries, self.threads)
+
+    @property
+    def mean_of_T(self) -> float:
+        """Weighted mean of the starting T."""
+        observations, model = self.starting_data
+        total, size = observations.weighted_sums(model.pseudo_inverse)
+        return float(size / total)
+
+    @cached_property
+    def offsets(self) -> Offsets:
+        """Offsets of a start: the mean, and shrunken deviations of rows and columns from it."""
+        columns, offsets = self.offset_columns, Offsets(self.offset_columns.mean, None, None)
+        if not (columns.before or columns.after):
+            return offsets
+        ridge, (observations, model) = self.offset_alpha / columns.constant**2, self.starting_data
+        zeros = ridge / self.natural_penalty if ridge else 0.0
+        for name, axis, is_there in (("rows", 1, columns.before), ("columns", 0, columns.after)):
+            if is_there:
+                sums = observations.centred_sums(model.pseudo_inverse, offsets, axis)
+                means = sums / np.maximum(observations.counts(axis) + zeros, 1)
+                offsets = offsets._replace(**{name: means})
+        return offsets
+
+    def penalty_rule(self, rho: Any, initial: float | None) -> PenaltyRule:
+        """Return the rule for an argument `rho`; both are in the units of X."""
+        rule, observations = as_penalty_rule(rho), self.observations
+        if initial is not None:
+            rule = replace(rule, initial=float(initial))
+        rule = self.units.scaled_rule(rule)
+        if rho != "auto":
+            return rule
+        if self.units.model.degrees == (1, 2):  # ρ is the same for multiples of X
+            if initial is not None or observations.weights is None:
+                return rule
+            count = observations.sum_of(lambda x, weights: np.ones_like(x))
+            weight = observations.sum_of(lambda x, weights: weights) / count  # the unit of ρ
+            return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
+        automatic = automatic_rule(self.model, self.natural_penalty)
+        return automatic if initial is None else replace(automatic, initial=rule.initial)
+
+    def rms_error(self, relative_error: float) -> float:
+        """Return a relative error as a root mean square, in units of X; NaN if it is none."""
+        observations = self.observations
+        if not self.model.squares or observations.limits is not None:
+            return math.nan
+        (total,) = observations.weighted_sums()
+        return relative_error * math.ldexp(math.sqrt(2 * self.reference / total), self.units.of_X)
+
+    def with_model(self, model: Model) -> Problem:
+        """Return the problem with another model in the units of X, such as a learned one.
+
+        The reference of the relative error and the natural penalty stay what they are.
+        """
+        scaling = replace(self.units, model=model)
+        return self.described().changed(model=scaling.scaled_model(), scaling=scaling)
+
+    def described(self) -> Problem:
+        """Return the problem, of whose data everything has been asked that its changes keep."""
+        for name in ("reference", "natural_penalty", "size_of_T", "empty"):
+            getattr(self, name)
+        return self
+
+    def changed(self, **changes: Any) -> Problem:
+        """Return a problem for the same data that has what has been asked of them already."""
+        result = replace(self, **changes)
+        names = {field.name for field in fields(self)}
+        names |= {"offsets"} | ({"entries"} if "model" in changes else set())
+        result.__dict__.update({k: each for k, each in vars(self).items() if k not in names})
+        return result
+
+    def of(self, state: Any) -> Problem:
+        """Return the problem with the model of a state, if it has learned one."""
+        return self if state.model in (None, self.units.model) else self.with_model(state.model)
+
+    def constrained_columns(
+        self, rank: int
+    ) -> tuple[ConstrainedColumns | None, ConstrainedColumns | None]:
+        """Return the constraints with the positions of their columns among the solved ones."""
+        before, units = self.offset_columns.before, self.units
+        constraints = self.constraints.scaled(units.exponent, units.of_objective)
+        both = zip(constraints, (slice(before, before + rank), slice(0, rank)), strict=True)
+        in_W, in_H = (None if c is None else ConstrainedColumns(c, at) for c, at in both)
+        return in_W, in_H
+
+    def projected(self, start: Start) -> tuple[FloatArray, FloatArray]:
+        """Return the extended factors of a start, the nearest ones that are allowed.
+
+        Those of rows and columns without an observed entry are the nearest to 0.
+        """
+        solved_W, solved_H = self.offset_columns.solved(start.W.shape[1])
+        empty_rows, empty_columns = self.empty
+        W_constraint, H_constraint = self.constrained_columns(start.W.shape[1])
+        for each, rows in ((W_constraint, start.W), (H_constraint, start.H.T)):
+            if each is not None:
+                each.constraint.check(np.asarray(rows, dtype=np.float64))
+        W, H = self._extend(start)
+        self.observations.allow(W, solved_W, W_constraint, empty_rows)
+        H[solved_H, empty_columns] = 0
+        if H_constraint is not None:
+            H[solved_H] = H_constraint.project(H[solved_H].T).T
+        return W, H
+
+    def alphas(self, rank: int) -> tuple[FloatArray, FloatArray]:
+        """Return the ridge in the objective of each column of W and row of H that is solved for."""
+        before, after = self.offset_columns.before, self.offset_columns.after
+        extra = self.constraints.ridges
+        in_W, in_H = (self.alpha + self.units.scaled_alpha(ridge) for ridge in extra)
+        W_alphas = [self.offset_alpha] * before + [in_W] * rank
+        H_alphas = [in_H] * rank + [self.offset_alpha] * after
+        return np.array(W_alphas), np.array(H_alphas)
+
+    def ridges(self, rank: int) -> tuple[Ridge, Ridge]:
+        """Return the ridges of the steps of W and of H."""
+        in_W, in_H = self.alphas(rank)
+        return Ridge(self.epsilon, in_W), Ridge(self.epsilon, in_H)
+
+    def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the extended factors of a state that is in the units of X."""
+        start = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
+        return self._extend(self.units.scaled_start(start))
+
+    def _extend(self, start: Start) -> tuple[FloatArray, FloatArray]:
+        """Return the extended factors of a start."""
+        H = self.offset_columns.extended_H(start.H, start.offsets)
+        pieces = self.offset_columns.W_pieces(start.W, start.offsets)
+        return self.observations.stacked(pieces, H.dtype), H
+
+    def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:
+        """Return the columns of W_aug and the rows of H_aug that are solved for."""
+        return self.offset_columns.solved(W_aug.shape[1] - self.offset_columns.width)
+
+
+@singledispatch
+def sweep_of(observations: Observations, problem: Problem, rank: int, now: Any = None) -> Sweep:
+    """Return the sweep of a problem over its observations; see `Problem.sweep`."""
+    model, device, entries = problem.model, problem.device, problem.entries
+    now = starting_entries(observations, model, device) if now is None else now.on(device)
+    beyond_stored = problem.sparse and not problem.observed_only
+    split_variable = SplitVariable(entries, now, beyond_stored=beyond_stored)
+    solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
+    arguments = (split_variable, *problem.ridges(rank), *solved, problem.threads, *constrained)
+    if problem.observed_only:
+        assert isinstance(entries.storage, CsrStorage)
+        return ObservedSweep(entries.storage, *arguments)
+    return EverywhereSweep(entries.storage, *arguments, problem.empty[1])
+
+
+def reference_of(observations: Observations, loss: Loss) -> float:
+    """Return `Loss.reference` for all observed entries, without temporary arrays of their size."""
+    if loss.reference_is_sum:
+        return float(observations.sum_of_blocks(loss.reference))
+    if type(loss).reference is not Loss.reference:
+        return loss.reference(*observations.observed())
+    total, of_x, size = observations.weighted_sums(lambda x: x, np.abs)
+    y = loss.constant(of_x / total)
+    constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
+    return max(constant, float(np.finfo(np.float64).eps * size))
+
+
+def constants(observations: Observations, model: Model) -> tuple[float, float]:
+    """Return the objective at WH = 0, the best constants, and the weighted norm of T, squared."""
+    rows, columns, x = observations.entries()
+    _, weights = observations.observed()
+    x = x.astype(np.float64)
+    losses = model.losses(x, np.zeros_like(x), rows, columns)
+    squares = np.square(model.pseudo_inverse(x, rows, columns))
+    return float(np.sum(weights * losses)), float(np.sum(weights * squares))

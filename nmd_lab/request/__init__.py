@@ -1,0 +1,1 @@
+"""What a person asks for: settings, options, constraints, and the rule for ρ."""

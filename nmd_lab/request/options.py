@@ -1,0 +1,333 @@
+"""The options of fits and posteriors, with their types, defaults and checks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from nmd_lab._runtime.checks import (
+    as_generator,
+    check_integer,
+    check_number,
+    check_number_or_auto,
+    check_option_names,
+    check_seed,
+    check_word,
+    is_auto,
+)
+from nmd_lab.checkpoint import Call
+from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.data.labels import pandas_of
+
+from .constraints import FactorConstraint, as_constraint
+from .penalty import PenaltyRule
+from .settings import ADMM, Choice, Compute, as_choice, as_compute, as_solver, stored
+
+INITS = ("auto", "svd", "randomized", "nndsvd", "random", "path")
+OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
+FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
+NOISES = ("auto", "before", "after")
+NOISE_BY = ("auto", "columns", "one")
+
+KEPT_BYTES = 1 << 30
+"""Memory that the kept draws may take by default."""
+
+FEWEST_KEPT = 20
+"""Number of draws that are kept at least."""
+
+COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
+"""Options of `complete` whose defaults differ from those of `decompose`."""
+
+FactorConstraintName = Literal["nonnegative", "simplex", "orthonormal", "sparse"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class DataOptions(TypedDict, total=False):
+    """The keyword arguments of `decompose` and `complete` that belong to X."""
+
+    observed: ArrayLike | None
+    weights: ArrayLike | None
+    at_most: ArrayLike | None
+    at_least: ArrayLike | None
+    upper: ArrayLike | None
+    dtype: DTypeLike | None
+    sample_dims: str | Sequence[str] | None
+
+
+class FitOptions(TypedDict, total=False):
+    """The keyword arguments of `decompose` and `complete` that steer the solver.
+
+    `nmd_lab.decompose` documents them.  This class is for editors and type checkers.  `Options` has
+    the same names, with the defaults and the checks.
+    """
+
+    init: Literal["auto", "svd", "randomized", "nndsvd", "random", "path"] | Any
+    n_init: int
+    max_iter: int
+    tol: float
+    alpha: float | Literal["auto"]
+    offsets: Literal["auto", "none", "global", "rows", "columns", "both"]
+    offset_alpha: float | Literal["auto"]
+    w_constraint: FactorConstraintName | FactorConstraint | None
+    h_constraint: FactorConstraintName | FactorConstraint | None
+    validation: float | Any | Choice | None
+    time_limit: float | None
+    callback: Callable[..., Any] | None
+    progress: bool | None
+    random_state: int | np.random.Generator | None
+    solver: Literal["auto", "paper"] | ADMM
+    compute: Compute | None
+
+
+class FitArguments(DataOptions, FitOptions, total=False):
+    """All keyword arguments of `decompose` and `complete`."""
+
+
+OF_DATA = ("observed", "weights", "dtype", "sample_dims")
+LIMITS = ("at_most", "at_least", "upper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """All that a call asks for but X, with the checks that need no data.
+
+    `nmd_lab.decompose` and `nmd_lab.sample` document the arguments.
+    """
+
+    rank: Any = "auto"
+    nonlinearity: Any = "auto"
+    loss: Any = "frobenius"
+    observed: Any = None
+    weights: Any = None
+    at_most: Any = None
+    at_least: Any = None
+    upper: Any = None
+    dtype: Any = None
+    sample_dims: Any = None
+    init: Any = "auto"
+    offsets: str = "auto"
+    time_limit: float | None = None
+    callback: Callable[..., Any] | None = None
+    progress: bool | None = None
+    random_state: Any = None
+    compute: Any = None
+
+    function: ClassVar[str]
+    inits: ClassVar[tuple[str, ...]]
+    other_inits: ClassVar[str]
+    callback_takes: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data; frames become those of pandas."""
+        for name, value in list(vars(self).items()):
+            object.__setattr__(self, name, pandas_of(value))
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"callback={self.callback!r} is not callable: give a function of "
+                f"{self.callback_takes}."
+            )
+        check_word("offsets", self.offsets, OFFSETS)
+        check_word("progress", self.progress, [None, True, False])
+        if isinstance(self.init, str):
+            check_word("init", self.init, self.inits, self.other_inits)
+        check_seed(self.random_state)
+        object.__setattr__(self, "compute", as_compute(self.compute))
+
+    @property
+    def given_limits(self) -> GivenLimits:
+        """Entries of which only limits are known."""
+        return GivenLimits(self.at_most, self.at_least, self.upper)
+
+    @property
+    def of_data(self) -> dict[str, Any]:
+        """The arguments that define how X is read."""
+        return {name: getattr(self, name) for name in OF_DATA} | {"limits": self.given_limits}
+
+    @property
+    def call(self) -> Call:
+        """The call, for its checkpoint."""
+        arguments = dict(vars(self))
+        return Call(self.function, arguments | {"compute": stored(self.compute)})
+
+    def plain(self, *left_out: str, **others: Any) -> dict[str, Any]:
+        """Return the options as numbers and text, for the parameters of a result, and others.
+
+        An array, a fit or a generator becomes a text such as "given ndarray".  Those that do not
+        change the result are left out.
+        """
+        plain = {name: each for name, each in vars(self).items() if name not in NOT_PLAIN}
+        for name, kinds in (("init", str), ("random_state", Integral | None)):
+            if not isinstance(plain[name], kinds):
+                plain[name] = f"given {type(plain[name]).__name__}"
+        plain = {name: each for name, each in (plain | others).items() if name not in left_out}
+        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
+
+
+NOT_PLAIN = (
+    *("rank", "nonlinearity", "loss", "callback", "progress", "compute"),
+    *DataOptions.__annotations__,
+)
+"""What the parameters of a result leave out, or have as numbers of the result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Asked):
+    """What a fit is asked for."""
+
+    nonlinearity: Any = "relu"
+    absent_are_zeros: bool = False
+    n_init: int = 1
+    max_iter: int = 500
+    tol: float = 0.01
+    alpha: float | Any = 0.0
+    offsets: str = "none"
+    offset_alpha: float | Any = "auto"
+    w_constraint: str | FactorConstraint | None = None
+    h_constraint: str | FactorConstraint | None = None
+    validation: Any = None
+    solver: Any = "auto"
+
+    function = "complete"
+    inits = INITS
+    other_inits = ", a pair (W, H) or a fit"
+    callback_takes = "state"
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data."""
+        for name in ("n_init", "max_iter"):
+            check_integer(name, getattr(self, name), 1)
+        check_number("tol", self.tol, 0)
+        for name in ("alpha", "offset_alpha"):
+            check_number_or_auto(name, getattr(self, name))
+        super().__post_init__()
+        object.__setattr__(self, "solver", as_solver(self.solver))
+        constraints = self.factor_constraints  # refuses unknown ones
+        object.__setattr__(self, "validation", as_choice(self.validation))
+        if self.follows_path and not (is_auto(self.alpha) or self.alpha > 0):
+            raise ValueError("init='path' needs a ridge: give alpha > 0, or another init.")
+        if self.follows_path and any(constraints):
+            raise ValueError(
+                "init='path' does not go with constraints on the factors: give another init."
+            )
+
+    @property
+    def factor_constraints(self) -> tuple[FactorConstraint | None, FactorConstraint | None]:
+        """Constraints on W and on H."""
+        return (
+            as_constraint("w_constraint", self.w_constraint),
+            as_constraint("h_constraint", self.h_constraint),
+        )
+
+    @property
+    def follows_path(self) -> bool:
+        """Whether the fit begins with a path of ridges."""
+        return isinstance(self.init, str) and self.init == "path"
+
+    def settled(self) -> Options:
+        """Return the options of a fit in which nothing is chosen: no offsets, one ridge."""
+        offsets = "none" if self.offsets == "auto" else self.offsets
+        offset_alpha = self.alpha if self.offset_alpha == "auto" else self.offset_alpha
+        return replace(self, offsets=offsets, offset_alpha=offset_alpha)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], **others: Any) -> Options:
+        """Return the options from keyword arguments; raise TypeError for an unknown name."""
+        unknown = [name for name in options if name not in FitArguments.__annotations__]
+        check_option_names(unknown, FitOptions.__annotations__, "a fit")
+        return cls(**options, **others)
+
+    @property
+    def call(self) -> Call:
+        """The call, for its checkpoint; `validation` as it was given."""
+        arguments = super().call.arguments
+        function = "decompose" if arguments.pop("absent_are_zeros") else self.function
+        if not self.validation.only_chooses:
+            arguments["validation"] = self.validation.splitter
+        return Call(function, arguments)
+
+    def describe(self, dtype: Any) -> dict[str, Any]:
+        """Return the options as numbers and strings, for `Decomposition.parameters`.
+
+        Those of `solver` stand under their own names.
+        """
+        others = vars(self.solver) | {"epsilon": self.epsilon_for(dtype)}
+        others["validation"] = self.validation.describe()
+        if isinstance(self.solver.rho, PenaltyRule):
+            others["rho"] = repr(self.solver.rho)
+        for name, constraint in zip(FACTOR_CONSTRAINTS, self.factor_constraints, strict=True):
+            others[name] = None if constraint is None else repr(constraint)
+        # the result has the noise of limits that was found
+        return self.plain("solver", "absent_are_zeros", "limit_noise", **others)
+
+    def epsilon_for(self, dtype: Any) -> float:
+        """Return the relative ridge, but at least the machine epsilon of the working precision."""
+        return max(float(self.solver.epsilon), float(np.finfo(dtype).eps))
+
+    def generator(self) -> np.random.Generator:
+        """Return a new generator from `random_state`; a given Generator is returned itself."""
+        return as_generator(self.random_state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions(Asked):
+    """What a posterior is asked for."""
+
+    draws: int = 300
+    tune: int | None = None
+    chains: int = 1
+    keep: int | None = None
+    groups: int | str = "auto"
+    noise: str = "auto"
+    noise_by: str = "auto"
+
+    function = "sample"
+    inits = ("auto", "random", "svd")
+    other_inits = ", or a fit"
+    callback_takes = "one sweep"
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data."""
+        for name in ("draws", "chains"):
+            check_integer(name, getattr(self, name), 1)
+        if self.groups != "auto":
+            check_integer("groups", self.groups, 1)
+        if self.tune is not None:
+            check_integer("tune", self.tune, 0)
+        if self.keep is not None:
+            check_integer("keep", self.keep, 1)
+        check_word("noise", self.noise, NOISES)
+        check_word("noise_by", self.noise_by, NOISE_BY)
+        super().__post_init__()
+
+    def step(self, numbers_a_draw: int) -> int:
+        """Return the number of sweeps from one kept draw to the next."""
+        keep = self.keep
+        if keep is None:
+            keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
+        return -(-self.draws // min(keep, self.draws))
+
+
+def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:
+    """Return a decorator that shows the options with their defaults in a function's signature."""
+
+    def decorated(function: Function) -> Function:
+        signature = inspect.signature(function)
+        shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for name, hint in FitArguments.__annotations__.items():
+            default = defaults.get(name, getattr(Options, name))
+            option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            is_data = name in DataOptions.__annotations__
+            shown.append(option.replace(annotation=hint.__forward_arg__) if is_data else option)
+        function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+        return function
+
+    return decorated

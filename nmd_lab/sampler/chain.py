@@ -1,0 +1,405 @@
+"""One chain: Gibbs sampling in the order of the sweep of Algorithm 1.
+
+Where ADMM takes the proximal map for T, the chain draws T.  Where ADMM solves for W and H, the
+chain draws their rows.  The hyperparameters are drawn between.  Nothing is to be tuned but the step
+widths of cut points.
+
+    T ~ p(T | X, WH)          T_ij ~ N((WH)_ij + offsets, 1/ρ), weighted by exp(-β d(x_ij, f(T_ij)))
+    W ~ p(W | T, H)           one Gaussian for each row, with the prior of its group
+    ρ, β ~ p(ρ, β | T, W, H)  Gamma, one for all entries, or one for each column
+    H ~ p(H | T, W)           one Gaussian for each column
+
+It is the split Gibbs sampler of M. Vono, N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs
+sampler", 2019.  T of one column model is drawn by blocks of rows.  In a table of several, the
+columns of each are drawn together, in their units and each with its noise levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.kernels.products import Block
+
+from .cut_points import CutPoints, ends_in_rows, padded
+from .latent_draws import Segments, latent_kernel
+from .priors import (
+    EVERY,
+    NO_PRIOR,
+    SMALLEST,
+    UNKNOWN,
+    Groups,
+    RowPrior,
+    draw_group_priors,
+    draw_precision,
+    draw_row_prior,
+    draw_used_priors,
+    first_groups,
+)
+from .problem import SampledProblem
+from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, numbers
+from .row_updates import NO_LABELS, StreamId, each_share
+from .sampled_model import knows_T
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass
+class ChainState:
+    """All that the next sweep depends on.
+
+    Attributes
+    ----------
+    rows, columns : ndarray (m, rank [+ 1]) and (n, rank [+ 1])
+        Vectors of the rows of X and of its columns: components, and the offset if there is one.
+    rho, beta : ndarray (n_levels,)
+        Precisions of the noise before f and after it, of all entries or of each column.
+    T : ndarray (n_entries,) or None
+        T at the stored entries, with the units of its kind; None if it is X itself.
+    seed : int
+        Seed of its random numbers.
+    tuning : int
+        Number of further sweeps in which the step widths of cut points are tuned.
+    sweep : int
+        Number of sweeps so far.
+    row_prior, column_prior : RowPrior
+        Priors of the rows and of the columns.
+    groups : Groups or None
+        Groups of the rows; None before the first sweep, or if there is one.
+    x : ndarray (n_entries,) or None
+        X at the stored entries, drawn where only limits are known; None if all values are known.
+    cuts : list of CutPoints or None
+        Cut points of each kind, None for a kind without levels.
+    log_likelihood : float
+        Log-likelihood of the data given T and of T given WH, up to a constant; for three or
+        more ordered levels that of the levels given WH.
+    """
+
+    rows: FloatArray
+    columns: FloatArray
+    rho: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    T: FloatArray | None
+    seed: int = 0
+    tuning: int = 0
+    sweep: int = 0
+    row_prior: RowPrior = NO_PRIOR
+    column_prior: RowPrior = NO_PRIOR
+    groups: Groups | None = None
+    cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
+    x: FloatArray | None = None
+    log_likelihood: float = math.nan
+
+
+def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
+    """Draw T in place, and return sums of the weighted losses at f(T) that have the same noise."""
+    losses = np.zeros(problem.shape[problem.by_column])
+    if state.T is None:  # X itself
+        return losses[:1]
+    if problem.by_column:
+        _draw_columns(problem, state, state.T, losses)
+        return losses
+    segments = problem.segments[0]
+    x = segments.x if state.x is None else state.x
+    draw = _loop(problem, state, segments, x, state.T, losses)
+    A, B = problem.augmented(state.rows, state.columns)
+
+    def block(here: Block) -> None:
+        draw(problem.products(A, B, here), here.rows.start, here.rows.stop)
+
+    problem.each_block(block)
+    return np.array([losses.sum()])
+
+
+def _draw_columns(
+    problem: SampledProblem, state: ChainState, T: FloatArray, losses: Doubles
+) -> None:
+    """Draw T of each column in its units."""
+    products = all_products(problem, state) if problem.segments else T
+    for each in problem.segments:
+        at, V, of_columns = each.entries, products.take(each.entries), np.zeros(len(each.kinds))
+        x = each.x if state.x is None else state.x.take(at)
+        T_here = np.empty_like(x)  # of levels, whatever it was
+        if each.units:
+            centre, size = each.units
+            T_here, V = T.take(at), centre + size * V
+        draw = _loop(problem, state, each, x, T_here, of_columns)
+
+        def share(first: int, last: int, draw=draw, V=V, starts=each.starts) -> None:  # type: ignore[no-untyped-def]
+            draw(V[starts[first] : starts[last]], first, last)
+
+        each_share(each.starts, problem.threads, share)
+        T[at] = T_here
+        if state.x is not None:
+            state.x[at] = x
+        losses[each.kinds] = of_columns
+
+
+def _loop(
+    problem: SampledProblem,
+    state: ChainState,
+    segments: Segments,
+    x: FloatArray,
+    T: FloatArray,
+    losses: Doubles,
+) -> Callable[[FloatArray, int, int], None]:
+    """Return a function of WH with offsets, and of the first and last row or column there."""
+    kind, kinds, starts, limits = segments.kind, segments.kinds, segments.starts, segments.limits
+    at = kinds if problem.by_column else slice(None)
+    sizes = problem.units_of_kinds[kinds, 1]
+    levels = state.rho[at] / sizes**2, state.beta[at], ends_in_rows([state.cuts[k] for k in kinds])
+    kernel = latent_kernel(segments.noise, kind, f"{T.dtype}", limited=bool(limits.limited.size))
+    keys = problem.keys.entries[segments.entries] if problem.keys.entries.size else NO_KEYS.entries
+    key = state.seed, state.sweep, segments.shift, keys
+    arguments = levels, kind.arguments, tuple(limits), key
+
+    def draw(V: FloatArray, first: int, last: int) -> None:
+        kernel(starts, first, last, x, segments.weights, V, *arguments, T, losses)
+
+    return draw
+
+
+def all_products(problem: SampledProblem, state: ChainState) -> FloatArray:
+    """Return WH with offsets at every stored entry, flat."""
+    A, B = problem.augmented(state.rows, state.columns)
+    if problem.positions is not None:
+        return np.asarray((A @ B.T).ravel().take(problem.positions))
+    V = np.empty(problem.values.size, A.dtype)
+
+    def block(here: Block) -> None:
+        V[here.entries] = problem.products(A, B, here)
+
+    problem.each_block(block)
+    return V
+
+
+Draw = dict[str, NDArray[Any]]
+"""Arrays of one draw by name."""
+
+
+class ChainStart(NamedTuple):
+    """Where a chain begins.
+
+    Attributes
+    ----------
+    rows, columns : ndarray (m, rank [+ 1]) and (n, rank [+ 1])
+        Vectors of the rows of X and of its columns.
+    seed : int
+        Seed of its random numbers.
+    tune : int
+        Number of sweeps in which step widths are tuned.
+    """
+
+    rows: FloatArray
+    columns: FloatArray
+    seed: int
+    tune: int = 0
+
+
+class Chain:
+    """Gibbs sampling as an engine: a step is a sweep, an iterate is a draw."""
+
+    def init(self, problem: SampledProblem, start: ChainStart) -> ChainState:
+        """Return the state before the first sweep."""
+        levels = problem.levels
+        return ChainState(
+            *(start.rows, start.columns, *first_noise(problem), _known_T(problem)),
+            seed=start.seed,
+            tuning=start.tune,
+            cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
+            x=None if problem.limits is None else problem.values.copy(),
+        )
+
+    def step(self, problem: SampledProblem, state: ChainState) -> ChainState:
+        """Do one sweep, which overwrites the state, and return it."""
+        state.sweep += 1
+        rng = numbers(state.seed, state.sweep, HYPER)
+        state.row_prior = _draw_prior_of_rows(problem, state, rng)
+        losses = draw_T(problem, state)
+        T = T_of(problem, state)
+        squares = sums_of_squares(problem, state, T, draw_rows(problem, state, T))
+        draw_noise(problem, state, squares, losses, rng)
+        state.column_prior = _draw_prior_of_columns(problem, state, rng)
+        draw_columns(problem, state, T)
+        draw_cut_points(problem, state, rng)
+        state.tuning -= 1
+        return state
+
+    def iterate(self, problem: SampledProblem, state: ChainState) -> Draw:
+        """Return the draw to keep."""
+        draw: Draw = {
+            "rows": state.rows.astype(np.float32),
+            "columns": state.columns.astype(np.float32),
+            "rho": state.rho.copy(),
+            "beta": state.beta.copy(),
+            "row_means": state.row_prior.mean.copy(),
+            "row_precisions": state.row_prior.precision.copy(),
+        }
+        if any(state.cuts):
+            draw["cut_points"] = padded(state.cuts)
+        if (groups := state.groups) is not None:
+            draw["row_share"] = state.row_prior.shares.copy()
+            draw["row_group"] = groups.labels.astype(np.int16)
+        return draw
+
+
+def with_groups(draw: Draw, number: int) -> Draw:
+    """Return a draw with so many groups, of which those that it has not have no rows."""
+    shares = draw.get("row_share", np.ones(1))
+    count, d = number - shares.size, draw["row_means"].shape[1]
+    precisions = np.broadcast_to(np.eye(d), (count, d, d))
+    empty = np.zeros((count, d)), precisions, np.full(count, SMALLEST)
+    names = ("row_means", "row_precisions", "row_share")
+    both = zip(names, empty, strict=True)
+    padded = {name: np.concatenate([draw.get(name, shares), more]) for name, more in both}
+    return {"row_group": np.zeros(len(draw["rows"]), np.int16)} | draw | padded
+
+
+def _draw_prior_of_rows(
+    problem: SampledProblem, state: ChainState, rng: np.random.Generator
+) -> RowPrior:
+    """Return a draw of the prior of the rows; every few sweeps their groups are to be drawn."""
+    units = problem.units[0]
+    if problem.n_groups == 1:
+        return draw_row_prior(state.rows, units, problem.prior.strength, rng)
+    if state.groups is None:
+        components = state.columns[:, : problem.rank]
+        state.groups = first_groups(state.rows, components, units, problem.n_groups, rng)
+    elif state.sweep % EVERY:
+        return draw_used_priors(state.groups, state.row_prior, state.rows, units, rng)
+    prior = draw_group_priors(state.groups, problem.n_groups, state.rows, units, rng)
+    if state.sweep % EVERY == 0:
+        state.groups.labels[:] = UNKNOWN
+    return prior
+
+
+def _draw_prior_of_columns(
+    problem: SampledProblem, state: ChainState, rng: np.random.Generator
+) -> RowPrior:
+    """Return a draw of the prior of the columns: one of numbers, and one of levels."""
+    units, strength = problem.units[1], problem.prior.strength
+    groups = problem.column_groups
+    if groups is None:
+        return draw_row_prior(state.columns, units, strength, rng)
+    each = [draw_row_prior(state.columns[groups == k], units, strength, rng) for k in range(2)]
+    return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
+
+
+def _known_T(problem: SampledProblem) -> FloatArray | None:
+    """Return T before the first sweep, NaN where it is drawn; None if it is always X itself."""
+    has_limits = problem.limits is not None
+    if not has_limits and set(problem.noises) == {"gaussian"} and not problem.by_column:
+        return None
+    T = np.full_like(problem.values, np.nan)
+    kinds = zip(problem.noises, problem.model.kinds, problem.entries_of_kinds, strict=True)
+    for noise, kind, at in kinds:
+        if has_limits or knows_T(noise, kind.nonlinearity):
+            T[at] = kind.nonlinearity.pseudo_inverse(problem.values[at])
+    return T
+
+
+def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ρ and β before the first sweep: the noise has half of the spread."""
+    rho, beta = np.ones((2, problem.counts.size))
+    for k, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
+        precision, at = kind.loss.noise_model, problem.levels_of(k)
+        if precision.shape:
+            beta[at] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
+        if noise != "ordinal":
+            rho[at] = 4.0 / problem.prior.spread**2
+    return rho, beta
+
+
+def draw_noise(
+    problem: SampledProblem,
+    state: ChainState,
+    squares: FloatArray,
+    losses: FloatArray,
+    rng: np.random.Generator,
+) -> None:
+    """Draw ρ and β, and note the log-likelihood but that of drawn cut points."""
+    counts, prior = problem.counts, problem.prior
+    of_T, after, exact, shapes, units = problem.noise_levels
+    shape: Any = prior.noise_shape + counts / 2
+    rate: Any = prior.noise_rate * prior.spread**2 + squares / 2
+    rho = draw_precision(shape[of_T], rate[of_T], rng)
+    state.rho[of_T] = np.minimum(rho, prior.most_precise / prior.spread**2)
+    has_beta = shapes > 0
+    shape, rate = prior.noise_shape + counts * shapes, prior.noise_rate * units + losses
+    state.beta[has_beta] = draw_precision(shape[has_beta], rate[has_beta], rng)
+    density_of_T = 0.5 * (counts * np.log(state.rho) - state.rho * squares)
+    density_of_x = shapes * counts * np.log(state.beta) - state.beta * losses
+    state.log_likelihood = float(density_of_T[exact].sum() + density_of_x[after].sum())
+
+
+def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> FloatArray:
+    """Draw the rows given T without units, and return the squares that each leaves."""
+    prior, labels = state.row_prior, NO_LABELS
+    if state.groups is not None:
+        prior, labels = state.groups.used(prior)
+    return problem.updates[0].draw(
+        T,
+        problem.factor_for_rows(state.columns),
+        prior,
+        state.rho,
+        StreamId(state.seed, state.sweep, ROWS, problem.keys.rows),
+        state.rows,
+        labels,
+    )
+
+
+def sums_of_squares(
+    problem: SampledProblem, state: ChainState, T: FloatArray, of_rows: FloatArray
+) -> FloatArray:
+    """Return the weighted sums of (T - WH)² over the entries of each noise level."""
+    if not problem.by_column:
+        return np.array([of_rows.sum()])
+    residual, weights = T - all_products(problem, state), problem.weights_of_T
+    squares = np.square(residual, dtype=np.float64)
+    squares = squares if weights is None else squares * weights
+    return np.bincount(problem.column_of, squares, problem.counts.size).astype(np.float64)
+
+
+def draw_columns(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
+    """Draw the columns given T without units."""
+    problem.updates[1].draw(
+        T,
+        problem.factor_for_columns(state.rows),
+        state.column_prior,
+        state.rho,
+        StreamId(state.seed, state.sweep, COLUMNS),
+        state.columns,
+        NO_LABELS if problem.column_groups is None else problem.column_groups,
+    )
+
+
+def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.Generator) -> None:
+    """Draw the cut points of each kind with levels, and add their log-likelihood.
+
+    Of two levels, the only cut point stays where it is.
+    """
+    drawn = [k for k, cuts in enumerate(state.cuts) if cuts and cuts.steps.size > 1]
+    if not drawn:
+        return
+    V = all_products(problem, state)
+    for k in drawn:
+        cuts, levels, v = state.cuts[k], problem.levels[k], V[problem.entries_of_kinds[k]]
+        assert cuts is not None
+        assert levels is not None
+        state.log_likelihood += cuts.draw(levels, v, rng, tune=state.tuning > 0)
+
+
+def T_of(problem: SampledProblem, state: ChainState) -> FloatArray:
+    """Return T without units, which is X itself if there is no other."""
+    if state.T is None:
+        return problem.values
+    if not problem.by_column:
+        return state.T
+    centre, size = problem.units_of_entries
+    return np.asarray((state.T - centre) / size)

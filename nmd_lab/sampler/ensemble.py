@@ -1,0 +1,501 @@
+"""An ensemble of chains with different numbers of groups of rows, weighed by stacking.
+
+Chains with groups find different groupings, each at a mode of its own.  The mean of several of them
+predicts better than each, and depends less on the seed.  Each chain is a member of the ensemble:
+
+1. The members are tuned while a tenth of the cells is hidden, and most rows of a large table.
+   Their groups are at first those of k-means of the rows of WH.  Some are of full rank.
+2. The weights of the members maximise the log score of their mixture at the hidden cells
+   (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
+   distributions", Bayesian Analysis 13, 917-1007, 2018).  Members of one size share a weight.
+3. The hidden cells say how much narrower or wider intervals are than those of the mixture,
+   and how much surer probabilities.
+4. The hidden cells come back.  Each member draws in proportion to its weight, so that all draws
+   count the same.
+
+A mixture of forecasts spreads more than its members need (T. Gneiting and R. Ranjan, "Combining
+predictive distributions", Electronic Journal of Statistics 7, 1747-1782, 2013).  Numbers get
+a spread with which the 90 % intervals of the hidden cells cover 90 %.  Probabilities of levels and
+classes are raised to the power of one over a temperature (C. Guo, G. Pleiss, Y. Sun and K.
+Weinberger, "On calibration of modern neural networks", ICML 2017), with which their log score is
+highest.  Those of classes are first divided by their frequencies, and then multiplied by them: the
+evidence of a row gets weaker or stronger, and a class without any keeps its frequency.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import first_of_cells, test_set
+from nmd_lab.model.ordinal import interval_mass
+from nmd_lab.request.options import SampleOptions
+
+from .chain import Chain, ChainState, Draw, with_groups
+from .cut_points import ends_in_rows
+from .first_state import COLUMNS, full_rank, with_cut_points, with_rank
+from .new_rows import with_all_cells
+from .prepare import problem_of
+from .problem import SampledProblem
+from .sampled_model import knows_T
+
+FAINT = 1e-12
+"""Smallest probability of a hidden level, so that one cell does not decide."""
+
+COVERED = 0.9
+"""Fraction of the hidden numbers within the intervals that get their spread."""
+
+CELLS_OF_PRIOR = 100
+"""Number of cells that the prior counts for, by which the spread is 1."""
+
+NARROWEST, WIDEST = 0.71, 1.4
+"""Limits of the spread: a weighted mean of two draws can have no smaller one."""
+
+TEMPERATURES = np.exp(np.linspace(-1.4, 0.4, 37))
+"""Temperatures among which that of each column is found."""
+
+WIDTH, WIDTH_OF_COLUMNS = 0.35, 0.2
+"""Standard deviation of the logarithm of the temperature in a prior: of the table around 1, and of
+a column around the table."""
+
+Array = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+
+class Scores(NamedTuple):
+    """What a member, or a mixture of them, says of the hidden cells.
+
+    Attributes
+    ----------
+    log_densities : ndarray (n_hidden,)
+        Logarithm of the density of T, or of the probability of the level.
+    below : ndarray (n_hidden,)
+        Probability of a T below that of the cell.
+    masses : ndarray (n_levels, K)
+        Probabilities of all levels of the hidden levels; of an indicator that of its class alone.
+    """
+
+    log_densities: Array
+    below: Array
+    masses: Array
+
+    def plus(self, other: Scores) -> Scores:
+        """Return the sums of densities and probabilities."""
+        log_densities = np.logaddexp(self.log_densities, other.log_densities)
+        return Scores(log_densities, self.below + other.below, self.masses + other.masses)
+
+
+class Hidden(NamedTuple):
+    """Hidden cells, in the units of the problem, with T for numbers and a position for levels.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int (n_hidden,)
+        Positions.
+    values : ndarray (n_hidden,)
+        T without units, or the position of the level.
+    is_level : ndarray of bool (n_hidden,)
+        Whether it is a level.
+    cells : ndarray of int (n_levels,)
+        Number of the cell of each level; the indicators of a category are one cell.
+    is_indicator : ndarray of bool (n_levels,)
+        Whether it is an indicator.
+    firsts : ndarray of int (n_levels,)
+        Column of the matrix at which the column of the table begins.
+    n_codes : int
+        Largest number of levels of a column.
+    frequency : ndarray (n,)
+        Fraction of the second level among the cells of each column of two; otherwise 1.
+    """
+
+    rows: Positions
+    columns: Positions
+    values: Array
+    is_level: NDArray[np.bool_]
+    cells: Positions
+    is_indicator: NDArray[np.bool_]
+    firsts: Positions
+    n_codes: int
+    frequency: Array
+
+    @classmethod
+    def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
+        """Return the hidden cells whose T or level is known; others are not scored."""
+        cells, table = first_of_cells(hidden), hidden.labels.table
+        hidden = problem.units_of_X.scaled_observations(hidden).as_sparse()
+        i, j, x = hidden.entries()
+        limits, values = hidden.limits, np.full(x.size, np.nan)
+        kinds: Any = zip(problem.noises, problem.model.kinds, strict=True)
+        is_level = (np.array(problem.noises) == "ordinal")[j]
+        for k, (noise, kind) in enumerate(kinds):
+            at = np.flatnonzero(j == k)
+            if noise == "ordinal":
+                values[at] = kind.loss.codes(x[at])
+            elif knows_T(noise, kind.nonlinearity):
+                values[at] = (kind.nonlinearity.pseudo_inverse(x[at]) - kind.centre) / kind.size
+        known = np.isfinite(values) if limits is None else np.isfinite(values) & (limits.codes == 0)
+        i, j, levels = i[known].astype(np.intp), j[known].astype(np.intp), known & is_level
+        firsts, is_indicator = np.arange(problem.shape[1]), np.zeros(problem.shape[1], bool)
+        if table is not None:
+            firsts = table.first_of_cell
+            is_indicator = np.array([each.has_indicators for each in table.of_matrix])
+        at = hidden.entries().columns[levels]
+        _, cell = np.unique(cells[levels], return_inverse=True)
+        counts = [np.empty(0) if each is None else each.counts for each in problem.levels]
+        frequency = [(c[1] + 0.5) / (c.sum() + 1) if c.size == 2 else 1.0 for c in counts]
+        n_codes = max(each.size for each in counts)
+        of_levels = cell.ravel(), is_indicator[at], firsts[at], n_codes, np.array(frequency)
+        return cls(i, j, values[known], is_level[known], *of_levels)
+
+    def no_scores(self) -> Scores:
+        """Return the sums before any sweep."""
+        n = self.values.size
+        masses = np.zeros((self.cells.size, self.n_codes))
+        return Scores(np.full(n, -np.inf), np.zeros(n), masses)
+
+    def scores(self, problem: SampledProblem, state: ChainState) -> Scores:
+        """Return what a state of a chain says of the cells."""
+        v = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
+        rho = state.rho[self.columns]
+        z = np.sqrt(rho) * (self.values - v)
+        logs = 0.5 * np.log(rho) - 0.5 * z**2
+        masses = self._masses(problem, state, v[self.is_level])
+        logs[self.is_level] = np.log(self._observed(masses) + FAINT)
+        return Scores(logs, ndtr(z), self._of_classes(masses))
+
+    def _masses(self, problem: SampledProblem, state: ChainState, v: Array) -> Array:
+        """Return the probability of each level of the hidden levels, given WH there."""
+        if not v.size:
+            return np.zeros((0, self.n_codes))
+        columns = self.columns[self.is_level]
+        centre, size = problem.units_of_kinds[columns].T
+        ends = ends_in_rows(state.cuts)[columns] - (centre + size * v)[:, None]
+        return np.asarray(interval_mass(ends[:, :-1], ends[:, 1:]))
+
+    def _observed(self, masses: Array) -> Array:
+        """Return the probabilities of the levels that are hidden."""
+        codes = self.values[self.is_level].astype(np.intp)
+        return np.asarray(masses[np.arange(codes.size), codes])
+
+    def _of_classes(self, masses: Array) -> Array:
+        """Return probabilities where those of the indicators of a cell add to 1."""
+        at, found = self.is_indicator, masses.copy()
+        if at.any():
+            sums = np.bincount(self.cells[at], masses[at, 1], self.cells.max() + 1)
+            found[at] = 0.0
+            found[at, 1] = masses[at, 1] / np.maximum(sums[self.cells[at]], FAINT)
+        return found
+
+    def calibration(self, spread: float, temperature: Array | float) -> dict[str, NDArray[Any]]:
+        """Return the arrays of each draw by name; those of the mixture itself are 1."""
+        each = np.broadcast_to(temperature, self.frequency.shape)
+        return {"spread": np.array(spread), "temperature": each, "frequency": self.frequency}
+
+    def spread(self, below: Array) -> float:
+        """Return the spread of intervals that cover their share of the numbers.
+
+        `below` has the probability that the mixture gives to T below each cell.
+        """
+        if self.is_level.all():
+            return 1.0
+        z = np.abs(ndtri(np.clip(below[~self.is_level], FAINT, 1 - FAINT)))
+        ratio = np.quantile(z, COVERED) / ndtri((1 + COVERED) / 2)
+        return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), NARROWEST, WIDEST))
+
+    def temperatures(self, masses: Array) -> Array | float:
+        """Return the temperature of each column of the matrix; `masses` are those of the mixture.
+
+        It maximises the log score of the hidden levels and classes together with its prior, first
+        of all columns, then of each.
+        """
+        n, codes = self.frequency.size, self.values[self.is_level]
+        if not masses.size:
+            return 1.0
+        at = ~self.is_indicator | (codes == 1)
+        second, logs = self.frequency[self.columns[self.is_level], None], np.log(TEMPERATURES)
+        first = np.where(second < 1, 1 - second, 1.0)  # a high temperature leaves these references
+        references = np.where(np.arange(self.n_codes) == 1, second, first)
+        ratios = masses / references
+        observed = np.log(self._observed(ratios)[at] + FAINT)
+        scores = np.zeros((n, TEMPERATURES.size))
+        for k, temperature in enumerate(TEMPERATURES):
+            powers = np.where(masses > 0, references * ratios ** (1 / temperature), 0).sum(axis=1)
+            sums = np.log(np.bincount(self.cells, powers)[self.cells[at]] + FAINT)
+            scores[:, k] = np.bincount(self.firsts[at], observed / temperature - sums, n)
+        whole = logs[np.argmax(scores.sum(axis=0) - 0.5 * (logs / WIDTH) ** 2)]
+        prior = 0.5 * ((logs - whole) / WIDTH_OF_COLUMNS) ** 2
+        return np.asarray(TEMPERATURES[np.argmax(scores - prior, axis=1)])
+
+
+HIDDEN = 0.1
+"""Fraction of the observed cells that is hidden while the members are tuned."""
+
+ALONE, MEMBER = 100, 90
+"""Sweeps in which a single chain is tuned, and at most each member before it is scored."""
+
+RARE = 10
+"""Number of cells of a level below which none of them is hidden."""
+
+SCORED = 30
+"""Sweeps of each member after these, whose predictions of hidden cells are scored."""
+
+RETURNED = 10
+"""Sweeps for each member after the hidden cells are back, before any draw is kept."""
+
+PRIOR = 0.1
+"""Number of cells that the prior of each weight counts for."""
+
+ROUNDS = 300
+"""Iterations of the weights."""
+
+
+class Size(NamedTuple):
+    """Size of a member.
+
+    Attributes
+    ----------
+    groups : int
+        Largest number of groups of rows.
+    is_full : bool
+        Whether it is of full rank, and levels are numbers.
+    """
+
+    groups: int
+    is_full: bool = False
+
+
+@dataclass
+class Member:
+    """A chain of the ensemble.
+
+    Attributes
+    ----------
+    state : ChainState
+        Its state.
+    scores : Scores or None
+        Sums over the scored sweeps; None if no cells are hidden.
+    draws : int
+        Number of sweeps whose draws are kept.
+    calibration : dict of ndarray
+        That of the mixture, which is part of each draw; empty if no cells are hidden.
+    """
+
+    state: ChainState
+    scores: Scores | None
+    draws: int
+    calibration: Draw
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The members of a chain: one, or several that take turns.
+
+    Attributes
+    ----------
+    problem : SampledProblem
+        Problem in whose form all draws are kept, with the rank of the member with most components.
+    sizes : tuple of Size
+        Size of each member.
+    problems : list of SampledProblem
+        Problem of each member, with all cells; members of one size share it.
+    trials : list of SampledProblem
+        The same for these data.
+    observations : Observations
+        Data without the hidden cells, and of a large table some rows.
+    hidden : Hidden or None
+        The hidden cells; None for one member.
+    tuned : int
+        Number of sweeps of each member without them.
+    scored : int
+        Number of the last of these sweeps, after which the hidden cells are scored.
+    returned : int
+        Number of sweeps of all members together with all cells before the draws that count.
+    draws : int
+        Number of sweeps of all members whose draws count.
+    """
+
+    problem: SampledProblem
+    sizes: tuple[Size, ...]
+    problems: list[SampledProblem]
+    trials: list[SampledProblem]
+    observations: Observations
+    hidden: Hidden | None
+    tuned: int
+    scored: int
+    returned: int
+    draws: int
+
+    def init(self, k: int, asked: Any) -> Any:
+        """Return the start of a member, where `asked` is that of the options."""
+        has_all = self.sizes[k].is_full and self.problems[k].rank == self.problem.shape[1]
+        return COLUMNS if has_all else asked
+
+    def form(self, k: int) -> SampledProblem:
+        """Return the problem in whose form the draws of a member are kept."""
+        return replace(self.problem, rank=self.problems[k].rank)
+
+    def in_form(self, k: int, state: ChainState) -> ChainState:
+        """Return the state of a member in this form."""
+        if self.sizes[k].is_full:
+            return with_cut_points(self.problem, self.problems[k], state)
+        return state
+
+    def draw(self, k: int, state: ChainState, member: Member) -> Draw:
+        """Return the draw of a member from its state in this form.
+
+        It has as many groups and components as the largest one.
+        """
+        draw = Chain().iterate(self.problems[k], state)
+        if len(self.problems) == 1:
+            return draw
+        draw = with_groups(draw, max(size.groups for size in self.sizes))
+        rank = self.problems[k].rank
+        draw = with_rank(draw, rank, self.problem.rank - rank)
+        return draw | member.calibration | {"member": np.array(k, np.int16)}
+
+    @property
+    def all_tuned(self) -> int:
+        """Number of sweeps of all members without the hidden cells."""
+        return len(self.problems) * self.tuned
+
+    @property
+    def warm_up(self) -> int:
+        """Number of sweeps of all members before the draws that count."""
+        return self.all_tuned + self.returned
+
+    def turns(self, sweep: int, members: list[Member]) -> list[int]:
+        """Return the members that do the next sweeps, from 0, until one would do a second."""
+        if self.hidden is None:
+            return [0]
+        if sweep < self.all_tuned:
+            return list(range(sweep % len(self.problems), len(self.problems)))
+        counts = np.array([member.draws for member in members])
+        used = np.flatnonzero(counts)
+        if sweep < self.warm_up:
+            next_ones = used[(sweep - self.all_tuned) % used.size :]
+            return list(next_ones[: self.warm_up - sweep])
+        following = list(_in_turn(counts)[sweep - self.warm_up :])
+        repeats = (k for k, member in enumerate(following) if member in following[:k])
+        return following[: next(repeats, len(following))]
+
+    def is_scored(self, sweep: int) -> bool:
+        """Return whether the hidden cells are scored after a sweep of the tuning."""
+        return sweep // len(self.problems) >= self.tuned - self.scored
+
+    def member(self, state: ChainState) -> Member:
+        """Return a member that has not been scored; if it is the only one, it has all draws."""
+        if self.hidden is None:
+            return Member(state, None, self.draws, {})
+        return Member(state, self.hidden.no_scores(), 0, self.hidden.calibration(1.0, 1.0))
+
+    def score(self, k: int, member: Member) -> None:
+        """Add the scores of the hidden cells, given the state of a member."""
+        assert self.hidden is not None
+        assert member.scores is not None
+        now = self.form(k), self.in_form(k, member.state)
+        member.scores = member.scores.plus(self.hidden.scores(*now))
+
+    def weigh(self, members: list[Member]) -> None:
+        """Give each member its number of draws, the calibration, and all cells."""
+        hidden, scores = self.hidden, [each.scores for each in members if each.scores is not None]
+        assert hidden is not None
+        weights = stacked(np.array([each.log_densities for each in scores]), self.sizes)
+        exact = weights * self.draws
+        counts = np.floor(exact).astype(int)
+        counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
+        below, masses = (
+            np.tensordot(weights, each, 1) / self.scored
+            for each in zip(*((each.below, each.masses) for each in scores), strict=True)
+        )
+        calibration = hidden.calibration(hidden.spread(below), hidden.temperatures(masses))
+        for member, problem, count in zip(members, self.problems, counts, strict=True):
+            member.draws, member.calibration = int(count), calibration
+            if count:
+                member.state = with_all_cells(problem, member.state)
+
+
+def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the member of each draw, so that any part of them has about the same fractions."""
+    at = np.concatenate([(np.arange(count) + 0.5) / max(count, 1) for count in counts])
+    order: NDArray[np.intp] = np.repeat(np.arange(counts.size), counts)
+    return order[np.argsort(at, kind="stable")]
+
+
+def stacked(log_densities: NDArray[np.float64], sizes: tuple[Size, ...]) -> NDArray[np.float64]:
+    """Return the weights of the members, given their log-densities (n_members, n_hidden).
+
+    Members of one size have equal weights: which of them is ahead is chance, and the values would
+    move with the seed.  The weights of the sizes maximise the log score of the mixture, with a weak
+    prior for equal weights.
+    """
+    distinct, at, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
+    n_sizes, n_hidden = len(distinct), log_densities.shape[1]
+    weights = np.full(n_sizes, 1 / n_sizes)
+    all_densities = np.exp(log_densities - log_densities.max(axis=0))
+    densities = np.stack([all_densities[at == k].mean(axis=0) for k in range(n_sizes)])
+    for _ in range(ROUNDS if n_hidden else 0):  # expectation and maximisation
+        parts = weights[:, None] * densities
+        weights = ((parts / parts.sum(axis=0)).sum(axis=1) + PRIOR) / (n_hidden + PRIOR * n_sizes)
+    return weights[at] / counts[at]
+
+
+def make_ensemble(
+    problem: SampledProblem,
+    observations: Observations,
+    few: Observations,
+    options: SampleOptions,
+    sizes: tuple[Size, ...],
+    rng: np.random.Generator,
+) -> Ensemble:
+    """Return the members of these sizes; `few` are the rows with which several are tuned.
+
+    Cells of a rare level or class are not hidden, since its cut point would drift without them.
+    """
+    tune, draws = options.tune, options.draws
+    if len(sizes) == 1:
+        one, alone = replace(problem, n_groups=sizes[0].groups), ALONE if tune is None else tune
+        return Ensemble(one, sizes, [one], [one], observations, None, alone, 0, 0, draws)
+    _, j, x = few.entries()
+    common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
+    if at.size:
+        levels = np.column_stack([j[at], x[at]])
+        _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
+        first = first_of_cells(few)
+        common[first[at[counts[level.ravel()] < RARE]]] = False
+        common = common[first]
+    is_hidden = np.zeros(x.size, bool)
+    is_hidden[common] = test_set(few.select(common), HIDDEN, rng)
+    observed, hidden = few.select(~is_hidden), few.select(is_hidden)
+    trial = problem_of(observed, options, problem.rank, problem.units_of_X, problem.noises)
+    pairs = {False: (problem, trial)}
+    if any(size.is_full for size in sizes):
+        full = full_rank(problem, observations, options)
+        units = full.rank, full.units_of_X, full.noises
+        pairs[True] = full, problem_of(observed, options, *units)
+    problems, trials = (
+        _of_sizes([pairs[size.is_full][k] for size in sizes], sizes) for k in (0, 1)
+    )
+    form = replace(problem, rank=max(each.rank for each in problems))
+    before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
+    scored = min(SCORED, draws)
+    cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
+    members = sizes, problems, trials
+    return Ensemble(form, *members, observed, cells, tuned, scored, returned, draws)
+
+
+def _of_sizes(problems: list[SampledProblem], sizes: tuple[Size, ...]) -> list[SampledProblem]:
+    """Return problems with so many groups, which share all that depends on the data alone."""
+    of_kind, of_size = {}, {}
+    for problem, size in zip(problems, sizes, strict=True):
+        if size.is_full not in of_kind:  # the members have threads of their own
+            of_kind[size.is_full] = first = replace(problem, threads=1)
+            _ = first.updates, first.segments, first.levels, first.positions, first.units_of_entries
+        of_size[size] = same = copy(of_kind[size.is_full])
+        vars(same)["n_groups"] = size.groups
+    return [of_size[size] for size in sizes]

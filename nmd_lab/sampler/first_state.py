@@ -1,0 +1,221 @@
+"""The state with which a chain begins: at singular vectors, at a short fit, or at a given fit.
+
+A chain with as many components as columns may begin at the columns: W is T, and H the identity.
+Such a member of an ensemble is a Gaussian with a full covariance, or a mixture of them.  It knows
+exact relations of columns, such as a column that is the sum of others, which a few components with
+a noise for each column do not.  It takes the position of a level, or 0 and 1, for a number with
+normal noise.  So does linear regression, while the other members draw T between cut points.  Each
+kind is ahead on some tables.
+
+A draw of such a member is one of the other kind with cut points half-way between the levels, in
+units in which the noise is 1.  Draws of both kinds are kept in this form, with zeros for the
+components that one of the other kind does not have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
+
+from nmd_lab._runtime.checks import is_auto
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.fit.starts import first_start
+from nmd_lab.fit.summary import make_problem
+from nmd_lab.kernels.lowrank import RowBlocks
+from nmd_lab.kernels.products import CsrStorage, DenseStorage
+from nmd_lab.model.kind import make_kind
+from nmd_lab.model.model import Model
+from nmd_lab.problem.initialization import svd_by_random_range
+from nmd_lab.problem.scaling import Scaling
+from nmd_lab.request.options import Options, SampleOptions
+
+from .chain import Chain, ChainStart, ChainState, Draw
+from .cut_points import CutPoints
+from .prepare import problem_of
+from .problem import SampledProblem
+from .row_updates import BLOCK_ROWS
+
+SMALL = 0.1
+"""Size of random factors, in units of the prior."""
+
+SHRUNK = 0.3
+"""Size of the first W and H, as a share of the singular vectors, for few data with many missing
+cells.
+
+There a chain leaves small components faster than large ones that have fitted noise; with many data
+it is the other way round."""
+
+COLUMNS = "columns"
+"""Name of the start at the columns."""
+
+PRECISION = 1000.0
+"""First precision of the noise there, in units of the variance of a column: nearly all of T is
+WH."""
+
+FEW = 1 << 18
+"""Number of entries that counts as few."""
+
+
+def first_chain(
+    problem: SampledProblem,
+    observations: Observations,
+    init: Any,
+    tune: int,
+    rng: np.random.Generator,
+) -> ChainState:
+    """Return the state of a chain before its first sweep; `init` is a name or a fit."""
+    seed, is_name = int(rng.integers(2**62)), isinstance(init, str)
+    factors = _first_factors(problem, observations, init if is_name else "random", rng)
+    if not is_name:
+        factors = _factors_of_fit(problem, init, *factors)
+    state = Chain().init(problem, ChainStart(*factors, seed, tune))
+    if is_name and init == COLUMNS:
+        state.rho[:] = PRECISION / problem.prior.spread**2
+    for k, kind in enumerate(problem.model.kinds):
+        if not kind.loss.noise_model.shape:  # β is 1 in the units of X
+            of_objective = problem.units_of_X.of_objective
+            state.beta[problem.levels_of(k)] = math.ldexp(1.0, of_objective)
+    return state
+
+
+def _factors_of_fit(
+    problem: SampledProblem, fit: Any, rows: FloatArray, columns: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return vectors of rows and columns with factors and offsets of a fit in them."""
+    (W, H), rank, exponent = fit._factors, problem.rank, problem.units_of_X.exponent
+    of_rows, of_columns = fit.offsets.rows, fit.offsets.columns
+    rest = fit.offsets.mean - np.ldexp(problem.mean, 2 * exponent)
+    if of_rows is not None:
+        of_rows = of_rows + rest
+    elif of_columns is not None:
+        of_columns = of_columns + rest
+    for vectors, factor, offsets in ((rows, W, of_rows), (columns, H.T, of_columns)):
+        vectors[:, :rank] = np.ldexp(factor, -exponent)
+        if vectors.shape[1] > rank:
+            vectors[:, rank] = 0 if offsets is None else np.ldexp(offsets, -2 * exponent)
+    return rows, columns
+
+
+def _first_factors(
+    problem: SampledProblem, observations: Observations, init: str, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return the vectors of rows and columns with which a chain begins; offsets are zero."""
+    (m, n), rank, dtype = problem.shape, problem.rank, problem.dtype
+    few = 3 * problem.n_entries < m * n
+    if init == "auto":
+        init = "fit" if problem.model.even else "svd"
+    units = problem.units
+    rows, columns = np.zeros((m, units[0].size), dtype), np.zeros((n, units[1].size), dtype)
+    if init == "random":
+        for vectors, unit in zip((rows, columns), units, strict=True):
+            vectors[:] = SMALL * unit * rng.standard_normal(vectors.shape)
+        return rows, columns
+    if init == COLUMNS:
+        i = np.repeat(np.arange(m), np.diff(problem.starts))
+        rows[i, problem.column_of] = _starting_T(problem)
+        columns[:, :n] = np.eye(n)
+        return rows, columns
+    if init == "svd":
+        fill = 0.0 if problem.mean or problem.n_entries == m * n else problem.mean_of_T
+        T = _starting_T(problem).astype(np.float64, copy=False)
+        T = T - (problem.mean + fill)
+        W, H = svd_by_random_range(_as_operator(problem, T, fill), rank, rng)
+        if few and problem.n_entries < FEW:
+            W, H = SHRUNK * W, SHRUNK * H
+    else:
+        options, of_X = Options(random_state=rng).settled(), problem.units_of_X
+        fit = make_problem(observations, of_X, options, observed_only=few)
+        start = first_start(fit, rank, options, rng)
+        W, H = start.W, start.H
+    rows[:, :rank], columns[:, :rank] = W, H.T
+    return rows, columns
+
+
+def _starting_T(problem: SampledProblem) -> FloatArray:
+    """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
+    T = np.empty_like(problem.values)
+    kinds = zip(problem.model.kinds, problem.levels, problem.entries_of_kinds, strict=True)
+    for kind, levels, at in kinds:
+        x = problem.values[at]
+        if levels is None:
+            T[at] = kind.pseudo_inverse(x)
+        else:
+            T[at] = CutPoints.first(levels.counts).scores()[x.astype(np.intp)]
+    return T
+
+
+def _as_operator(problem: SampledProblem, values: FloatArray, fill: float) -> LinearOperator:
+    """Return numbers at the entries, 0 elsewhere, plus a number, as a linear operator."""
+    storage, shape = problem.storage, problem.shape
+    matrix: Any = values.reshape(shape) if isinstance(storage, DenseStorage) else None
+    if isinstance(storage, CsrStorage):
+        matrix = csr_array((values, storage.indices, storage.indptr), shape=shape)
+    rows = max(BLOCK_ROWS, 1 << (max(BLOCK // shape[1], 1).bit_length() - 1))
+    return RowBlocks(matrix, fill, rows).operator()
+
+
+MOST_COLUMNS = 64
+"""Columns of the matrix up to which a member has as many components; with more, as many as
+others."""
+
+MOST_WORK = 1 << 30
+"""Rows times the cube of the columns up to which the same holds, so that a sweep takes seconds."""
+
+
+def can_be_full(problem: SampledProblem, options: SampleOptions) -> bool:
+    """Return whether a table may have members of full rank: nothing was asked that speaks against.
+
+    Limits, and other noise than the normal one, have no form as numbers.
+    """
+    asked = not (is_auto(options.rank) and is_auto(options.init))
+    plain = problem.by_column and not problem.row_offsets and problem.limits is None
+    return plain and not asked and "after" not in problem.noises
+
+
+def full_rank(
+    problem: SampledProblem, observations: Observations, options: SampleOptions
+) -> SampledProblem:
+    """Return the problem of a table with all components, whose levels are numbers."""
+    kinds, noises = list(problem.model.kinds), list(problem.noises)
+    for k, (kind, at) in enumerate(zip(kinds, problem.entries_of_kinds, strict=True)):
+        if noises[k] == "ordinal":
+            x = np.asarray(kind.loss.level_values)[problem.values[at].astype(np.intp)]
+            centre, size = (float(x.mean()), float(x.std())) if x.size else (0.0, 1.0)
+            numbers = make_kind("identity", "frobenius")
+            kinds[k] = numbers._replace(centre=centre, size=size or 1.0)
+            noises[k] = "gaussian"
+    (m, n), scaling = problem.shape, Scaling(Model(tuple(kinds), problem.model.which))
+    is_full = n <= min(MOST_COLUMNS, m) and m * n**3 <= MOST_WORK
+    rank = n if is_full else problem.rank
+    return problem_of(observations, options, rank, scaling, tuple(noises))
+
+
+def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainState) -> ChainState:
+    """Return the state of a member of full rank with cut points for the levels."""
+    at = np.flatnonzero(np.array(problem.noises) == "ordinal")
+    centres, sizes = full.units_of_kinds[at].T
+    roots = np.sqrt(state.rho[at])
+    columns, rho, cuts = state.columns.copy(), state.rho.copy(), list(state.cuts)
+    rho[at] = 1.0
+    columns[at] *= roots[:, None]
+    columns[at, -1] += roots * centres / sizes
+    for j, root, size in zip(at, roots, sizes, strict=True):
+        values = np.asarray(problem.model.kinds[j].loss.level_values)
+        inner = 0.5 * (values[1:] + values[:-1]) * root / size
+        cuts[j] = CutPoints(np.concatenate([[-np.inf], inner, [np.inf]]), np.ones(inner.size))
+    return replace(state, columns=columns, rho=rho, cuts=cuts)
+
+
+def with_rank(draw: Draw, rank: int, more: int) -> Draw:
+    """Return a draw with `more` components after the first `rank`, of which H is zero."""
+    names, at, new = ("rows", "columns", "row_means"), [rank] * more, range(rank, rank + more)
+    precisions = np.insert(np.insert(draw["row_precisions"], at, 0, axis=1), at, 0, axis=2)
+    precisions[:, new, new] = 1.0
+    padded = {name: np.insert(draw[name], at, 0, axis=1) for name in names}
+    return draw | padded | {"row_precisions": precisions}

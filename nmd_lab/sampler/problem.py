@@ -1,0 +1,349 @@
+"""Data, model and priors of a chain, in the form in which the sweeps use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
+from nmd_lab.kernels.products import Block, CsrStorage, DenseStorage, storage_of
+from nmd_lab.model.model import Model
+from nmd_lab.problem.scaling import Scaling
+
+from .cut_points import Levels
+from .latent_draws import LEVEL, NO_LIMITS, SampledLimits, Segments
+from .priors import Prior
+from .random_numbers import NO_KEYS, Keys
+from .row_updates import DenseUpdate, OtherFactor, SparseUpdate, each_block, positions_of_most
+from .sampled_model import NoiseKind, knows_T, levels_of
+
+
+class NoiseLevels(NamedTuple):
+    """The noise levels of a model.
+
+    Attributes
+    ----------
+    of_T, after, exact : ndarray of bool (n_kinds,)
+        Kinds whose ρ is drawn, whose β is, and whose log-likelihood has no drawn cut points.
+    shapes, units : ndarray (n_kinds,)
+        Counts of β for each entry, and the units of 1/β.
+    """
+
+    of_T: NDArray[np.bool_]
+    after: NDArray[np.bool_]
+    exact: NDArray[np.bool_]
+    shapes: NDArray[np.float64]
+    units: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SampledProblem:
+    """What is sampled.
+
+    Attributes
+    ----------
+    model : Model
+        Nonlinearities, losses and units: one kind for all entries, or one for each column.
+    noises : tuple of NoiseKind
+        Where the noise of each kind is.
+    rank, threads, n_groups : int
+        Number of components, and the largest ones of threads and of groups of rows.
+    row_offsets, column_offsets : bool
+        Whether rows and columns have offsets.
+    mean : float
+        Global offset, a constant.
+    prior : Prior
+        Scales of the priors.
+    observations : Observations
+        Data, in the units of the problem; sparse ones unless they are complete and of one kind.
+    limits : SampledLimits or None
+        Limits of entries; None if all observed values are known.
+    mean_of_T : float
+        Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
+    scaling : Scaling or None
+        Units of the problem, and the model in the units of X; None if the two are the same.
+    keys : Keys
+        What stands for the positions of new rows and their entries in random streams.
+    """
+
+    model: Model
+    noises: tuple[NoiseKind, ...]
+    rank: int
+    row_offsets: bool
+    column_offsets: bool
+    mean: float
+    prior: Prior
+    observations: Observations
+    threads: int
+    limits: SampledLimits | None = None
+    mean_of_T: float = 0.0
+    n_groups: int = 1
+    scaling: Scaling | None = None
+    keys: Keys = NO_KEYS
+
+    @property
+    def units_of_X(self) -> Scaling:
+        """Units of the problem."""
+        return Scaling(self.model) if self.scaling is None else self.scaling
+
+    @property
+    def by_column(self) -> bool:
+        """Whether each column has a kind, with units and noise levels for itself."""
+        return self.model.is_mixed
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.observations.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries and of the factors."""
+        return self.observations.dtype
+
+    @cached_property
+    def storage(self) -> CsrStorage | DenseStorage:
+        """Positions of the stored entries."""
+        return storage_of(self.observations)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of stored entries."""
+        return self.storage.n_entries
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """Weights > 0 of the entries (n_entries,); None if every one is 1."""
+        return self.observations.weights
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """X at the entries (n_entries,); positions of ordered levels, counted from 0."""
+        values = np.ascontiguousarray(self.observations.values).ravel()
+        losses: list[Any] = [kind.loss for kind in self.model.kinds]
+        if not any(map(levels_of, losses)):
+            return values
+        codes = values.copy()
+        for loss, at in zip(losses, self.entries_of_kinds, strict=True):
+            if loss.classes == "ordered":
+                codes[at] = loss.codes(values[at])
+        return codes
+
+    @cached_property
+    def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Units of the components of a row and of a column."""
+        prior, rank = self.prior, self.rank
+        return prior.units(rank, self.row_offsets), prior.units(rank, self.column_offsets)
+
+    @property
+    def numbers(self) -> int:
+        """Number of numbers in a draw of all rows and columns."""
+        counts = zip(self.units, self.shape, strict=True)
+        return sum(units.size * count for units, count in counts)
+
+    def factor_for_rows(self, columns: FloatArray) -> OtherFactor:
+        """Return what a row depends on: the vectors of the columns, and their offsets."""
+        return self._other(columns, self.row_offsets, self.column_offsets)
+
+    def factor_for_columns(self, rows: FloatArray) -> OtherFactor:
+        """Return what a column depends on: the vectors of the rows, and their offsets."""
+        return self._other(rows, self.column_offsets, self.row_offsets)
+
+    def _other(self, vectors: FloatArray, own_offset: bool, their_offset: bool) -> OtherFactor:
+        count, rank = vectors.shape[0], self.rank
+        seen = np.ones((count, rank + own_offset), vectors.dtype)
+        seen[:, :rank] = vectors[:, :rank]
+        constants = vectors[:, rank].copy() if their_offset else np.zeros(count, vectors.dtype)
+        return OtherFactor(seen, constants, self.mean)
+
+    def augmented(self, rows: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return A and B with A Bᵀ = WH with offsets."""
+        rank, dtype = self.rank, rows.dtype
+        ones_of_rows, ones_of_columns = (
+            np.ones((count, 1), dtype) for count in (rows.shape[0], columns.shape[0])
+        )
+        left, right = [rows], [columns[:, :rank]]
+        if self.row_offsets:
+            right.append(ones_of_columns)
+        left.append(ones_of_rows)
+        constant = columns[:, rank:] if self.column_offsets else 0 * ones_of_columns
+        right.append(constant + dtype.type(self.mean))
+        return np.hstack(left), np.hstack(right)
+
+    def at(
+        self, rows: FloatArray, columns: FloatArray, i: NDArray[np.intp], j: NDArray[np.intp]
+    ) -> FloatArray:
+        """Return WH with offsets at single entries, rows i and columns j."""
+        A, B = self.augmented(rows[i], columns[j])
+        products: FloatArray = np.einsum("ij,ij->i", A, B)
+        return products
+
+    @cached_property
+    def starts(self) -> NDArray[np.integer]:
+        """Position of the first stored entry of each row, and behind the last row."""
+        if isinstance(self.storage, CsrStorage):
+            return self.storage.indptr
+        m, n = self.shape
+        return np.arange(m + 1) * n
+
+    @property
+    def column_of(self) -> NDArray[np.integer]:
+        """Column of each stored entry of a table of several kinds."""
+        assert isinstance(self.storage, CsrStorage)
+        return self.storage.indices
+
+    def levels_of(self, k: int) -> slice:
+        """Return the positions of the noise levels of a kind among all."""
+        return slice(k, k + 1) if self.by_column else slice(None)
+
+    @cached_property
+    def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
+        """The stored entries column by column, and their positions among those by row."""
+        assert isinstance(self.storage, CsrStorage)
+        return self.storage.transposed()
+
+    @cached_property
+    def entries_of_kinds(self) -> list[Any]:
+        """Positions of the stored entries of each kind."""
+        if not self.by_column:
+            return [slice(None)]
+        storage, order = self.columns
+        return np.split(order, storage.indptr[1:-1])
+
+    @cached_property
+    def column_groups(self) -> NDArray[np.int64] | None:
+        """0 for a column of numbers and 1 for one of levels; None if all are of one of the two.
+
+        The offset of a number is nearly 0 in its units, and that of a rare level is not: with one
+        prior for both, the numbers would draw rare levels to their cut points of the start.
+        """
+        levels = np.array([noise == "ordinal" for noise in self.noises], np.int64)
+        return levels if 0 < levels.sum() < levels.size else None
+
+    @cached_property
+    def positions(self) -> NDArray[np.intp] | None:
+        """Positions of sparse entries in a flat matrix, if most are stored."""
+        if not self.by_column:
+            return None
+        assert isinstance(self.storage, CsrStorage)
+        return positions_of_most(self.storage)
+
+    @cached_property
+    def counts(self) -> NDArray[np.integer]:
+        """Number of the stored entries that have the same noise levels."""
+        if self.by_column:
+            return np.diff(self.columns[0].indptr)
+        return np.array([self.n_entries])
+
+    @cached_property
+    def noise_levels(self) -> NoiseLevels:
+        """What the draws of ρ and β take from the model."""
+        noises, losses = np.array(self.noises), [kind.loss for kind in self.model.kinds]
+        of_T, after = noises != "ordinal", noises == "after"
+        exact = of_T | (np.array([levels_of(loss) for loss in losses]) == 2)  # no cuts are drawn
+        shapes = np.where(after, [loss.noise_model.shape for loss in losses], 0.0)
+        units = self.prior.spreads_of_X ** [loss.noise_model.power for loss in losses]
+        return NoiseLevels(of_T, after, exact, shapes, units)
+
+    @cached_property
+    def segments(self) -> list[Segments]:
+        """The entries at which T is drawn: all row by row, or the columns of like kinds."""
+        kinds = [
+            LEVEL if noise == "ordinal" else kind
+            for noise, kind in zip(self.noises, self.model.kinds, strict=True)
+        ]
+        if not self.by_column:
+            everywhere = slice(None)
+            at = self.starts, everywhere, *self._data_of(everywhere)
+            return [Segments(self.noises[0], kinds[0], [0], *at)]
+        alike: dict[Any, list[int]] = {}
+        for j, (noise, kind) in enumerate(zip(self.noises, kinds, strict=True)):
+            is_fixed = self.limits is None and knows_T(noise, kind.nonlinearity)
+            if self.counts[j] and not is_fixed:
+                arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
+                alike.setdefault((noise, kind.name, arguments), []).append(j)
+        found, shift = [], 0
+        for (noise, *_), columns in alike.items():
+            entries = np.concatenate([self.entries_of_kinds[j] for j in columns])
+            starts = np.concatenate([[0], np.cumsum(self.counts[columns])])
+            units = () if noise == "ordinal" else [each[entries] for each in self.units_of_entries]
+            data = *self._data_of(entries), tuple(units), shift
+            found.append(Segments(noise, kinds[columns[0]], columns, starts, entries, *data))
+            shift += len(columns)
+        return found
+
+    def _data_of(self, at: Any) -> tuple[FloatArray, FloatArray, SampledLimits]:
+        """Return X, weights and limits of some entries."""
+        weights = np.empty(0, self.dtype) if self.weights is None else self.weights[at]
+        return self.values[at], weights, NO_LIMITS if self.limits is None else self.limits.at(at)
+
+    @cached_property
+    def levels(self) -> list[Levels | None]:
+        """The entries of each level of each kind; None for numbers."""
+        return [self._levels_of(k) for k in range(len(self.noises))]
+
+    def _levels_of(self, k: int) -> Levels | None:
+        number, at = levels_of(self.model.kinds[k].loss), self.entries_of_kinds[k]
+        if not number:
+            return None
+        low = high = self.values[at]
+        if self.limits is not None:
+            _, low, high = self.limits.at(at)
+        return Levels(low, high, number, None if self.weights is None else self.weights[at])
+
+    @cached_property
+    def weights_of_T(self) -> FloatArray | None:
+        """Weights of T at the entries; where the noise is after f they belong to the loss alone."""
+        after = np.array([noise == "after" for noise in self.noises])
+        if self.weights is None or after.all():
+            return None
+        if not after.any():
+            return self.weights
+        return np.where(after[self.column_of], 1, self.weights).astype(self.dtype)
+
+    @cached_property
+    def units_of_kinds(self) -> NDArray[np.float64]:
+        """Centre and size of each kind (n_kinds, 2)."""
+        return np.array([(kind.centre, kind.size) for kind in self.model.kinds])
+
+    @cached_property
+    def units_of_entries(self) -> tuple[FloatArray, FloatArray]:
+        """Centre and size of the kind of each entry."""
+        centre, size = self.units_of_kinds.astype(self.dtype)[self.column_of].T.copy()
+        return centre, size
+
+    @cached_property
+    def updates(self) -> tuple[SparseUpdate | DenseUpdate, SparseUpdate | DenseUpdate]:
+        """The updates of all rows and of all columns."""
+        threads, weights = self.threads, self.weights_of_T
+        if isinstance(self.storage, DenseStorage):
+            return DenseUpdate(self.shape, False, threads), DenseUpdate(self.shape, True, threads)
+        transposed, order = self.columns
+        of_columns = None if weights is None else weights[order]
+        return (
+            SparseUpdate(self.storage, None, weights, threads, ("all", "columns")[self.by_column]),
+            SparseUpdate(transposed, order, of_columns, threads, ("all", "rows")[self.by_column]),
+        )
+
+    def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
+        """Return A Bᵀ at the entries of a block, flat."""
+        if isinstance(self.storage, DenseStorage):
+            return (A[block.rows] @ B.T).ravel()
+        out = np.empty(block.entries.stop - block.entries.start, A.dtype)
+        self.storage.products(block, A, B, out)
+        return out
+
+    def each_block(self, work: Callable[[Block], None]) -> None:
+        """Call a function of each block of rows, in several threads."""
+        starts = self.starts
+
+        def rows(first: int, last: int) -> None:
+            work(Block(slice(first, last), slice(int(starts[first]), int(starts[last]))))
+
+        each_block(starts, self.threads, rows, dense=isinstance(self.storage, DenseStorage))

@@ -1,0 +1,322 @@
+"""The chains of a posterior: their run, and the draws that they keep."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.checks import is_auto, new_stream
+from nmd_lab._runtime.machine import all_threads, in_threads
+from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import some_rows
+from nmd_lab.fit.loop import Stopping
+from nmd_lab.request.options import SampleOptions
+
+from .chain import Chain, Draw
+from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
+from .first_state import can_be_full, first_chain
+from .new_rows import with_all_cells
+from .problem import SampledProblem
+
+FLOAT32_RANGE = 60
+"""Logarithm to base 2 of a unit up to which draws are kept in float32."""
+
+
+N_PROBES = 200
+"""Number of entries whose predictions are recorded."""
+
+
+class Sweep(NamedTuple):
+    """State of a chain after a sweep, for a callback.
+
+    Attributes
+    ----------
+    chain, sweep, total : int
+        Number of the chain, from 0, of its sweep, from 1, and number of sweeps of a chain.
+    tuning : bool
+        Whether the sweep belongs to the tuning.
+    log_likelihood : float
+        Log-likelihood, up to a constant.
+    seconds : float
+        Time since the start.
+    """
+
+    chain: int
+    sweep: int
+    total: int
+    tuning: bool
+    log_likelihood: float
+    seconds: float
+
+
+@dataclass
+class PosteriorState:
+    """Where a posterior stands.
+
+    Attributes
+    ----------
+    rng : Generator
+        Random numbers, as they were before the first chain.
+    members : list of Member
+        Members of the present chain that have begun.
+    ahead : list of int
+        Members of the present chain whose sweep is done, and not yet recorded.
+    iteration, seconds : int, float
+        Recorded sweeps of all chains, and their time.
+    draws : list of list of dict
+        Draws of each chain.
+    log_likelihood, products : list of list
+        Log-likelihood, and WH with offsets at the probes, of each chain after each sweep that
+        counts.
+    """
+
+    rng: np.random.Generator
+    members: list[Member] = field(default_factory=list)
+    ahead: list[int] = field(default_factory=list)
+    iteration: int = 0
+    seconds: float = 0.0
+    draws: list[list[Draw]] = field(default_factory=list)
+    log_likelihood: list[list[float]] = field(default_factory=list)
+    products: list[list[FloatArray]] = field(default_factory=list)
+
+
+class Chains:
+    """The chains of a posterior, one after the other; each is an ensemble of one or more."""
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        options: SampleOptions,
+        state: PosteriorState,
+        rng: np.random.Generator,
+    ) -> None:
+        self._ensemble, self._options = ensemble, options
+        self._problem = problem = ensemble.problem
+        self._engine, self._state = Chain(), state
+        self._streams = [new_stream(rng) for _ in range(options.chains)]
+        self._warm_up, self._thin = ensemble.warm_up, options.step(problem.numbers)
+        probes = np.random.default_rng(0)
+        self._probes = tuple(probes.integers(size, size=N_PROBES) for size in problem.shape)
+        self._began = time.perf_counter() - state.seconds
+
+    def run(
+        self, interruption: Interruption, before_each: Callable[[], None]
+    ) -> tuple[dict[str, Any], StopReason]:
+        """Run the chains, and return the arrays of those that were begun, in their units."""
+        now, options = self._state, self._options
+        total = options.chains * (self._warm_up + options.draws)
+        rules = Stopping(total, options.time_limit, options.callback)
+        reason: StopReason | None = None
+        with progress_bar(total, options.progress, done=now.iteration, unit="sweep") as show:
+            while reason is None:
+                before_each()
+                sweep = self._step()
+                reason = rules.reason(sweep, now.iteration)
+                show(f"log-likelihood {sweep.log_likelihood:.4g}")
+                interruption.begin()
+                if reason is None and interruption:
+                    reason = interruption.reason(now.iteration)
+        if reason.code == "max_iter":
+            text = f"draws: all {options.draws} sweeps after {self._warm_up} for tuning are done"
+            reason = StopReason("draws", text)
+        if interruption and not interruption.reported:
+            reason = interruption.reason(now.iteration)
+        return self._draws(), reason
+
+    def _step(self) -> Sweep:
+        """Record one sweep, and return it."""
+        now, ensemble = self._state, self._ensemble
+        total = self._warm_up + self._options.draws
+        number, before = divmod(now.iteration, total)
+        if before == 0:
+            now.members = []
+            for each in (now.draws, now.log_likelihood, now.products):
+                each.append([])
+        tunes = before < ensemble.all_tuned
+        if not now.ahead:
+            if before == ensemble.all_tuned and ensemble.hidden is not None:
+                ensemble.weigh(now.members)
+            now.ahead = self._sweep(before, tunes, self._streams[number])
+        k = now.ahead.pop(0)
+        member = now.members[k]
+        if tunes and ensemble.hidden is not None and ensemble.is_scored(before):
+            ensemble.score(k, member)
+        now.iteration += 1
+        if before >= self._warm_up:
+            self._record(k, member, before + 1 - self._warm_up)
+        now.seconds = time.perf_counter() - self._began
+        warms_up = before < self._warm_up
+        return Sweep(number, before + 1, total, warms_up, member.state.log_likelihood, now.seconds)
+
+    def _sweep(self, before: int, tunes: bool, rng: np.random.Generator) -> list[int]:
+        """Do the next sweeps of several members at a time, and return these members."""
+        now, ensemble = self._state, self._ensemble
+        turns = ensemble.turns(before, now.members)
+        for k in range(len(now.members), max(turns) + 1):
+            now.members.append(self._begin(k, rng))
+        problems = ensemble.trials if tunes else ensemble.problems
+
+        def sweep(k: int) -> None:
+            now.members[k].state = self._engine.step(problems[k], now.members[k].state)
+
+        threads = self._options.compute.threads or all_threads()
+        in_threads(sweep, turns, min(threads, len(turns)))
+        return turns
+
+    def _begin(self, k: int, rng: np.random.Generator) -> Member:
+        """Return a member of the present chain before its first sweep."""
+        ensemble = self._ensemble
+        if k:
+            rng = np.random.default_rng([self._state.members[0].state.seed, k])
+        init = ensemble.init(k, self._options.init)
+        start = ensemble.trials[k], ensemble.observations, init, ensemble.tuned
+        return ensemble.member(first_chain(*start, rng))
+
+    def _record(self, k: int, member: Member, number: int) -> None:
+        """Record a sweep of a member; `number` counts from 1 after the warm-up."""
+        now, ensemble = self._state, self._ensemble
+        now.log_likelihood[-1].append(member.state.log_likelihood)
+        state = ensemble.in_form(k, member.state)
+        now.products[-1].append(ensemble.form(k).at(state.rows, state.columns, *self._probes))
+        if number % self._thin == 0:
+            now.draws[-1].append(ensemble.draw(k, state, member))
+
+    def _draws(self) -> dict[str, Any]:
+        """Return the arrays of all draws; of a chain without any the last state.
+
+        A chain that ended early is left out if the others lose more by it.
+        """
+        now, n_chains = self._state, len(self._state.draws)
+        if not now.draws[-1]:
+            ensemble, k = self._ensemble, len(now.members) - 1
+            member = now.members[k]
+            state = ensemble.in_form(k, with_all_cells(ensemble.problems[k], member.state))
+            now.draws[-1].append(ensemble.draw(k, state, member))
+        lengths = [len(chain) for chain in now.draws]
+        if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
+            n_chains -= 1
+        fewest = min(lengths[:n_chains])
+        chains = [chain[-fewest:] for chain in now.draws[:n_chains]]
+        arrays: dict[str, Any] = {
+            name: np.stack([np.stack([draw[name] for draw in chain]) for chain in chains])
+            for name in chains[0][0]
+        }
+        sweeps = min(map(len, now.log_likelihood[:n_chains]))
+        log_likelihood, products = (
+            np.array([chain[:sweeps] for chain in trace[:n_chains]])
+            for trace in (now.log_likelihood, now.products)
+        )
+        i, j = (np.tile(at, n_chains * sweeps) for at in self._probes)
+        predictions = self._problem.model.modelled(products.ravel(), i, j)
+        return arrays | {
+            "log_likelihood": log_likelihood,
+            "predictions": predictions.astype(np.float32).reshape(n_chains, sweeps, N_PROBES),
+            "probe_rows": self._probes[0],
+            "probe_columns": self._probes[1],
+        }
+
+
+SIZES = tuple(map(Size, (1, 8, 30, 8, 30, 8, 30)))
+"""Sizes of the members."""
+
+FULL, FACTORS = (tuple(Size(groups, is_full) for groups in (8, 30)) for is_full in (True, False))
+SIZES_WITH_FULL = FULL[0], *FACTORS, *FULL, *FACTORS[::-1]
+"""Sizes of the members where some may be of full rank."""
+
+FEWEST, DRAWS_OF_A_MEMBER = 3, 40
+"""Number of members for few draws or a large X, and of draws for each of more members."""
+
+ROWS_OF_A_GROUP = 6
+"""Smallest number of rows for each group."""
+
+MOST_CELLS = 250_000
+"""Cells of X up to which members are tuned with all of its rows."""
+
+FEWEST_ROWS = 1000
+"""Rows with which they are tuned at least, however many columns there are."""
+
+
+def ensemble_for(
+    problem: SampledProblem,
+    observations: Observations,
+    options: SampleOptions,
+    rng: np.random.Generator,
+) -> Ensemble:
+    """Return the members of a chain; those of a large X are tuned with some of its rows."""
+    m, few = problem.shape[0], observations
+    largest = m // ROWS_OF_A_GROUP
+    if not (is_auto(options.groups) and problem.by_column and largest >= 2):
+        sizes: tuple[Size, ...] = (Size(problem.n_groups),)
+        return make_ensemble(problem, observations, observations, options, sizes, rng)
+    all_sizes = SIZES_WITH_FULL if can_be_full(problem, options) else SIZES
+    number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
+    if observations.n_observed > MOST_CELLS and isinstance(options.init, str):
+        rows = max(MOST_CELLS * m // observations.n_observed, FEWEST_ROWS)
+        rare = _rows_of_rare_levels(problem, rows / m)
+        number, few = FEWEST, some_rows(observations, rows, rng, rare)
+        largest = few.shape[0] // ROWS_OF_A_GROUP
+    sizes = tuple(size._replace(groups=min(size.groups, largest)) for size in all_sizes[:number])
+    return make_ensemble(problem, observations, few, options, sizes, rng)
+
+
+def _rows_of_rare_levels(problem: SampledProblem, share: float) -> NDArray[np.intp]:
+    """Return rows with each level of which few cells, or none, are expected in a share of the rows.
+
+    The cut point next to a level without cells would drift.
+    """
+    found = [np.empty(0, np.intp)]
+    for levels, at in zip(problem.levels, problem.entries_of_kinds, strict=True):
+        if levels is not None:
+            for level in np.flatnonzero(levels.counts * share < 2 * RARE):
+                entries = at[levels.first_of(int(level), RARE)]
+                found.append(np.searchsorted(problem.starts, entries, side="right") - 1)
+    return np.unique(np.concatenate(found))
+
+
+def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, Any]:
+    """Return the arrays of a `Posterior`, in the units of X, given those of the chains."""
+    rank, scaling = problem.rank, problem.units_of_X
+    of_T = 2 * scaling.exponent
+    # In float32 the units of very large or small data would overflow.
+    dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64
+
+    def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
+        return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
+
+    arrays = drawn.copy()
+    rows, columns = arrays.pop("rows"), arrays.pop("columns")
+    units = np.ldexp(np.ones(rank + problem.row_offsets), scaling.exponent)
+    units[rank:] = math.ldexp(1.0, of_T)
+    kinds = zip(problem.noises, problem.model.kinds, strict=True)
+    has_beta = any(noise == "after" and kind.loss.noise_model.shape > 0 for noise, kind in kinds)
+    loss = problem.model.kinds[0].loss  # several kinds have no exponent
+    levels: dict[str, Any] = {
+        "rho": np.ldexp(arrays["rho"], -2 * of_T),
+        "beta": np.ldexp(arrays["beta"], -loss.noise_model.power * scaling.of_X),
+        "cut_points": arrays.get("cut_points"),
+    }
+    if not has_beta:
+        levels["beta"] = None
+    if not problem.by_column:
+        levels = {name: None if a is None else a[:, :, 0] for name, a in levels.items()}
+    arrays |= levels | {
+        "W": scaled(rows[..., :rank], scaling.exponent),
+        "H": scaled(columns[..., :rank], scaling.exponent),
+        "mean": math.ldexp(problem.mean, of_T),
+        "row_mean": arrays.pop("row_means") * units,
+        "row_precision": arrays.pop("row_precisions") / np.outer(units, units),
+        "predictions": np.ldexp(arrays["predictions"].astype(dtype), scaling.of_X),
+    }
+    if problem.row_offsets:
+        arrays["row_offsets"] = scaled(rows[..., rank], of_T)
+    if problem.column_offsets:
+        arrays["column_offsets"] = scaled(columns[..., rank], of_T)
+    return arrays

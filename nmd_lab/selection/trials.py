@@ -1,0 +1,464 @@
+"""Trials: short fits to some of the entries, judged by the others.
+
+Trials of linear f and squares are alternating least squares, for all folds at once.  With T = WH on
+the observed entries and ρ = 1, Algorithm 1 has T + U = X at all times.  What is left of it are the
+steps of rows
+
+    w⁺ = w + (Σ h_j h_jᵀ + ridge I)⁻¹ (Σ s_ij h_j - ridge w),    S = X - WH,
+
+with sums over the observed entries of row i, and likewise of columns, without T, U and ρ.  The
+folds are the diagonal blocks of one matrix.  No row or column belongs to two of them, so that each
+ends where it would by itself, and small data wait for Python once and not for every fold.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.devices import HOST
+from nmd_lab.engines import FitEngine, iterates
+from nmd_lab.engines.admm import Admm
+from nmd_lab.engines.plan import make_plan
+from nmd_lab.engines.refined import Refined
+from nmd_lab.fit.held_out import Fold, HeldOut, row_losses
+from nmd_lab.fit.limit_noise import first_sd, with_sd
+from nmd_lab.fit.loop import FitProgress, Stopping, fit_from
+from nmd_lab.fit.starts import (
+    after_strong_ridges,
+    all_starts,
+    engine_for,
+    first_start,
+    iterations_of,
+    start_of_rank,
+    warmed_up,
+)
+from nmd_lab.fit.summary import DataSummary, make_problem, observed_only
+from nmd_lab.kernels.constrained_rows import Ridge
+from nmd_lab.kernels.products import Block, CsrStorage
+from nmd_lab.kernels.row_sums import chunk_of_rows, per_row, update_rows
+from nmd_lab.model.loss import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.problem.initialization import Start
+from nmd_lab.problem.problem import Problem
+from nmd_lab.problem.scaling import scaling_for
+from nmd_lab.problem.state import State, learned_state, state_of, with_learned
+from nmd_lab.request.candidates import Setting
+from nmd_lab.request.options import Options
+from nmd_lab.request.settings import is_automatic
+
+from .progress import (
+    MIN_ITERATIONS,
+    SETTLED,
+    Kind,
+    Progress,
+    Run,
+    Trial,
+    best_ending,
+    mean_score,
+    predicted_fall,
+)
+
+FOLDS_OF_PATH = 3  # of which each is followed at every iteration
+
+
+class Trials:
+    """Runs trials on all folds, and keeps a list of them.
+
+    Attributes
+    ----------
+    done : list of Trial
+        Trials so far.
+    is_mixed : bool
+        Whether there are several kinds of columns, each in units of its own.
+    limits : LimitModel
+        What is known of entries with limits, with the lowest held-out error so far as sd if that is
+        to be estimated.
+    """
+
+    def __init__(
+        self,
+        folds: list[Fold],
+        known: DataSummary,
+        options: Options,
+        rng: np.random.Generator,
+        stopped: Callable[[], bool],
+        after: Callable[[Trial], None] = lambda trial: None,
+    ) -> None:
+        rest = folds[0].rest
+        self._on_observed = observed_only(rest.shape, rest.n_observed, options.solver.split)
+        self.folds = [fold.sparse() for fold in folds] if self._on_observed else folds
+        self.options, self.rng, self._known = options, rng, known
+        self.is_mixed = known.model.is_mixed
+        self.stopped, self.after = stopped, after
+        self.metric = options.validation.metric
+        self.done: list[Trial] = []
+        weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
+        self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
+        sizes = [fold.held_out.n_observed for fold in folds]
+        self._first_of_fold = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        eps = float(np.finfo(rest.dtype).eps)
+        self._exact = max(1e-8, 100 * eps)
+        self._rounding = 4 * eps * (1.0 if self.is_mixed else known.size)
+        self._estimates_sd, self.limits = math.isnan(known.limits.sd), known.limits
+        if self._estimates_sd:
+            self.limits = known.limits._replace(sd=first_sd(rest))
+        self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
+        self._squares: Squares | None = None
+
+    @property
+    def null_error(self) -> float:
+        """Error of the first trial, which has no components: a size in the units of the errors."""
+        return self.done[0].error if math.isfinite(self.done[0].error) else 0.0
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether only limits are known of some entries."""
+        return self.folds[0].rest.limits is not None
+
+    def may_follow_path(self, setting: Setting) -> bool:
+        """Return whether a fit may begin with a path of ridges and end early."""
+        options, problem = self.options, self.problems(setting)[0]
+        begins = options.init == "auto" and options.n_init == 1 and setting.alpha > 0
+        ends = options.tol == Options.tol and not options.validation.stops_early
+        model = problem.units.model
+        simple = not (self.is_mixed or model.learns or model.even or problem.is_constrained)
+        return begins and ends and simple and is_automatic(options.solver)
+
+    def problems(self, setting: Setting) -> list[Problem]:
+        """Return the problem of each fold, with the ridges of a setting."""
+        f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
+        if (f, loss, kind) not in self._problems:
+            options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
+            model = self._known.model_with(f, loss).with_limits(self.limits)
+            scaling = scaling_for(model, self._known.size)
+            self._problems[f, loss, kind] = [
+                make_problem(fold.rest, scaling, options, self._on_observed) for fold in self.folds
+            ]
+        base = self._problems[f, loss, kind]
+        ridged = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
+        if self._estimates_sd:
+            return [with_sd(problem, self.limits.sd) for problem in ridged]
+        return ridged
+
+    def run(
+        self,
+        setting: Setting,
+        starts: list[Start] | None = None,
+        *,
+        kind: Kind = "short",
+        refined: bool | None = None,
+    ) -> Trial:
+        """Do a trial from the factors of another one, or as a fit begins."""
+        refined = self.options.alpha != "auto" if refined is None else refined
+        same = [t for t in self.done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
+        best, may_end = min(same, default=None), kind in ("short", "long_trial")
+        to_beat = best if may_end else None
+        began, path = time.perf_counter(), kind == "ridge_path"
+        problems, runs, ending = self.problems(setting), list[Run](), None
+        squares = self.metric in ("deviance", "rmse") and not (path or refined)
+        if squares and suits(problems[0], setting.rank):
+            losses, ends, n_iter = self._by_least_squares(
+                problems, setting.rank, starts, kind, to_beat
+            )
+        else:
+            for index, problem in enumerate(problems[: FOLDS_OF_PATH if path else None]):
+                start = None if starts is None else starts[index]
+                runs.append(self._on_fold(index, problem, setting, start, kind, to_beat, refined))
+                losses = np.concatenate([run.losses for run in runs])
+                if starts is not None and to_beat is not None and to_beat.prunes(losses):
+                    break
+            ends = [run.start for run in runs] + (starts or [])[len(runs) :]
+            n_iter = sum(run.progress.count for run in runs)
+            if path:
+                ending, losses = best_ending(runs, self.metric, self.options.max_iter)
+        trial = Trial(
+            setting,
+            losses if best is None else best.completed(losses),
+            n_iter,
+            time.perf_counter() - began,
+            ends,
+            kind=kind,
+            is_cold=starts is None,
+            refined=refined,
+            metric=self.metric,
+            counts=path or self.stopped() or all(run.progress.counts for run in runs),
+            ending=ending,
+        )
+        self._estimate_sd(trial)
+        self.add(trial)
+        trial.is_exact = trial.error <= self._exact * self.null_error + self._rounding
+        return trial
+
+    def _by_least_squares(
+        self,
+        problems: list[Problem],
+        rank: int,
+        starts: list[Start] | None,
+        kind: Kind,
+        best: Trial | None,
+    ) -> tuple[FloatArray, list[Start], int]:
+        """Return how alternating least squares ends on the folds."""
+        given: list[Start | None] = [*starts] if starts else [None] * len(problems)
+        begin = [self._start(rank, *pair, kind) for pair in zip(problems, given, strict=True)]
+        if self._squares is None:
+            self._squares = Squares(problems, self.folds)
+        lowest, fewest = math.inf if best is None else best.mean, 3 if starts else 6
+        return self._squares.run(problems, begin, lowest, fewest)
+
+    def _on_fold(
+        self,
+        index: int,
+        problem: Problem,
+        setting: Setting,
+        start: Start | None,
+        kind: Kind,
+        best: Trial | None,
+        refined: bool,
+    ) -> Run:
+        """Return how a trial ends on a fold."""
+        learns = problem.units.model.learns
+        slow = learns or self.is_mixed or setting.loss.degree != 2
+        if kind == "long_trial" or start is None:
+            fewest = 100 if kind == "long_trial" else 12
+        elif self.is_mixed:
+            fewest = 5
+        else:
+            fewest = 10 if slow else MIN_ITERATIONS
+        if start is not None and start.model is not None:
+            model = start.model.with_limits(problem.units.model.limits)
+            if model.structure == problem.units.model.structure:  # not another f or loss
+                problem = with_learned(problem, model, problem.rule.initial)
+        at = slice(self._first_of_fold[index], self._first_of_fold[index + 1])
+        progress = Progress(
+            math.inf if best is None else mean_score(best.losses[at], self.metric),
+            fewest,
+            most=self.options.max_iter if kind == "cold_start" and refined else None,
+            is_slow=slow,
+            learns=learns,
+            keeps_best=kind == "ridge_path",
+        )
+        begin = self._start(setting.rank, problem, start, kind)
+        return self._iterated(index, problem, begin, progress, refined)
+
+    def add(self, trial: Trial) -> Trial:
+        """Add a trial to the list."""
+        self.done.append(trial)
+        self.after(trial)
+        return trial
+
+    def _estimate_sd(self, trial: Trial) -> None:
+        """Take the error of a trial at the held-out entries whose values are known, if lower."""
+        if not (self._estimates_sd and trial.setting.loss.squares):
+            return
+        exact = np.concatenate([fold.is_known for fold in self.folds])
+        if exact.any():
+            error = trial.gaussian_sd(exact)
+            self.limits = self.limits._replace(sd=min(self.limits.sd, error))
+
+    def _iterated(
+        self, index: int, problem: Problem, start: Start, progress: Progress, refined: bool
+    ) -> Run:
+        """Return how the iterations of an engine end; what a fit learns is learned on the way."""
+        curve: list[FloatArray] = []
+        while True:
+            plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
+            model, learned = problem.units.model, None
+            score = HeldOut(self.folds[index].held_out, model, self.folds[index].rest)
+            engine: FitEngine[Any] = Refined(plan) if plan else Admm()
+            with np.errstate(over="ignore", invalid="ignore"):
+                for iterate in iterates(engine, problem, start):
+                    state = state_of(problem, iterate, model=model)
+                    losses = score.scores(state.W_aug, state.H_aug, self.metric) / self.mean_weight
+                    progress.add(mean_score(losses, self.metric), iterate)
+                    if progress.keeps_best:
+                        curve.append(losses)
+                    if progress.is_over or self.stopped() or not iterate.is_finite:
+                        return Run(losses, _start_from(state), progress, curve)
+                    if progress.may_learn:
+                        learned = learned_state(problem, state, state)
+                        progress.is_learned = learned is None
+                        if learned is not None:
+                            break
+            assert learned is not None
+            assert learned.model is not None
+            problem = with_learned(problem, learned.model, learned.penalty)
+            start = problem.units.scaled_start(_start_from(learned))
+            progress.begin_round()
+
+    def _start(self, rank: int, problem: Problem, start: Start | None, kind: Kind) -> Start:
+        """Return the start of a trial, in the units of the problem."""
+        if start is not None:
+            scaled = problem.units.scaled_start(start)
+            return (
+                scaled
+                if kind == "offsets_alone"
+                else start_of_rank(problem, scaled, rank, self.rng)
+            )
+        options = replace(self.options, init="auto", time_limit=None)
+        first = first_start(problem, rank, options, self.rng)
+        if kind != "ridge_path":
+            return first
+        return after_strong_ridges(problem, first, iterations_of(Admm()), self.stopped)
+
+
+class ThinnedTrials(Trials):
+    """Fits to most of each count, judged by the others; the scores are those of rows."""
+
+    def run(self, setting: Setting, starts: Sequence[Start] | None = None, **_: Any) -> Trial:
+        """Do a trial, which begins as a fit does, and ends as it or after fewer iterations."""
+        began, losses, ends, n_iter = time.perf_counter(), [], [], 0
+        for fold, problem in zip(self.folds, self.problems(setting), strict=True):
+            state, iterations = self._fitted(problem, setting.rank)
+            model = problem.units.model
+            factors = state.W_aug, state.H_aug
+            losses.append(row_losses(fold.held_out, fold.rest.as_sparse(), model, *factors))
+            ends.append(Start(state.W, state.H, True, state.offsets))
+            n_iter += iterations
+        mean, seconds = np.mean(losses, axis=0), time.perf_counter() - began
+        return self.add(Trial(setting, mean, n_iter, seconds, ends, is_cold=True, refined=True))
+
+    def _fitted(self, problem: Problem, rank: int) -> tuple[State, int]:
+        """Return the best state of a fit, and its number of iterations."""
+        options = self.options
+        plan = make_plan(problem, rank, options)
+        start = next(all_starts(problem, rank, options, plan, self.rng))
+        most = min(options.max_iter, 200)  # after which the error hardly changes
+        rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
+        begin = partial(warmed_up, problem, start, options, plan)
+        run = fit_from(problem, begin, rules, engine_for(plan), FitProgress())
+        assert run.result is not None
+        return run.result, run.n_iter
+
+
+def _start_from(state: State) -> Start:
+    """Return the start of another trial, with what was learned."""
+    model = state.model if state.model is not None and state.model.learns else None
+    return Start(state.W, state.H, True, state.offsets, model)
+
+
+def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:
+    """Return the problem with other ridges, which are in the units of X."""
+    units, constant = problem.units, problem.offset_columns.constant
+    return problem.described().changed(
+        alpha=units.scaled_alpha(alpha),
+        offset_alpha=units.scaled_offset_alpha(offset_alpha, constant),
+    )
+
+
+MOST = 30  # iterations
+SMALL = 10_000  # observed entries below which Python takes longer than the steps of ADMM
+LARGEST = 1 << 22  # products in the normal matrices of small data, above which ADMM is quicker
+
+
+def suits(problem: Problem, rank: int) -> bool:
+    """Return whether the steps minimise the objective of the problem, and are quick."""
+    data, width = problem.observations, rank + problem.offset_columns.width
+    if data.remote or data.scratch is not None or data.limits is not None:
+        return False
+    simple = problem.model.is_least_squares and not problem.is_constrained and problem.alpha > 0
+    small = data.n_observed < SMALL and data.n_observed * width**2 <= LARGEST
+    quick = (problem.observed_only or small) and problem.device is HOST
+    if not (simple and quick) or data.absent_are_zeros:
+        return False
+    weights = data.weight_reader()
+    return weights is None or weights.dtype == bool or bool(np.isin(weights[:], (0, 1)).all())
+
+
+class Entries:
+    """The entries of several matrices of one shape, as those of a block-diagonal one."""
+
+    def __init__(self, parts: Sequence[SparseObservations]) -> None:
+        (m, n), count = parts[0].shape, len(parts)
+        ends = np.cumsum([0] + [part.n_observed for part in parts])
+        pointers = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+        indptr = np.concatenate([[0], *pointers]).astype(parts[0].indptr.dtype)
+        columns = [part.indices + k * n for k, part in enumerate(parts)]
+        self._set(
+            CsrStorage((count * m, count * n), indptr, np.concatenate(columns)),
+            np.concatenate([part.values for part in parts]),
+        )
+
+    def _set(self, storage: CsrStorage, values: FloatArray) -> None:
+        self.storage, self.values = storage, values
+        self.whole = Block(slice(0, storage.shape[0]), slice(0, values.size))
+
+    def transposed(self) -> Entries:
+        """Return the entries of the transpose."""
+        other = Entries.__new__(Entries)
+        storage, order = self.storage.transposed()
+        other._set(storage, self.values[order])
+        return other
+
+    def residuals(self, rows: FloatArray, partners: FloatArray) -> FloatArray:
+        """Return the values less the products of rows and partners."""
+        found = np.empty_like(self.values)
+        self.storage.products(self.whole, rows, partners, found)
+        return np.subtract(self.values, found, out=found)
+
+    def step(self, rows: FloatArray, partners: FloatArray, solved: slice, ridge: Ridge) -> None:
+        """Move some columns of the rows to the least squares solutions for their entries."""
+        used = np.ascontiguousarray(partners[:, solved])
+        gram = per_row(chunk_of_rows(self.storage), self.residuals(rows, partners), used)
+        update_rows(None, gram, ridge(used, 1.0), 1.0, self.whole.rows, solved, rows)
+
+
+class Squares:
+    """Alternating least squares on the folds of some data."""
+
+    def __init__(self, problems: list[Problem], folds: list[Fold]) -> None:
+        units = problems[0].units
+        self.rows = Entries([problem.observations.as_sparse() for problem in problems])
+        self.columns = self.rows.transposed()
+        self.held_out = Entries([units.scaled_observations(f.held_out).as_sparse() for f in folds])
+        self._unit = 0.5 * 4.0**units.of_X
+
+    def run(
+        self, problems: list[Problem], starts: list[Start], lowest: float, fewest: int
+    ) -> tuple[FloatArray, list[Start], int]:
+        """Return halved squared errors at held-out entries, factors, and the number of iterations.
+
+        The iterations end where the mean error has settled, or cannot come below the lowest of
+        other trials.  Starts are in the units of the problems, errors and factors in those of X.
+        """
+        first, count, rank = problems[0], len(problems), starts[0].W.shape[1]
+        pairs = [problem.projected(each) for problem, each in zip(problems, starts, strict=True)]
+        W = np.vstack([W for W, _ in pairs])
+        Ht = np.ascontiguousarray(np.vstack([H.T for _, H in pairs]))
+        (solved_W, solved_H), (of_W, of_H) = first.offset_columns.solved(rank), first.ridges(rank)
+        means: list[float] = []
+        while not _has_ended(means, lowest, fewest):
+            self.rows.step(W, Ht, solved_W, of_W)
+            self.columns.step(Ht, W, solved_H, of_H)
+            errors = self.held_out.residuals(W, Ht)
+            losses = self._unit * np.square(errors, dtype=np.float64)
+            means.append(float(np.mean(losses)))
+        factors = zip(problems, np.split(W, count), np.split(Ht, count), strict=True)
+        ends = [_in_units_of_X(problem, W, Ht) for problem, W, Ht in factors]
+        return losses, ends, len(means)
+
+
+def _has_ended(means: list[float], lowest: float, fewest: int) -> bool:
+    """Return whether no further iteration is worth it after those with some mean errors."""
+    if len(means) < max(fewest, 3):
+        return bool(means) and not math.isfinite(means[-1])
+    further, last = predicted_fall(*means[-3:]), means[-1]
+    settled = abs(further) <= SETTLED * last
+    cannot_win = min(last, last - further) > (1 + SETTLED) * lowest
+    return settled or cannot_win or len(means) >= MOST
+
+
+def _in_units_of_X(problem: Problem, W_aug: FloatArray, Ht_aug: FloatArray) -> Start:
+    """Return extended factors as a start."""
+    units = problem.units
+    W, H, offsets = problem.offset_columns.split(W_aug, np.ascontiguousarray(Ht_aug.T))
+    W, H = (np.ldexp(factor, units.exponent) for factor in (W, H))
+    return Start(W, H, True, units.given_offsets(offsets))

@@ -1,1 +1,0 @@
-"""Constraints on the factors: what they are, and the factor steps under them."""

@@ -1,1 +1,0 @@
-"""Refinements: quasi-Newton steps on the augmented Lagrangian, between iterations of ADMM."""
