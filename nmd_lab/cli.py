@@ -36,7 +36,7 @@ from .checkpoint import exists
 from .data.labels import is_frame
 from .data.readers import read_file, with_categories
 from .data.typed_table import description, refused_columns
-from .model.kind import named_model
+from .model.column_model import named_model
 from .request.options import COMPLETION_DEFAULTS, FitArguments, Options
 from .request.settings import ADMM, Compute
 from .result.files import TABLES, check_export, export, export_filled

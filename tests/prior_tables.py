@@ -195,7 +195,7 @@ class Line(NamedTuple):
 def lines(table: Table) -> Iterator[Line]:
     """Yield the columns of a table."""
     problem, (_, j) = table.problem, entries(table)
-    kinds = zip(problem.noises, problem.model.kinds, table.limit, strict=True)
+    kinds = zip(problem.noises, problem.model.column_models, table.limit, strict=True)
     yield from (Line(np.flatnonzero(j == k), *kind) for k, kind in enumerate(kinds))
 
 

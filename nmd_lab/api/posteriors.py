@@ -421,7 +421,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     _refuse_large(asked, problem.numbers, problem.values.nbytes, by_column=problem.by_column)
     rng = as_generator(asked.random_state)
     new = PosteriorState(copy.deepcopy(rng))
-    state, save = with_checkpoint(new, asked, observations, model.kinds)
+    state, save = with_checkpoint(new, asked, observations, model.column_models)
     rng = rng if state is new else copy.deepcopy(state.rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)

@@ -52,7 +52,7 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     summary = describe(observations, rank, asked, is_table=form.is_frame)
     rng = asked.generator()
     new = FitState(copy.deepcopy(rng))
-    state, save = with_checkpoint(new, asked, observations, summary.model.kinds)
+    state, save = with_checkpoint(new, asked, observations, summary.model.column_models)
     rng = rng if state is new else copy.deepcopy(state.rng)
     summary = hold_out(summary, X, asked, rng)
     options = replace(asked.settled(), rank=summary.rank or 1)  # 1 stands for an open one

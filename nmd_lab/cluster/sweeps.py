@@ -28,7 +28,7 @@ def make_sweep(partition: Partition, name: str, data: str, problem: Any, rank: i
     """Make the sweep over the rows of a partition, and return the square of the norm of T."""
     sweep: Sweep = problem_of(partition, data, problem).sweep(rank)
     partition.objects[name] = sweep
-    return (sweep.now.size_of_T**2,)
+    return (sweep.now.norm_of_initial_T**2,)
 
 
 make_sweep.makes_sweep = True  # type: ignore[attr-defined]
@@ -109,14 +109,14 @@ class RemoteEntries:
     ----------
     name : str
         Name of the sweeps of the partitions.
-    size_of_T : float
+    norm_of_initial_T : float
         Norm of T at the start.
     products : dict
         Sums over the rows of the last two W, by their names.
     """
 
     name: str
-    size_of_T: float
+    norm_of_initial_T: float
     products: dict[str, RowProducts] = field(default_factory=dict)
 
 
@@ -343,7 +343,7 @@ def optimality_on_cluster(
     without = replace(problem, observations=None)
     lowest = math.inf
     for units in penalties:
-        rho = units * problem.natural_penalty
+        rho = units * problem.penalty_scale
         arguments = (data, without, W_aug.taken, H_aug, rho)
         data_term, primal, *products, gradient_H = cluster.sum(slopes, *arguments)
         if problem.is_constrained:
@@ -355,7 +355,7 @@ def optimality_on_cluster(
             violation = max(H_move, math.sqrt(moved / squares))
         else:
             violation = _violation(problem, H_aug, data_term, products, gradient_H)
-        lowest = min(lowest, max(violation, math.sqrt(primal) / problem.size_of_T))
+        lowest = min(lowest, max(violation, math.sqrt(primal) / problem.norm_of_initial_T))
     return lowest
 
 

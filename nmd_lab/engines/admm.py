@@ -94,7 +94,8 @@ class Admm:
             primal_residual=result.primal,
             dual_residual=state.dual,
             penalty=state.penalty,
-            relative_residual=max(result.primal, result.change) / (state.entries.size_of_T or 1.0),
+            relative_residual=max(result.primal, result.change)
+            / (state.entries.norm_of_initial_T or 1.0),
         )
 
     def status(self, state: AdmmState) -> StopReason | None:

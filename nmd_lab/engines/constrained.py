@@ -57,9 +57,9 @@ class SearchState:
         Relative error of the best.
     recent : deque of float
         Objectives of the last steps of the present descent.
-    goes_on : bool
+    from_best : bool
         Whether this descent continues from the best factors.
-    jumps, steps, in_vain : int
+    n_restarts, steps, steps_of_last_failure : int
         Descents that began elsewhere; steps of the present descent, and of the one before.
     """
 
@@ -69,10 +69,10 @@ class SearchState:
     change: float = 0.0
     relative_error: float = math.inf
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW + 1))
-    goes_on: bool = False
-    jumps: int = 0
+    from_best: bool = False
+    n_restarts: int = 0
     steps: int = 0
-    in_vain: int = 0
+    steps_of_last_failure: int = 0
 
 
 class Constrained:
@@ -163,10 +163,10 @@ def _has_ended(state: SearchState, best: Descended) -> bool:
     recent = state.recent
     if len(recent) <= WINDOW:
         return False
-    if state.goes_on and state.steps >= state.in_vain:
+    if state.from_best and state.steps >= state.steps_of_last_failure:
         return True
     fell, last = recent[0] - recent[-1], recent[-1]
-    limit = 1e-7 if state.goes_on else 1e-4
+    limit = 1e-7 if state.from_best else 1e-4
     if fell <= limit * abs(last):
         return True
     return last - 4 * fell > best.objective
@@ -174,15 +174,15 @@ def _has_ended(state: SearchState, best: Descended) -> bool:
 
 def _begin_next(problem: Problem, descent: Descent, state: SearchState, best: Descended) -> None:
     """Begin another descent: from other components, or, after one that failed, from the best."""
-    in_vain = state.recent[-1] > best.objective
+    has_failed = state.recent[-1] > best.objective
     state.recent.clear()
-    state.in_vain, state.steps = state.steps, 0
-    state.goes_on = in_vain and not state.goes_on
-    factors = best[:2] if state.goes_on else _elsewhere(problem, state, best)
+    state.steps_of_last_failure, state.steps = state.steps, 0
+    state.from_best = has_failed and not state.from_best
+    factors = best[:2] if state.from_best else _perturbed_start(problem, state, best)
     state.descent = descent.begin(*factors)
 
 
-def _elsewhere(
+def _perturbed_start(
     problem: Problem, state: SearchState, best: Descended
 ) -> tuple[FloatArray, FloatArray]:
     """Return feasible factors to begin with: first parts of the SVD, then the best, changed.
@@ -191,8 +191,8 @@ def _elsewhere(
     """
     rank, rng = best.H_aug.shape[0] - problem.offset_columns.width, state.rng
     W, H, offsets = problem.offset_columns.split(best.W_aug, best.H_aug)
-    state.jumps += 1
-    if state.jumps == 1 and problem.constraints.nonnegative:
+    state.n_restarts += 1
+    if state.n_restarts == 1 and problem.constraints.nonnegative:
         data = problem.starting_data
         start = svd_start(*data, rank, offsets, rng, "nndsvd")
         return problem.projected(with_simplex(problem, filled(start, rng)))
@@ -200,7 +200,7 @@ def _elsewhere(
     count = int(rng.integers(1, most + 1))
     chosen = rng.choice(rank, count, replace=False)
     W, H = with_other_components(W, H, chosen, rng)
-    if state.jumps % 2:
+    if state.n_restarts % 2:
         _take_rows(problem, H, chosen, rng)
     return problem.projected(Start(W, H, True, offsets))
 

@@ -54,7 +54,7 @@ class Lagrangian:
         self.alphas = problem.alphas(rank)
         self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
         self.rank, self.W_shape = width, (m, self.solved_W.stop - self.solved_W.start)
-        self.natural = problem.natural_penalty
+        self.natural = problem.penalty_scale
         self.density = observations.n_observed / (m * n)
         stored = self.envelope.size if observations.scratch is None else 0
         self.one_matrix = not memory_allows((m + n) * width**2, stored)

@@ -287,9 +287,9 @@ def optimality(
         ridge = 0.5 * sum(float(a @ s) for a, s in zip(alphas, squares, strict=True))
     envelope, lowest = problem.envelope(), math.inf
     for units in OPTIMALITY_PENALTIES:
-        result = envelope.evaluate(W_aug, H_aug, units * problem.natural_penalty)
+        result = envelope.evaluate(W_aug, H_aug, units * problem.penalty_scale)
         slopes = result.gradient_W[:, solved_W], result.gradient_H[solved_H].T
         size = 2 * max(result.data_term + ridge, problem.reference)
         of_factors = violation(factors, slopes, alphas, constrained, size)
-        lowest = min(lowest, max(of_factors, result.primal / problem.size_of_T))
+        lowest = min(lowest, max(of_factors, result.primal / problem.norm_of_initial_T))
     return lowest

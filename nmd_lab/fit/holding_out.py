@@ -27,7 +27,7 @@ def hold_out(known: DataSummary, X: Any, options: Options, rng: np.random.Genera
     alpha = None if is_auto(options.alpha) else options.alpha
     observations, is_open = known.observations, known.is_open(options)
     choice.refuse_unsuitable(known.rank, alpha, observations.shape, is_open=is_open)
-    without = [kind.loss for kind in known.model.kinds if not kind.loss.likelihood]
+    without = [kind.loss for kind in known.model.column_models if not kind.loss.likelihood]
     if without and choice.metric == "log_score":
         raise ValueError(
             f"metric='log_score' needs a likelihood, which loss={without[0]!r} has not: give "

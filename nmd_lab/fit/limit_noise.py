@@ -18,7 +18,7 @@ import numpy as np
 from nmd_lab.data.observations import Observations
 from nmd_lab.engines import iterates
 from nmd_lab.engines.admm import Admm
-from nmd_lab.model.kind import LimitModel
+from nmd_lab.model.column_model import LimitModel
 from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
@@ -71,7 +71,7 @@ def pilot_sd(problem: Problem, start: Start) -> float:
     sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
     n_known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
     free = 1.0 - rank * (m + n - rank) / max(n_known, 1)
-    unit = 2.0**problem.units.of_X
+    unit = 2.0**problem.units.log2_unit_of_x
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ROUNDS):
             pilot = replace(problem, model=model.with_limits(LimitModel(model.limits.smallest, sd)))

@@ -107,7 +107,7 @@ def solve_new_rows(
                 alphas[0] = scaling.scaled_offset_alpha(fitted.offset_alpha, constant)
             constrained = None
             if constraint is not None:
-                scaled = constraint.scaled(2.0**size, 2.0**scaling.of_objective)
+                scaled = constraint.scaled(2.0**size, 2.0**scaling.log2_unit_of_objective)
                 constrained = ConstrainedColumns(scaled, slice(H.shape[1] - rank, H.shape[1]))
             problem = _Problem(
                 rows, scaling.scaled_model(), H, offset, alphas, epsilon, constrained
@@ -317,9 +317,11 @@ class _Problem:
 
 def _plain_kinds(model: Model, n: int) -> tuple[list[Model], NDArray[np.intp], Doubles]:
     """Return models of one kind without units, which of them each column has, and its units."""
-    which = model.which_at(0, np.arange(n))
-    plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in model.kinds]
+    which = model.index_at(0, np.arange(n))
+    plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in model.column_models]
     different = list(dict.fromkeys(plain))
     group = np.array([different.index(kind) for kind in plain])[which]
-    units = np.array([(kind.centre, kind.size, kind.weight) for kind in model.kinds], np.float64)
+    units = np.array(
+        [(kind.centre, kind.size, kind.weight) for kind in model.column_models], np.float64
+    )
     return [Model((kind,)) for kind in different], group, units[which].T

@@ -26,8 +26,8 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.kernels.constrained_rows import SETTLED, SWEEPS, descend, invert_diagonal
 from nmd_lab.kernels.passes import compile_entry_update
 from nmd_lab.kernels.row_sums import factorize, substitute
+from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import compile_entry
-from nmd_lab.model.kind import Structure
 from nmd_lab.model.model import Model
 from nmd_lab.request.penalty import BALANCED, compare_residuals, relaxed_ratio
 

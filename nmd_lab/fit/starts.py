@@ -170,7 +170,7 @@ def after_strong_ridges(
     a trace of the start is added to them.  `after` returns the factors after some iterations.
     """
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
-    first = problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha
+    first = problem.penalty_scale * largest * _mean_weight(problem) / problem.alpha
     # multiples of the data have as many ridges, whatever their rounding
     count = math.ceil(math.log(max(first, 1.0)) / math.log(RIDGE_RATIO) - 1e-6)
     W, H = TRACE * start.W, TRACE * start.H
@@ -178,7 +178,7 @@ def after_strong_ridges(
         if stopped():
             break
         alpha = float(first ** (1 - k / count)) * problem.alpha
-        stronger = problem.described().changed(alpha=alpha)
+        stronger = problem.with_cached_statistics().changed(alpha=alpha)
         start = after(stronger, start, RIDGE_ITERATIONS)
         start = start._replace(W=start.W + W, H=start.H + H)
     return start
@@ -230,7 +230,7 @@ def start_of_rank(problem: Problem, start: Start, rank: int, rng: np.random.Gene
     # a rotation would break a constraint
     by_size = _by_size if problem.is_constrained else singular_factors
     W, H, sizes = by_size(start.W, start.H)
-    n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.size_of_T)))
+    n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.norm_of_initial_T)))
     alive = start._replace(
         W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
     )

@@ -22,8 +22,8 @@ from nmd_lab.kernels.envelope import ENTRIES
 from nmd_lab.kernels.products import BLOCK_ENTRIES
 from nmd_lab.model import checks
 from nmd_lab.model.checks import Check, checks_of_nonlinearity, report_of
+from nmd_lab.model.column_model import LimitModel
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
-from nmd_lab.model.kind import LimitModel
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearity import Nonlinearity
@@ -291,8 +291,8 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
         *options.factor_constraints,
         options.alpha,
         problem.observations.shape,
-        natural=math.ldexp(problem.natural_penalty, units.of_penalty),
-        size=math.ldexp(COMPONENT * problem.size_of_T, 2 * units.exponent),
+        natural=math.ldexp(problem.penalty_scale, units.log2_unit_of_penalty),
+        size=math.ldexp(COMPONENT * problem.norm_of_initial_T, 2 * units.exponent),
     )
     model, weights = problem.model, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool

@@ -1,7 +1,7 @@
 """What goes with what: one table of data, models and features, which each call asks once.
 
-A call names what it has, such as "zeros" and "offsets".  Any two of these go together unless `NO`
-has them, with the remedy.
+A call names what it has, such as "zeros" and "offsets".  Any two of these go together unless
+`INCOMPATIBLE` has them, with the remedy.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ ON_HOST = "leave device out, and give an array in the place of a tensor"
 ONE_SIDE = "give one of the two, since all singular values of WH would be 1"
 BREAKS = "leave out one of the two, since its quasi-Newton steps would break the constraint"
 
-NO: dict[tuple[str, str], str] = {
+INCOMPATIBLE: dict[tuple[str, str], str] = {
     ("dense", "work_dir"): IN_FILES,
     ("missing", "work_dir"): IN_FILES,
     ("zeros", "work_dir"): IN_FILES,
@@ -128,7 +128,7 @@ def refuse(present: Mapping[str, str]) -> None:
 
     `present` has the words of `DATA` and `FEATURES`, with the text that names each in this call.
     """
-    for (data, feature), remedy in NO.items():
+    for (data, feature), remedy in INCOMPATIBLE.items():
         if data in present and feature in present:
             raise ValueError(f"{present[feature]} does not go with {present[data]}: {remedy}.")
 
@@ -204,5 +204,5 @@ def cell(data: str, feature: str) -> str:
     """Return the entry of the table for a form of data and a feature."""
     if feature in NO_SUCH_ARGUMENT.get(data, NOT_OF_FITS):
         return "-"
-    remedy = NO.get((data, feature))
+    remedy = INCOMPATIBLE.get((data, feature))
     return "yes" if remedy is None else f"no: {remedy}"

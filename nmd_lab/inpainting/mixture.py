@@ -40,8 +40,8 @@ from nmd_lab._runtime.machine import map_ranges
 
 
 @compile_inner
-def put_fewer(x, variance, common, positions):  # type: ignore[no-untyped-def]
-    """Put the positions of the observed entries of a row into an array, or of fewer missing ones.
+def list_smaller_pattern(x, variance, common, positions):  # type: ignore[no-untyped-def]
+    """List the observed positions of a row, or the missing ones if they are fewer.
 
     Return their number, and whether they are the missing ones: if all observed entries have the
     common variance, with which A is formed.
@@ -196,7 +196,7 @@ def factorise_groups(x, variance, mixture, workspace):  # type: ignore[no-untype
     """Factorise all groups for a row; return positions, and whether they are the missing ones."""
     _, _, covariances, inverses, log_sizes, common = mixture
     U, _, _, _, _, halves, _, positions, has_V = workspace
-    n, few = put_fewer(x, variance, common, positions)
+    n, few = list_smaller_pattern(x, variance, common, positions)
     for k in range(halves.size):
         matrix = inverses[k] if few else covariances[k]
         halves[k] = factorise(matrix, positions[:n], few, variance, U[k])

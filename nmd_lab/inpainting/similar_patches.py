@@ -26,7 +26,15 @@ from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import map_ranges
 from nmd_lab.data.patches import Average, Grid
 
-from .mixture import factorise, invert, project, put_fewer, put_mean, put_variances, solve_row
+from .mixture import (
+    factorise,
+    invert,
+    list_smaller_pattern,
+    project,
+    put_mean,
+    put_variances,
+    solve_row,
+)
 
 SIMILAR, PREDICTED = 60, 8
 """Patches from which a Gaussian is learned, and those that it predicts."""
@@ -143,7 +151,7 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
         for i in range(min(PREDICTED, count)):
             changed = load_patch(pixels, chosen[i], within, x, v)
             if changed or i == 0:
-                n, few = put_fewer(x, v, common, positions)
+                n, few = list_smaller_pattern(x, v, common, positions)
                 if few and not inverted:
                     for j in range(d):
                         for b in range(d):

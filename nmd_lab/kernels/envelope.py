@@ -215,7 +215,7 @@ class SparseEnvelope:
         if len(positions):
             x, U = self.x[tile.stored], self.U[tile.stored]
             none, numbers = (None, None, None, None), (penalty, 0.0, self.numbers)
-            size = abs(stored - U) + size_of_T(x, self.model)
+            size = abs(stored - U) + scale_of_T(x, self.model)
             to_curvature(
                 lambda A: self.envelope_pass(x, A, *none, U, *numbers), stored, size, penalty
             )
@@ -314,7 +314,7 @@ class MoreauEnvelope:
         """Turn A = WH of a block into the second derivative of L."""
         x, _, weights, *marks, U = self._data(entries, A)
         numbers = (penalty, 0.0, self.entries.numbers)
-        size = abs(A - U) + size_of_T(x, self.entries.model)
+        size = abs(A - U) + scale_of_T(x, self.entries.model)
         if weights is not None:
             self.device.fill(size, abs(A), weights == 0)  # x may be anything there
 
@@ -349,7 +349,7 @@ def to_curvature(
     A[:] = there.clip(0.0, penalty)
 
 
-def size_of_T(x: FloatArray, model: Model) -> Any:
+def scale_of_T(x: FloatArray, model: Model) -> Any:
     """Return the size that T has at entries x, 1 where each kind has a unit of its own."""
     return 1.0 if model.is_mixed else abs(x) ** (1.0 / (model.degrees[0] or 1))
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_kernel, compile_scalar
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import EntryMaps, compile_entry, entry_maps
-from nmd_lab.model.kind import Structure
 from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
 

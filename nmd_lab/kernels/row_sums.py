@@ -140,8 +140,8 @@ def shares_of_rows(chunks: list[Chunk], shares: int) -> list[slice]:
     return list(starmap(slice, pairwise([0, *ends.tolist(), indptr.size - 1])))
 
 
-class Gram(NamedTuple):
-    """A Gram policy with its arguments.
+class RowSums(NamedTuple):
+    """How normal matrices and gradients of rows are summed: a Gram policy and its arguments.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class Gram(NamedTuple):
     types: str
 
 
-def per_row(chunk: Chunk, S: FloatArray, partners: FloatArray, base: int = 0) -> Gram:
+def per_row(chunk: Chunk, S: FloatArray, partners: FloatArray, base: int = 0) -> RowSums:
     """Return the policy that sums over the entries of each row.
 
     Without positions, S begins with the entry `base`.
@@ -167,15 +167,15 @@ def per_row(chunk: Chunk, S: FloatArray, partners: FloatArray, base: int = 0) ->
     S, partners = S[chunk.first_entry :], partners[chunk.first_partner :]
     arguments = (*chunk[:3], base, S, partners, np.empty(chunk.longest, S.dtype))
     add = _add_gathered if chunk.positions.size else _add_in_order
-    return Gram(add, arguments, f"{S.dtype}_{chunk.partners.dtype}")
+    return RowSums(add, arguments, f"{S.dtype}_{chunk.partners.dtype}")
 
 
-def summed(normals: FloatArray, gradients: FloatArray, first: int = 0) -> Gram:
+def summed(normals: FloatArray, gradients: FloatArray, first: int = 0) -> RowSums:
     """Return the policy of rows, from `first`, whose sums were made before."""
-    return Gram(_add_summed, (normals, gradients, first), "sums")
+    return RowSums(_add_summed, (normals, gradients, first), "sums")
 
 
-def row_sums(grams: list[Gram], rows: slice, size: int) -> tuple[FloatArray, FloatArray]:
+def row_sums(grams: list[RowSums], rows: slice, size: int) -> tuple[FloatArray, FloatArray]:
     """Return the normal matrices, as lower triangles, and the gradients of some rows."""
     count = rows.stop - rows.start
     normals, gradients = np.zeros((count, size, size)), np.zeros((count, size))
@@ -255,7 +255,7 @@ MATRICES = 2048  # normal matrices that NumPy works on at a time, which bounds t
 
 def update_rows(
     constrained: ConstrainedColumns | None,
-    gram: Gram,
+    gram: RowSums,
     ridge: FloatArray,
     penalty: float,
     rows: slice,
@@ -411,7 +411,7 @@ def missing_entries(storage: CsrStorage) -> CsrStorage | None:
 
 def gram_policy(
     missing: CsrStorage | None, partners: FloatArray, ridge: FloatArray
-) -> Callable[..., Gram]:
+) -> Callable[..., RowSums]:
     """Return the policy of rows with normal matrices of their own: a function like `per_row`."""
     of_rows = partial(per_row, partners=partners)
     if missing is None:
@@ -423,13 +423,13 @@ def gram_policy(
     except np.linalg.LinAlgError:
         return of_rows
 
-    def shared_less_few(chunk: Chunk, S: FloatArray, base: int = 0) -> Gram:
+    def gram_by_downdate(chunk: Chunk, S: FloatArray, base: int = 0) -> RowSums:
         gram = of_rows(chunk, S, base=base)
         sums = missing.indptr, missing.indices, wide, total, pivots, ridge
         arguments = (gram.arguments, *sums, np.empty((2, *total.shape)))
-        return Gram(_add_less_few, arguments, gram.types)
+        return RowSums(_add_less_few, arguments, gram.types)
 
-    return shared_less_few
+    return gram_by_downdate
 
 
 def _add_less_few(row, arguments, normal, gradient):  # type: ignore[no-untyped-def]

@@ -35,7 +35,7 @@ class StoredEntries:
         Weights, read likewise; 0 where an entry is missing.
     limits : EntryLimits or None
         Entries of which only limits are known.
-    which : ndarray of int or None
+    model_index : ndarray of int or None
         Position of the kind of each entry; None if there is one.
     kind : str
         Argument types of a pass over the entries, a part of its name.
@@ -52,9 +52,9 @@ class StoredEntries:
         if weights is not None:
             self.weights = device.read(weights, observations.n_stored)
         self.limits = limits
-        self.which: NDArray[np.int16] | None = None
+        self.model_index: NDArray[np.int16] | None = None
         if model.is_mixed:
-            self.which = model.which_at(*observations.stored_positions()).astype(np.int16)
+            self.model_index = model.index_at(*observations.stored_positions()).astype(np.int16)
         kind = "every" if weights is None else f"{weights.dtype}"
         self.kind = f"{self.dtype}_{kind}{'' if limits is None else '_limits'}"
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
@@ -82,12 +82,12 @@ class StoredEntries:
 
     def _kinds_of(self, entries: slice, weights: FloatArray | None) -> BlockKinds | None:
         """Return the entries of a block by their kinds, which are sorted once."""
-        if self.which is None:
+        if self.model_index is None:
             return None
         place = entries.start, entries.stop
         if place not in self._sorted:
             seen = None if weights is None else weights > 0
-            self._sorted[place] = sorted_kinds(self.model, self.which[entries], seen)
+            self._sorted[place] = sorted_kinds(self.model, self.model_index[entries], seen)
         return self._sorted[place]
 
 
@@ -99,7 +99,7 @@ class Entries:
     ----------
     T, U : array (n_entries,)
         The split variable and its scaled dual.
-    size_of_T : float
+    norm_of_initial_T : float
         Norm of T at the start.
     previous_A : array (n_entries,) or None
         WH of the update before, where T = WH beyond the stored entries.
@@ -109,7 +109,7 @@ class Entries:
 
     T: Any
     U: Any
-    size_of_T: float
+    norm_of_initial_T: float
     previous_A: Any = None
     S: Any = None
 
@@ -134,9 +134,11 @@ class SplitVariable:
         Factor by which U is multiplied at the next update, because ρ has changed.
     """
 
-    def __init__(self, entries: StoredEntries, now: Entries, *, beyond_stored: bool) -> None:
+    def __init__(
+        self, entries: StoredEntries, now: Entries, *, constrains_all_entries: bool
+    ) -> None:
         self.entries, self.device, self.now = entries, entries.device, now
-        if beyond_stored and now.previous_A is None:
+        if constrains_all_entries and now.previous_A is None:
             now.previous_A = self.device.zeros(now.T.shape, entries.dtype)
         self.dual_scale = 1.0
         self.update_pass = self.device.update_pass(entries.model, entries.kind)

@@ -23,7 +23,7 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.html import Summary, table
 
-from .kind import make_kind
+from .column_model import make_column_model
 from .loss import Loss, values_kernel
 from .losses import L1, Frobenius
 from .nonlinearities import Identity, Modulus, Nonlinearity, ReLU
@@ -140,7 +140,7 @@ def t_update_is_minimiser(
     f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array
 ) -> Iterator[Failure]:
     """Yield where another t has a lower d(x, f(t)) + rho/2 (t - v)^2 than the T-update."""
-    kind = make_kind(f, d)
+    kind = make_column_model(f, d)
     t = t_update(kind, v, x, rho).astype(np.float64)
     check = f"the T-update of {f!r} with {d!r} is the minimiser"
 

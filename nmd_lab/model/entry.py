@@ -27,8 +27,8 @@ from typing import NamedTuple
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
 from .censored import FORMS, CensoredFrobenius, square_between
+from .column_model import ColumnModel, Structure
 from .curve_search import ScalarMap
-from .kind import Kind, Structure
 from .loss import Loss
 from .nonlinearities import Square
 from .ordinal import Ordinal
@@ -143,7 +143,7 @@ class EntryMaps(NamedTuple):
     losses: Callable[..., None]
 
 
-def entry_maps(kind: Kind, limited: bool) -> EntryMaps:
+def entry_maps(kind: ColumnModel, limited: bool) -> EntryMaps:
     """Return the loops of a kind without its units, for entries with limits or without (None)."""
     return _entry_maps(kind.structure, kind.name, kind.is_ours, limited)
 

@@ -4,10 +4,12 @@ A nonlinearity and a loss for all entries are a model of one kind without units,
 has no other.  Functions of arrays take the positions of the entries, which it does not need.
 
 >>> import numpy as np
->>> from nmd_lab.model.kind import make_kind
+>>> from nmd_lab.model.column_model import make_column_model
 >>> from nmd_lab.model.model import Model
->>> number = make_kind("identity", "frobenius")._replace(centre=170.0, size=10.0, weight=0.01)
->>> count = make_kind("relu", "kl")._replace(centre=2.0)
+>>> number = make_column_model("identity", "frobenius")._replace(
+...     centre=170.0, size=10.0, weight=0.01
+... )
+>>> count = make_column_model("relu", "kl")._replace(centre=2.0)
 >>> model = Model((number, count), np.array([0, 1, 1]))
 >>> model.expected(np.zeros((1, 3)), columns=np.arange(3))
 array([[170.,   2.,   2.]])
@@ -24,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .column_model import ColumnModel, LimitModel, make_column_model
 from .entry import entry_maps
-from .kind import Kind, LimitModel, make_kind
 from .loss import FloatArray, Loss
 from .mixed import Mixed, each_group, groups
 from .nonlinearity import Nonlinearity
@@ -39,35 +41,35 @@ class Model:
 
     Attributes
     ----------
-    kinds : tuple of Kind
-        The different kinds.
-    which : ndarray of int (n,) or (m, n), or None
+    column_models : tuple of ColumnModel
+        The different column models.
+    model_index : ndarray of int (n,) or (m, n), or None
         Position of the kind of each column, or of each entry.  None: all have the only one, which
         has no units.
     """
 
-    kinds: tuple[Kind, ...]
-    which: IntArray | None = None
+    column_models: tuple[ColumnModel, ...]
+    model_index: IntArray | None = None
 
     @property
     def is_mixed(self) -> bool:
         """Whether columns, or entries, are of several kinds with units of their own."""
-        return self.which is not None
+        return self.model_index is not None
 
     @property
-    def of_columns(self) -> list[Kind]:
+    def of_columns(self) -> list[ColumnModel]:
         """The kind of each column; none where all are alike, or entries have kinds of their own."""
-        if self.which is None or self.which.ndim == 2:
+        if self.model_index is None or self.model_index.ndim == 2:
             return []
-        return [self.kinds[position] for position in self.which]
+        return [self.column_models[position] for position in self.model_index]
 
     @property
-    def only(self) -> Kind:
+    def only(self) -> ColumnModel:
         """The kind of all entries, where nothing else can be."""
         assert not self.is_mixed, "the model has several kinds"
-        return self.kinds[0]
+        return self.column_models[0]
 
-    def of_column(self, column: int) -> Kind | None:
+    def of_column(self, column: int) -> ColumnModel | None:
         """Return the kind of a column; None if its entries have kinds of their own."""
         if not self.is_mixed:
             return self.only
@@ -87,10 +89,13 @@ class Model:
     @property
     def shown(self) -> tuple[Any, Any]:
         """Nonlinearity and loss as a result shows them, those of each column in a mixed table."""
-        if self.which is None:
+        if self.model_index is None:
             return self.nonlinearity, self.loss
-        both = ([kind.nonlinearity for kind in self.kinds], [kind.loss for kind in self.kinds])
-        return Mixed(both[0], self.which), Mixed(both[1], self.which)
+        both = (
+            [kind.nonlinearity for kind in self.column_models],
+            [kind.loss for kind in self.column_models],
+        )
+        return Mixed(both[0], self.model_index), Mixed(both[1], self.model_index)
 
     @property
     def degrees(self) -> tuple[int | None, int | None]:
@@ -100,7 +105,7 @@ class Model:
     @property
     def linear(self) -> bool:
         """Whether every nonlinearity is linear."""
-        return all(kind.nonlinearity.linear for kind in self.kinds)
+        return all(kind.nonlinearity.linear for kind in self.column_models)
 
     @property
     def even(self) -> bool:
@@ -110,12 +115,12 @@ class Model:
     @property
     def smooth(self) -> bool:
         """Whether every loss has a derivative everywhere inside its domain."""
-        return all(kind.loss.smooth for kind in self.kinds)
+        return all(kind.loss.smooth for kind in self.column_models)
 
     @property
     def has_classes(self) -> bool:
         """Whether a loss is that of classes or levels, and so smallest at no x."""
-        return any(not kind.loss.smallest_at_x for kind in self.kinds)
+        return any(not kind.loss.smallest_at_x for kind in self.column_models)
 
     @property
     def fits_exactly(self) -> bool:
@@ -125,7 +130,7 @@ class Model:
     @property
     def learns(self) -> bool:
         """Whether some f, or some parameter of a loss, is learned."""
-        return any(kind.learns for kind in self.kinds)
+        return any(kind.learns for kind in self.column_models)
 
     @property
     def has_form_for_limits(self) -> bool:
@@ -150,12 +155,14 @@ class Model:
     @property
     def structure(self) -> tuple[Any, ...]:
         """Everything that the compiled code depends on: the structure of the kind, or of each."""
-        return tuple(k.structure for k in self.kinds) if self.is_mixed else self.only.structure
+        return (
+            tuple(k.structure for k in self.column_models) if self.is_mixed else self.only.structure
+        )
 
     @property
     def is_ours(self) -> bool:
         """Whether all classes belong to this package."""
-        return all(kind.is_ours for kind in self.kinds)
+        return all(kind.is_ours for kind in self.column_models)
 
     @cached_property
     def numbers(self) -> tuple[Any, ...]:
@@ -169,19 +176,22 @@ class Model:
         return units, [kind.numbers for kind in different]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Model, (self.kinds, self.which)  # the numbers may be addresses in this process
+        return Model, (
+            self.column_models,
+            self.model_index,
+        )  # the numbers may be addresses in this process
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Model) or self.kinds != other.kinds:
+        if not isinstance(other, Model) or self.column_models != other.column_models:
             return False
-        return np.array_equal(np.array(self.which), np.array(other.which))
+        return np.array_equal(np.array(self.model_index), np.array(other.model_index))
 
     def __hash__(self) -> int:
-        return hash(self.kinds)
+        return hash(self.column_models)
 
-    def which_at(self, rows: Any, columns: Any) -> Any:
+    def index_at(self, rows: Any, columns: Any) -> Any:
         """Return the position of the kind of each entry; rows and columns broadcast."""
-        which: Any = np.zeros((), np.intp) if self.which is None else self.which
+        which: Any = np.zeros((), np.intp) if self.model_index is None else self.model_index
         if which.ndim == 2:
             return which[rows, columns]
         shape = np.broadcast_shapes(np.shape(rows), np.shape(columns))
@@ -200,9 +210,9 @@ class Model:
         return self._each(lambda kind, x: kind.pseudo_inverse(x), rows, columns, x)
 
     def compares(self, rows: Any = 0, columns: Any = 0) -> Any:
-        """Return whether the loss of each entry compares x with f(WH); a class is none of its."""
-        each = np.array([kind.loss.smallest_at_x for kind in self.kinds])
-        return each[self.which_at(rows, columns)]
+        """Whether the loss of an entry is a distance of x and f(WH), no likelihood of classes."""
+        each = np.array([kind.loss.smallest_at_x for kind in self.column_models])
+        return each[self.index_at(rows, columns)]
 
     def losses(
         self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0, limits: Any = None
@@ -224,8 +234,8 @@ class Model:
         self, losses: FloatArray, x: FloatArray, rows: Any = 0, columns: Any = 0
     ) -> FloatArray:
         """Return the log score of each entry from its loss, in the units of its column."""
-        which, scores = self.which_at(rows, columns), np.empty(losses.size)
-        for position, kind in enumerate(self.kinds):
+        which, scores = self.index_at(rows, columns), np.empty(losses.size)
+        for position, kind in enumerate(self.column_models):
             at = which == position
             unit = 1.0 if kind.loss.noise_model.shape else kind.weight  # probabilities have none
             scores[at] = kind.loss.log_scores(losses[at] / unit, x[at])
@@ -256,7 +266,7 @@ class Model:
         """Return the model for data that are divided by `size`; several kinds have their units."""
         if self.is_mixed:
             return self
-        scaled = make_kind(self.nonlinearity.scaled(size), self.loss.scaled(size))
+        scaled = make_column_model(self.nonlinearity.scaled(size), self.loss.scaled(size))
         smallest, sd = self.limits
         return Model((scaled._replace(limits=LimitModel(smallest / size, sd / size)),))
 
@@ -264,20 +274,22 @@ class Model:
         self, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any = 0, columns: Any = 0
     ) -> Model:
         """Return the model with the parameters of highest likelihood, given observed entries."""
-        kinds = list(self.kinds)
-        which = np.broadcast_to(self.which_at(rows, columns), x.shape)
+        kinds = list(self.column_models)
+        which = np.broadcast_to(self.index_at(rows, columns), x.shape)
         for k, at in each_group(which, len(kinds)):
             if kinds[k].learns:
                 kinds[k] = kinds[k].learned(x[at], t[at], weights[at])
-        return replace(self, kinds=tuple(kinds))
+        return replace(self, column_models=tuple(kinds))
 
     @cached_property
-    def by_function(self) -> tuple[list[Kind], IntArray, FloatArray]:
+    def by_function(self) -> tuple[list[ColumnModel], IntArray, FloatArray]:
         """Different kinds without units, the position of each kind's among them, and all units."""
-        plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in self.kinds]
+        plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in self.column_models]
         different = list(dict.fromkeys(plain))
         position = {kind: k for k, kind in enumerate(different)}
-        units = np.array([(k.centre, k.size, k.weight) for k in self.kinds], dtype=np.float64).T
+        units = np.array(
+            [(k.centre, k.size, k.weight) for k in self.column_models], dtype=np.float64
+        ).T
         return different, np.array([position[kind] for kind in plain]), np.ascontiguousarray(units)
 
     def _each(
@@ -290,7 +302,7 @@ class Model:
         if not self.is_mixed:
             return function(self.only, *arrays)
         first = np.asarray(arrays[0])
-        which = np.broadcast_to(self.which_at(rows, columns), first.shape).ravel()
+        which = np.broadcast_to(self.index_at(rows, columns), first.shape).ravel()
         different, positions, units = self.by_function
         out = np.empty(first.size, np.result_type(first.dtype, np.float32))
         order, ends = groups(positions[which], len(different))
@@ -309,7 +321,7 @@ def _both(x: FloatArray, limits: Any) -> tuple[IntArray, FloatArray]:
 
 
 def _losses_within(
-    kind: Kind, x: FloatArray, t: FloatArray, codes: IntArray, uppers: FloatArray
+    kind: ColumnModel, x: FloatArray, t: FloatArray, codes: IntArray, uppers: FloatArray
 ) -> FloatArray:
     """Return the weighted losses of entries with limits."""
     a, out = np.asarray(kind.centre + kind.size * t, np.float64), np.empty(x.size)
@@ -318,7 +330,9 @@ def _losses_within(
     return np.asarray(kind.weight * out.reshape(x.shape))
 
 
-def _solved(kind: Kind, x: FloatArray, v: FloatArray, rho: FloatArray, *limits: Any) -> FloatArray:
+def _solved(
+    kind: ColumnModel, x: FloatArray, v: FloatArray, rho: FloatArray, *limits: Any
+) -> FloatArray:
     """Return the T-updates of entries, with limits or without, in the units of WH."""
     centre, size, out = kind.centre, kind.size, np.empty_like(v)
     arrays = centre + size * v, x, rho / (kind.weight * size**2), *(limits or (None, None))
@@ -328,4 +342,4 @@ def _solved(kind: Kind, x: FloatArray, v: FloatArray, rho: FloatArray, *limits: 
 
 def make_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Model:
     """Return the model of one nonlinearity and one loss, if they are compatible."""
-    return Model((make_kind(nonlinearity, loss),))
+    return Model((make_column_model(nonlinearity, loss),))

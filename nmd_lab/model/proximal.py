@@ -34,8 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
+from .column_model import FEW, ColumnModel, Structure, is_searched, make_column_model
 from .curve_search import ScalarMap, compile_golden, compile_search, value_at, value_inside
-from .kind import FEW, Kind, Structure, is_searched, make_kind
 from .loss import FloatArray, Loss
 from .nonlinearity import Nonlinearity
 
@@ -283,7 +283,7 @@ def prox(
     >>> nmd.prox([-1.0, 0.5, 2.0], 1.0, 1.0, nonlinearity="relu", loss="frobenius")
     array([-1.  ,  0.75,  1.5 ])
     """
-    kind = make_kind(nonlinearity, loss)
+    kind = make_column_model(nonlinearity, loss)
     arrays = {name: np.asanyarray(a) for name, a in (("v", v), ("x", x), ("rho", rho))}
     for name, array in arrays.items():
         if array.dtype.kind not in "buif":
@@ -294,7 +294,9 @@ def prox(
         raise ValueError(f"rho={arrays['rho'].min():g} is not positive: give a penalty > 0.")
     if arrays["x"].size:
         kind.loss.check_data(float(arrays["x"].min()), float(arrays["x"].max()))
-        kind = make_kind(kind.nonlinearity, kind.loss.for_data(arrays["x"].ravel().astype(float)))
+        kind = make_column_model(
+            kind.nonlinearity, kind.loss.for_data(arrays["x"].ravel().astype(float))
+        )
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
     dtype = np.float32 if common == np.float32 else np.float64
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
@@ -304,7 +306,7 @@ def prox(
 
 
 def t_update(
-    kind: Kind,
+    kind: ColumnModel,
     v: NDArray[np.float64],
     x: NDArray[np.float64],
     rho: NDArray[np.float64],

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._runtime.checks import check_integer
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.typed_table import plain_label
-from nmd_lab.model.kind import Kind
+from nmd_lab.model.column_model import ColumnModel
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import compared_entries, positions_of
@@ -229,14 +229,14 @@ class _Panel(NamedTuple):
     ----------
     title : str
         Name of the column; that of f if all entries share the panel.
-    kind : Kind
+    kind : ColumnModel
         f, with the units of WH.
     column : int or None
         Position of the column; None for all.
     """
 
     title: str
-    kind: Kind
+    kind: ColumnModel
     column: int | None
 
 

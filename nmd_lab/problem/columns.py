@@ -37,7 +37,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.binary import Logistic
-from nmd_lab.model.kind import Kind, make_kind
+from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.mixed import Mixed, groups
@@ -142,7 +142,7 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
     rows, columns, x = observations.entries()
     order, ends = groups(which[columns] if which.ndim == 1 else which[rows, columns], len(pairs))
     x, weights = x.astype(np.float64), observations.observed()[1]
-    found: list[Kind] = []
+    found: list[ColumnModel] = []
     for k, ((f, d), where) in enumerate(zip(pairs, places, strict=True)):
         at = order[ends[k] : ends[k + 1]]
         found.append(_kind(f, as_loss(d), explicit, x[at], weights[at], documented, where))
@@ -244,12 +244,12 @@ def _kind(
     weights: FloatArray,
     documented: tuple[float, float] | None,
     where: str,
-) -> Kind:
+) -> ColumnModel:
     """Return the kind of a column, or of a group of entries, with its units."""
     if f is None or is_auto(f) or (loss.link and not explicit):
         f = loss.link or "identity"
     if not x.size:
-        return make_kind(as_nonlinearity(f), loss)
+        return make_column_model(as_nonlinearity(f), loss)
     try:
         ends = float(x.min()), float(x.max())
         check_size("X", max(map(abs, ends)), x.dtype)
@@ -257,7 +257,7 @@ def _kind(
         loss.check_data(*ends)
         loss = loss.for_data(x, weights)
         function = function.for_data(loss.target(x))
-        kind = make_kind(function, loss)
+        kind = make_column_model(function, loss)
     except ValueError as error:
         raise ValueError(f"In {where}, {error}") from error
     return with_units(kind, x, weights)
@@ -272,7 +272,7 @@ NULL = 0.5  # mean loss at the best constant, to which a loss without a unit is 
 NOISE = 0.3  # weight of minus the logarithm of a likelihood; fraction of noise in the variance
 
 
-def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
+def with_units(kind: ColumnModel, x: FloatArray, weights: FloatArray) -> ColumnModel:
     """Return the kind of a column with its units."""
     f, loss = kind.nonlinearity, kind.loss
     T = np.asarray(kind.pseudo_inverse(x), dtype=np.float64)

@@ -94,7 +94,7 @@ class Problem:
         return reference_of(self.observations, self.model.loss)
 
     @cached_property
-    def natural_penalty(self) -> float:
+    def penalty_scale(self) -> float:
         """The ρ at which the loss and the constraint have the same weight for such data.
 
         It is the loss of the constant matrix (`Loss.constant`), divided by
@@ -127,7 +127,7 @@ class Problem:
         return observations.with_stored(T), make_model("identity", "frobenius")
 
     @cached_property
-    def size_of_T(self) -> float:
+    def norm_of_initial_T(self) -> float:
         """Weighted norm of the starting T; 1 if it is zero."""
         if self.model.is_mixed:
             return math.sqrt(constants(self.observations, self.model)[1]) or 1.0
@@ -190,7 +190,7 @@ class Problem:
         if not (columns.before or columns.after):
             return offsets
         ridge, (observations, model) = self.offset_alpha / columns.constant**2, self.starting_data
-        zeros = ridge / self.natural_penalty if ridge else 0.0
+        zeros = ridge / self.penalty_scale if ridge else 0.0
         for name, axis, is_there in (("rows", 1, columns.before), ("columns", 0, columns.after)):
             if is_there:
                 sums = observations.centred_sums(model.pseudo_inverse, offsets, axis)
@@ -212,7 +212,7 @@ class Problem:
             count = observations.sum_of(lambda x, weights: np.ones_like(x))
             weight = observations.sum_of(lambda x, weights: weights) / count  # the unit of ρ
             return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
-        automatic = automatic_rule(self.model, self.natural_penalty)
+        automatic = automatic_rule(self.model, self.penalty_scale)
         return automatic if initial is None else replace(automatic, initial=rule.initial)
 
     def rms_error(self, relative_error: float) -> float:
@@ -221,7 +221,9 @@ class Problem:
         if not self.model.squares or observations.limits is not None:
             return math.nan
         (total,) = observations.weighted_sums()
-        return relative_error * math.ldexp(math.sqrt(2 * self.reference / total), self.units.of_X)
+        return relative_error * math.ldexp(
+            math.sqrt(2 * self.reference / total), self.units.log2_unit_of_x
+        )
 
     def with_model(self, model: Model) -> Problem:
         """Return the problem with another model in the units of X, such as a learned one.
@@ -229,11 +231,11 @@ class Problem:
         The reference of the relative error and the natural penalty stay what they are.
         """
         scaling = replace(self.units, model=model)
-        return self.described().changed(model=scaling.scaled_model(), scaling=scaling)
+        return self.with_cached_statistics().changed(model=scaling.scaled_model(), scaling=scaling)
 
-    def described(self) -> Problem:
-        """Return the problem, of whose data everything has been asked that its changes keep."""
-        for name in ("reference", "natural_penalty", "size_of_T", "empty"):
+    def with_cached_statistics(self) -> Problem:
+        """Compute the statistics of X now, so that changed copies share them."""
+        for name in ("reference", "penalty_scale", "norm_of_initial_T", "empty"):
             getattr(self, name)
         return self
 
@@ -254,7 +256,7 @@ class Problem:
     ) -> tuple[ConstrainedColumns | None, ConstrainedColumns | None]:
         """Return the constraints with the positions of their columns among the solved ones."""
         before, units = self.offset_columns.before, self.units
-        constraints = self.constraints.scaled(units.exponent, units.of_objective)
+        constraints = self.constraints.scaled(units.exponent, units.log2_unit_of_objective)
         both = zip(constraints, (slice(before, before + rank), slice(0, rank)), strict=True)
         in_W, in_H = (None if c is None else ConstrainedColumns(c, at) for c, at in both)
         return in_W, in_H
@@ -312,8 +314,8 @@ def sweep_of(observations: Observations, problem: Problem, rank: int, now: Any =
     """Return the sweep of a problem over its observations; see `Problem.sweep`."""
     model, device, entries = problem.model, problem.device, problem.entries
     now = starting_entries(observations, model, device) if now is None else now.on(device)
-    beyond_stored = problem.sparse and not problem.observed_only
-    split_variable = SplitVariable(entries, now, beyond_stored=beyond_stored)
+    constrains_all_entries = problem.sparse and not problem.observed_only
+    split_variable = SplitVariable(entries, now, constrains_all_entries=constrains_all_entries)
     solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
     arguments = (split_variable, *problem.ridges(rank), *solved, problem.threads, *constrained)
     if problem.observed_only:

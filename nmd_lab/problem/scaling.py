@@ -131,48 +131,50 @@ class Scaling:
     ones: float = 1.0
 
     @property
-    def of_X(self) -> int:
+    def log2_unit_of_x(self) -> int:
         """Logarithm to base 2 of the unit of X."""
         return 2 * (self.model.degrees[0] or 1) * self.exponent
 
     @property
-    def of_objective(self) -> int:
+    def log2_unit_of_objective(self) -> int:
         """Logarithm to base 2 of the unit of the objective."""
-        return (self.model.degrees[1] or 1) * self.of_X
+        return (self.model.degrees[1] or 1) * self.log2_unit_of_x
 
     @property
-    def of_penalty(self) -> int:
+    def log2_unit_of_penalty(self) -> int:
         """Logarithm to base 2 of the unit of ρ."""
-        return self.of_objective - 4 * self.exponent
+        return self.log2_unit_of_objective - 4 * self.exponent
 
     def scaled_model(self) -> Model:
         """Return the model in the units of the problem."""
-        return self.model.scaled(math.ldexp(1.0, self.of_X)) if self.exponent else self.model
+        return (
+            self.model.scaled(math.ldexp(1.0, self.log2_unit_of_x)) if self.exponent else self.model
+        )
 
     def scaled_observations(self, observations: Data) -> Data:
         """Return the data in the units of the problem; a copy only if the units differ."""
-        exponent = -self.of_X
+        exponent = -self.log2_unit_of_x
         return observations.mapped(lambda x: np.ldexp(x, exponent)) if exponent else observations
 
     def given_observations(self, observations: Observations) -> Observations:
         """Return the data of the problem in the units of X."""
-        exponent = self.of_X
+        exponent = self.log2_unit_of_x
         return observations.mapped(lambda x: np.ldexp(x, exponent)) if exponent else observations
 
     def scaled_alpha(self, alpha: float) -> float:
         """Return the ridge in the units of the problem."""
-        return alpha * 2.0 ** (2 * self.exponent - self.of_objective)
+        return alpha * 2.0 ** (2 * self.exponent - self.log2_unit_of_objective)
 
     def scaled_offset_alpha(self, offset_alpha: float, constant: float) -> float:
         """Return the ridge of offsets divided by `constant`, in the units of the problem."""
-        return offset_alpha * constant**2 * 2.0 ** (4 * self.exponent - self.of_objective)
+        return offset_alpha * constant**2 * 2.0 ** (4 * self.exponent - self.log2_unit_of_objective)
 
     def scaled_rule(self, rule: PenaltyRule) -> PenaltyRule:
         """Return a rule whose numbers are in the units of X in those of the problem."""
         if not self.exponent:
             return rule
-        of_dual = self.of_penalty + (self.exponent if rule.projected else 0)
-        initial, unit = rule.initial * 2.0**-self.of_penalty, rule.unit * 2.0**-of_dual
+        of_dual = self.log2_unit_of_penalty + (self.exponent if rule.projected else 0)
+        initial, unit = rule.initial * 2.0**-self.log2_unit_of_penalty, rule.unit * 2.0**-of_dual
         return replace(rule, initial=initial, unit=unit)
 
     def given_offsets(self, offsets: Offsets) -> Offsets:
@@ -194,7 +196,7 @@ class Scaling:
         W, H = (np.ldexp(factor, self.exponent) for factor in (state.W, state.H))
         offsets = self.given_offsets(state.offsets)
         W_aug, H_aug = self.columns.extend(W, H, offsets)
-        size_of_T, penalty = 2.0 ** (2 * self.exponent), 2.0**self.of_penalty
+        scale_of_T, penalty = 2.0 ** (2 * self.exponent), 2.0**self.log2_unit_of_penalty
         W_size = 2.0**self.exponent if projected else 1.0
         converted: State = replace(
             state,
@@ -203,9 +205,9 @@ class Scaling:
             offsets=offsets,
             W_aug=W_aug,
             H_aug=H_aug,
-            objective=state.objective * 2.0**self.of_objective,
-            primal_residual=state.primal_residual * size_of_T,
-            dual_residual=state.dual_residual * penalty * size_of_T * W_size,
+            objective=state.objective * 2.0**self.log2_unit_of_objective,
+            primal_residual=state.primal_residual * scale_of_T,
+            dual_residual=state.dual_residual * penalty * scale_of_T * W_size,
             penalty=state.penalty * penalty,
         )
         return converted

@@ -204,7 +204,10 @@ class Drawn(Fitted):
                 "columns of X."
             )
         for j, at in each_group(columns, len(predictives)):
-            centre, size = float(self._kinds.kinds[j].centre), float(self._kinds.kinds[j].size)
+            centre, size = (
+                float(self._kinds.column_models[j].centre),
+                float(self._kinds.column_models[j].size),
+            )
             yield predictives[j], at, np.ascontiguousarray(centre + size * v[..., at])
 
     def _block(self, statistic: Callable[[Predictive, Array], Array], i: Any, j: Any) -> Array:
@@ -223,13 +226,13 @@ class Drawn(Fitted):
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
         assert rho is not None
         if self._kinds is not None:
-            kind = self._kinds.kinds[column]
+            kind = self._kinds.column_models[column]
             f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
             rho, beta = rho[:, [column]], None if beta is None else beta[:, [column]]
             levels, padded, cuts = None, cuts, None
             if padded is not None and loss.classes == "ordered" and loss.level_values:
                 levels = loss.level_values
-                padded = padded.reshape(len(padded), len(self._kinds.kinds), -1)
+                padded = padded.reshape(len(padded), len(self._kinds.column_models), -1)
                 cuts = padded[:, column, : len(levels) - 1]
         return Noise(
             f,

@@ -18,8 +18,8 @@ from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import COMPONENT, Labels, any_frame, index_labels, is_frame
 from nmd_lab.data.matching import dense_like, is_default
 from nmd_lab.data.typed_table import TypedColumn, plain_label
+from nmd_lab.model.column_model import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.fitted_values import FittedValues, Offsets, RowModel
-from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 

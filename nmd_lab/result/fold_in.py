@@ -127,10 +127,10 @@ def check_values(model: Model, columns: NDArray[np.intp], observations: Observat
             "column."
         )
     _, j, x = observations.entries()
-    which, x = model.which_at(0, columns[j]), x.astype(np.float64)
+    which, x = model.index_at(0, columns[j]), x.astype(np.float64)
     for position in np.unique(which):
         at = which == position
-        _check(model.kinds[position].loss, x[at], weights[at])
+        _check(model.column_models[position].loss, x[at], weights[at])
 
 
 def _check(loss: Loss, x: FloatArray, weights: FloatArray) -> None:

@@ -315,7 +315,9 @@ def _near_means(posterior: Drawn) -> NDArray[np.float64]:
     """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
     assert posterior._kinds is not None
     ends = np.tile([[-np.inf], [np.inf]], len(posterior.noise))
-    for j, (noise, kind) in enumerate(zip(posterior.noise, posterior._kinds.kinds, strict=True)):
+    for j, (noise, kind) in enumerate(
+        zip(posterior.noise, posterior._kinds.column_models, strict=True)
+    ):
         if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
             ends[:, j] = kind.modelled(MOST_SPREADS * np.array([-1.0, 1.0]))
     return ends

@@ -44,7 +44,7 @@ def chosen_arguments(fit: Any) -> dict[str, Any]:
     found = {name: fit.parameters[name] for name in names}
     if fit._kinds is None:
         found |= {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
-    elif all(k.nonlinearity.linear and k.loss.squares for k in fit._kinds.kinds):
+    elif all(k.nonlinearity.linear and k.loss.squares for k in fit._kinds.column_models):
         found["loss"] = {}  # each column of numbers in units of its own
     settings = {name: fit.parameters.get(name, usual[name]) for name in SETTINGS}
     if any(settings[name] != usual[name] for name in SETTINGS):

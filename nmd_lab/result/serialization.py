@@ -34,8 +34,8 @@ from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.readers import errors_of
 from nmd_lab.data.typed_table import TypedTable
+from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model
@@ -215,28 +215,28 @@ def describe_kinds(model: Model) -> list[dict[str, Any]]:
             "loss": describe(kind.loss),
             "units": [float(kind.centre), float(kind.size), float(kind.weight)],
         }
-        for kind in model.kinds
+        for kind in model.column_models
     ]
 
 
-def kinds_from(described: list[Description], known: Known) -> tuple[Kind, ...]:
+def kinds_from(described: list[Description], known: Known) -> tuple[ColumnModel, ...]:
     """Return the kinds from what `describe_kinds` returned."""
     kinds = []
     for each in described:
         f = model_from("nonlinearity", each, NONLINEARITY_CLASSES, known)
         centre, size, weight = each["units"]
-        kind = make_kind(f, model_from("loss", each, LOSSES, known))
+        kind = make_column_model(f, model_from("loss", each, LOSSES, known))
         kinds.append(kind._replace(centre=centre, size=size, weight=weight))
     return tuple(kinds)
 
 
 def which_kind(model: Model, labels: Labels) -> xr.DataArray:
     """Return the positions of the kinds, with the dimensions of the columns or of X."""
-    assert model.which is not None
-    if model.which.ndim == 2:
-        return xr.DataArray(labels.label(model.which).variable)
+    assert model.model_index is not None
+    if model.model_index.ndim == 2:
+        return xr.DataArray(labels.label(model.model_index).variable)
     shape = [labels.sizes[dim] for dim in labels.columns]
-    return xr.DataArray(model.which.reshape(shape), dims=labels.columns)
+    return xr.DataArray(model.model_index.reshape(shape), dims=labels.columns)
 
 
 def provenance(observations: Observations) -> dict[str, Any]:

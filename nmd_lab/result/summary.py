@@ -481,7 +481,7 @@ def noises_of(posterior: Any) -> tuple[str, ...]:
     """Return the place of the noise of each kind, or "monotone" where f is learned."""
     if posterior._kinds is None:
         return tuple(posterior._noises)
-    pairs = zip(posterior.noise, posterior._kinds.kinds, strict=True)
+    pairs = zip(posterior.noise, posterior._kinds.column_models, strict=True)
     return tuple(
         "monotone" if noise != "after" and kind.nonlinearity.form == "monotone" else noise
         for noise, kind in pairs

@@ -30,10 +30,10 @@ from nmd_lab.kernels.products import Block
 from .cut_points import CutPoints, ends_in_rows, padded
 from .latent_draws import Segments, latent_kernel
 from .priors import (
-    EVERY,
+    MIN_SHARE,
     NO_PRIOR,
-    SMALLEST,
-    UNKNOWN,
+    SWEEPS_PER_LABEL_DRAW,
+    UNLABELLED,
     Groups,
     RowPrior,
     draw_group_priors,
@@ -250,11 +250,11 @@ class Chain:
 
 
 def with_groups(draw: Draw, number: int) -> Draw:
-    """Return a draw with so many groups, of which those that it has not have no rows."""
+    """Pad a draw to `number` groups; added groups are empty."""
     shares = draw.get("row_share", np.ones(1))
     count, d = number - shares.size, draw["row_means"].shape[1]
     precisions = np.broadcast_to(np.eye(d), (count, d, d))
-    empty = np.zeros((count, d)), precisions, np.full(count, SMALLEST)
+    empty = np.zeros((count, d)), precisions, np.full(count, MIN_SHARE)
     names = ("row_means", "row_precisions", "row_share")
     both = zip(names, empty, strict=True)
     padded = {name: np.concatenate([draw.get(name, shares), more]) for name, more in both}
@@ -271,11 +271,11 @@ def _draw_prior_of_rows(
     if state.groups is None:
         components = state.columns[:, : problem.rank]
         state.groups = first_groups(state.rows, components, units, problem.n_groups, rng)
-    elif state.sweep % EVERY:
+    elif state.sweep % SWEEPS_PER_LABEL_DRAW:
         return draw_used_priors(state.groups, state.row_prior, state.rows, units, rng)
     prior = draw_group_priors(state.groups, problem.n_groups, state.rows, units, rng)
-    if state.sweep % EVERY == 0:
-        state.groups.labels[:] = UNKNOWN
+    if state.sweep % SWEEPS_PER_LABEL_DRAW == 0:
+        state.groups.labels[:] = UNLABELLED
     return prior
 
 
@@ -297,7 +297,7 @@ def _known_T(problem: SampledProblem) -> FloatArray | None:
     if not has_limits and set(problem.noises) == {"gaussian"} and not problem.by_column:
         return None
     T = np.full_like(problem.values, np.nan)
-    kinds = zip(problem.noises, problem.model.kinds, problem.entries_of_kinds, strict=True)
+    kinds = zip(problem.noises, problem.model.column_models, problem.entries_of_kinds, strict=True)
     for noise, kind, at in kinds:
         if has_limits or knows_T(noise, kind.nonlinearity):
             T[at] = kind.nonlinearity.pseudo_inverse(problem.values[at])
@@ -307,7 +307,9 @@ def _known_T(problem: SampledProblem) -> FloatArray | None:
 def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ρ and β before the first sweep: the noise has half of the spread."""
     rho, beta = np.ones((2, problem.counts.size))
-    for k, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
+    for k, (noise, kind) in enumerate(
+        zip(problem.noises, problem.model.column_models, strict=True)
+    ):
         precision, at = kind.loss.noise_model, problem.levels_of(k)
         if precision.shape:
             beta[at] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power

@@ -40,7 +40,7 @@ from nmd_lab.request.options import SampleOptions
 from .chain import Chain, ChainState, Draw, with_groups
 from .cut_points import ends_in_rows
 from .first_state import COLUMNS, full_rank, with_cut_points, with_rank
-from .new_rows import with_all_cells
+from .new_rows import unhide_cells
 from .prepare import problem_of
 from .problem import SampledProblem
 from .sampled_model import knows_T
@@ -131,7 +131,7 @@ class Hidden(NamedTuple):
         hidden = problem.units_of_X.scaled_observations(hidden).as_sparse()
         i, j, x = hidden.entries()
         limits, values = hidden.limits, np.full(x.size, np.nan)
-        kinds: Any = zip(problem.noises, problem.model.kinds, strict=True)
+        kinds: Any = zip(problem.noises, problem.model.column_models, strict=True)
         is_level = (np.array(problem.noises) == "ordinal")[j]
         for k, (noise, kind) in enumerate(kinds):
             at = np.flatnonzero(j == k)
@@ -236,16 +236,16 @@ class Hidden(NamedTuple):
 HIDDEN = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
 
-ALONE, MEMBER = 100, 90
+TUNING_SWEEPS_SINGLE, TUNING_SWEEPS_MEMBER = 100, 90
 """Sweeps in which a single chain is tuned, and at most each member before it is scored."""
 
 RARE = 10
 """Number of cells of a level below which none of them is hidden."""
 
-SCORED = 30
+N_SCORED_SWEEPS = 30
 """Sweeps of each member after these, whose predictions of hidden cells are scored."""
 
-RETURNED = 10
+SWEEPS_AFTER_UNHIDING = 10
 """Sweeps for each member after the hidden cells are back, before any draw is kept."""
 
 PRIOR = 0.1
@@ -417,7 +417,7 @@ class Ensemble:
         for member, problem, count in zip(members, self.problems, counts, strict=True):
             member.draws, member.calibration = int(count), calibration
             if count:
-                member.state = with_all_cells(problem, member.state)
+                member.state = unhide_cells(problem, member.state)
 
 
 def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -459,7 +459,10 @@ def make_ensemble(
     """
     tune, draws = options.tune, options.draws
     if len(sizes) == 1:
-        one, alone = replace(problem, n_groups=sizes[0].groups), ALONE if tune is None else tune
+        one, alone = (
+            replace(problem, n_groups=sizes[0].groups),
+            TUNING_SWEEPS_SINGLE if tune is None else tune,
+        )
         return Ensemble(one, sizes, [one], [one], observations, None, alone, 0, 0, draws)
     _, j, x = few.entries()
     common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
@@ -482,8 +485,11 @@ def make_ensemble(
         _of_sizes([pairs[size.is_full][k] for size in sizes], sizes) for k in (0, 1)
     )
     form = replace(problem, rank=max(each.rank for each in problems))
-    before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
-    scored = min(SCORED, draws)
+    before, returned = (
+        most if tune is None else min(tune, most)
+        for most in (TUNING_SWEEPS_MEMBER, SWEEPS_AFTER_UNHIDING)
+    )
+    scored = min(N_SCORED_SWEEPS, draws)
     cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
     members = sizes, problems, trials
     return Ensemble(form, *members, observed, cells, tuned, scored, returned, draws)

@@ -29,7 +29,7 @@ from nmd_lab.fit.starts import first_start
 from nmd_lab.fit.summary import make_problem
 from nmd_lab.kernels.lowrank import RowBlocks
 from nmd_lab.kernels.products import CsrStorage, DenseStorage
-from nmd_lab.model.kind import make_kind
+from nmd_lab.model.column_model import make_column_model
 from nmd_lab.model.model import Model
 from nmd_lab.problem.initialization import svd_by_random_range
 from nmd_lab.problem.scaling import Scaling
@@ -77,9 +77,9 @@ def first_chain(
     state = Chain().init(problem, ChainStart(*factors, seed, tune))
     if is_name and init == COLUMNS:
         state.rho[:] = PRECISION / problem.prior.spread**2
-    for k, kind in enumerate(problem.model.kinds):
+    for k, kind in enumerate(problem.model.column_models):
         if not kind.loss.noise_model.shape:  # β is 1 in the units of X
-            of_objective = problem.units_of_X.of_objective
+            of_objective = problem.units_of_X.log2_unit_of_objective
             state.beta[problem.levels_of(k)] = math.ldexp(1.0, of_objective)
     return state
 
@@ -140,7 +140,7 @@ def _first_factors(
 def _starting_T(problem: SampledProblem) -> FloatArray:
     """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
     T = np.empty_like(problem.values)
-    kinds = zip(problem.model.kinds, problem.levels, problem.entries_of_kinds, strict=True)
+    kinds = zip(problem.model.column_models, problem.levels, problem.entries_of_kinds, strict=True)
     for kind, levels, at in kinds:
         x = problem.values[at]
         if levels is None:
@@ -182,15 +182,15 @@ def full_rank(
     problem: SampledProblem, observations: Observations, options: SampleOptions
 ) -> SampledProblem:
     """Return the problem of a table with all components, whose levels are numbers."""
-    kinds, noises = list(problem.model.kinds), list(problem.noises)
+    kinds, noises = list(problem.model.column_models), list(problem.noises)
     for k, (kind, at) in enumerate(zip(kinds, problem.entries_of_kinds, strict=True)):
         if noises[k] == "ordinal":
             x = np.asarray(kind.loss.level_values)[problem.values[at].astype(np.intp)]
             centre, size = (float(x.mean()), float(x.std())) if x.size else (0.0, 1.0)
-            numbers = make_kind("identity", "frobenius")
+            numbers = make_column_model("identity", "frobenius")
             kinds[k] = numbers._replace(centre=centre, size=size or 1.0)
             noises[k] = "gaussian"
-    (m, n), scaling = problem.shape, Scaling(Model(tuple(kinds), problem.model.which))
+    (m, n), scaling = problem.shape, Scaling(Model(tuple(kinds), problem.model.model_index))
     is_full = n <= min(MOST_COLUMNS, m) and m * n**3 <= MOST_WORK
     rank = n if is_full else problem.rank
     return problem_of(observations, options, rank, scaling, tuple(noises))
@@ -206,7 +206,7 @@ def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainS
     columns[at] *= roots[:, None]
     columns[at, -1] += roots * centres / sizes
     for j, root, size in zip(at, roots, sizes, strict=True):
-        values = np.asarray(problem.model.kinds[j].loss.level_values)
+        values = np.asarray(problem.model.column_models[j].loss.level_values)
         inner = 0.5 * (values[1:] + values[:-1]) * root / size
         cuts[j] = CutPoints(np.concatenate([[-np.inf], inner, [np.inf]]), np.ones(inner.size))
     return replace(state, columns=columns, rho=rho, cuts=cuts)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.kind import Kind, Structure, make_kind
+from nmd_lab.model.column_model import ColumnModel, Structure, make_column_model
 from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
 
 from .random_numbers import LATENT, draw_between, new_stream, start_of, uniform
@@ -83,7 +83,7 @@ DRAWS_OF_X: dict[NoiseModel, Any] = {
 """Draws of x within limits, by the noise of the loss."""
 
 
-LEVEL = make_kind("identity", "frobenius")
+LEVEL = make_column_model("identity", "frobenius")
 """Stands for a kind of ordered levels in compiled code, to which their number does not matter."""
 
 
@@ -115,7 +115,7 @@ class Segments(NamedTuple):
 
     Attributes
     ----------
-    noise, kind, kinds : NoiseKind, Kind, list of int
+    noise, kind, kinds : NoiseKind, ColumnModel, list of int
         Where the noise is, nonlinearity and loss, and positions of the kinds.
     starts : ndarray of int (n_rows + 1,) or (n_columns + 1,)
         Position of the first entry of each row or column, and behind the last.
@@ -128,7 +128,7 @@ class Segments(NamedTuple):
     """
 
     noise: NoiseKind
-    kind: Kind
+    kind: ColumnModel
     kinds: list[int]
     starts: NDArray[np.integer]
     entries: Any
@@ -139,7 +139,7 @@ class Segments(NamedTuple):
     shift: int = 0
 
 
-def latent_kernel(noise: NoiseKind, kind: Kind, types: str, *, limited: bool) -> Any:
+def latent_kernel(noise: NoiseKind, kind: ColumnModel, types: str, *, limited: bool) -> Any:
     """Return the compiled loop that draws T, and x after f where only limits are known."""
     name = f"draw_T_{noise}_{kind.name}_{'limits_' if limited else ''}{types}"
     return _kernel(noise, kind.structure, name, kind.is_ours, limited)

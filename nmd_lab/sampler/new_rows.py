@@ -16,11 +16,11 @@ from nmd_lab.data.sparse import SparseObservations
 
 from .chain import Chain, ChainStart, ChainState, T_of, draw_rows, draw_T
 from .cut_points import CutPoints, put
-from .priors import UNKNOWN, Groups, Prior, RowPrior
+from .priors import UNLABELLED, Groups, Prior, RowPrior
 from .problem import SampledProblem
 from .random_numbers import Keys
 
-FIRST, SLOW = 3, 5
+SWEEPS_FROM_PRIOR, SWEEPS_LATENT = 3, 5
 """Draws of T and of rows that begin at their prior, and of those with noise after f, which moves
 slowly; new rows that continue from the last draw of H take one."""
 
@@ -70,19 +70,21 @@ def draw_new_rows(
     )
     states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
     for number, draw in enumerate(draws_of_H):
-        steps = SLOW if "after" in problem.noises else 1
+        steps = SWEEPS_LATENT if "after" in problem.noises else 1
         if draw.member not in states:
-            steps = max(steps, FIRST)
+            steps = max(steps, SWEEPS_FROM_PRIOR)
             states[draw.member] = _first(problem, draw.columns, draw.row_prior, seed)
         state = states[draw.member]
         state.columns, state.rho, state.beta, state.row_prior, cuts, _ = draw
         if cuts is not None:
             put(state.cuts, cuts)
-        _draw_rows_alone(problem, state, range(number * SLOW, number * SLOW + steps))
+        _draw_rows_alone(
+            problem, state, range(number * SWEEPS_LATENT, number * SWEEPS_LATENT + steps)
+        )
         yield state.rows.copy()
 
 
-def with_all_cells(problem: SampledProblem, state: ChainState) -> ChainState:
+def unhide_cells(problem: SampledProblem, state: ChainState) -> ChainState:
     """Return the state of a chain that was tuned with some cells, or some rows, with all of them.
 
     All rows are drawn anew if only some were there.
@@ -96,9 +98,9 @@ def with_all_cells(problem: SampledProblem, state: ChainState) -> ChainState:
         if each is not None and first is not None:  # more entries move cut points less
             cuts[k] = CutPoints(each.ends, np.minimum(each.steps, first.steps))
     if groups is not None:
-        groups = replace(groups, labels=np.full(len(new.rows), UNKNOWN))
+        groups = replace(groups, labels=np.full(len(new.rows), UNLABELLED))
     state = replace(state, rows=new.rows, T=new.T, x=new.x, tuning=0, groups=groups, cuts=cuts)
-    steps = SLOW if "after" in problem.noises else FIRST
+    steps = SWEEPS_LATENT if "after" in problem.noises else SWEEPS_FROM_PRIOR
     _draw_rows_alone(problem, state, range(state.sweep + 1, state.sweep + 1 + steps))
     return state
 
@@ -109,7 +111,7 @@ def _first(problem: SampledProblem, columns: FloatArray, prior: RowPrior, seed: 
     rows = np.tile(mean, (problem.shape[0], 1)).astype(problem.dtype)
     state = Chain().init(problem, ChainStart(rows, columns, seed))
     if prior.shares.size > 1:
-        state.groups = Groups(np.full(len(rows), UNKNOWN), np.empty((0, 0)))
+        state.groups = Groups(np.full(len(rows), UNLABELLED), np.empty((0, 0)))
     return state
 
 
@@ -117,6 +119,6 @@ def _draw_rows_alone(problem: SampledProblem, state: ChainState, sweeps: Iterabl
     """Draw T and the rows, and their groups, in sweeps of these numbers."""
     for state.sweep in sweeps:
         if state.groups is not None:
-            state.groups.labels[:] = UNKNOWN
+            state.groups.labels[:] = UNLABELLED
         draw_T(problem, state)
         draw_rows(problem, state, T_of(problem, state))

@@ -47,9 +47,9 @@ def prepare_sample(
     model, wanted = sampled_model(observations, options, is_table=is_table), options.noise
     if model.is_mixed:
         _, columns, x = observations.entries()
-        order, ends = groups(columns, len(model.kinds))
+        order, ends = groups(columns, len(model.column_models))
         noises = []
-        for k, (f, loss, *_) in enumerate(model.kinds):
+        for k, (f, loss, *_) in enumerate(model.column_models):
             chosen = "auto" if loss.classes == "ordered" or f.linear else wanted
             noises.append(noise_of(chosen, f, loss, x[order[ends[k] : ends[k + 1]]]))
     else:
@@ -113,7 +113,7 @@ def _limits(problem: SampledProblem) -> SampledLimits:
     smallest = -math.inf if problem.by_column else smallest_value(stored)
     x = np.asarray(stored.values, dtype=np.float64).ravel()
     low, high = np.zeros((2, x.size))
-    kinds = zip(problem.model.kinds, problem.noises, problem.entries_of_kinds, strict=True)
+    kinds = zip(problem.model.column_models, problem.noises, problem.entries_of_kinds, strict=True)
     for kind, noise, at in kinds:
         loss, codes = kind.loss, limits.codes[at]
         if noise == "after":

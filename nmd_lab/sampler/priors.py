@@ -40,14 +40,14 @@ Numbers = float | NDArray[np.floating]
 FREEDOM = 2.0 * 1.5 ** np.arange(16)
 """Values of ν - d: from groups of their own spread to groups of one spread."""
 
-EVERY = 4
+SWEEPS_PER_LABEL_DRAW = 4
 """Sweeps from one draw of labels, shares, S, κ and ν to the next: labels take a Cholesky factor for
 each group.  Between them, means and precisions of the groups that have rows are drawn."""
 
-UNKNOWN = -1
+UNLABELLED = -1
 """Label of a row whose group is to be drawn."""
 
-SMALLEST = 1e-300
+MIN_SHARE = 1e-300
 """Smallest share of a group."""
 
 KMEANS = 20
@@ -203,7 +203,7 @@ class Groups:
 
     def used(self, prior: RowPrior) -> tuple[RowPrior, NDArray[np.int64]]:
         """Return the prior of the groups that may have rows, and labels for it."""
-        if not self.labels.size or self.labels[0] == UNKNOWN:
+        if not self.labels.size or self.labels[0] == UNLABELLED:
             return prior, self.labels
         used, labels = np.unique(self.labels, return_inverse=True)
         return RowPrior(*(each[used] for each in prior)), labels
@@ -240,7 +240,7 @@ def draw_group_priors(
     scaled = rows.astype(np.float64) / units
     d = scaled.shape[1]
     counts = np.bincount(groups.labels, minlength=number)
-    shares = np.maximum(rng.dirichlet(1 / number + counts), SMALLEST)
+    shares = np.maximum(rng.dirichlet(1 / number + counts), MIN_SHARE)
     used, empty = np.flatnonzero(counts), np.flatnonzero(counts == 0)
     averages, squares = _moments(scaled, groups, counts[used])
     groups.freedom = nu = _draw_freedom(groups.scale, squares, counts[used], rng)

@@ -126,7 +126,7 @@ class SampledProblem:
     def values(self) -> FloatArray:
         """X at the entries (n_entries,); positions of ordered levels, counted from 0."""
         values = np.ascontiguousarray(self.observations.values).ravel()
-        losses: list[Any] = [kind.loss for kind in self.model.kinds]
+        losses: list[Any] = [kind.loss for kind in self.model.column_models]
         if not any(map(levels_of, losses)):
             return values
         codes = values.copy()
@@ -244,7 +244,7 @@ class SampledProblem:
     @cached_property
     def noise_levels(self) -> NoiseLevels:
         """What the draws of ρ and β take from the model."""
-        noises, losses = np.array(self.noises), [kind.loss for kind in self.model.kinds]
+        noises, losses = np.array(self.noises), [kind.loss for kind in self.model.column_models]
         of_T, after = noises != "ordinal", noises == "after"
         exact = of_T | (np.array([levels_of(loss) for loss in losses]) == 2)  # no cuts are drawn
         shapes = np.where(after, [loss.noise_model.shape for loss in losses], 0.0)
@@ -256,7 +256,7 @@ class SampledProblem:
         """The entries at which T is drawn: all row by row, or the columns of like kinds."""
         kinds = [
             LEVEL if noise == "ordinal" else kind
-            for noise, kind in zip(self.noises, self.model.kinds, strict=True)
+            for noise, kind in zip(self.noises, self.model.column_models, strict=True)
         ]
         if not self.by_column:
             everywhere = slice(None)
@@ -289,7 +289,7 @@ class SampledProblem:
         return [self._levels_of(k) for k in range(len(self.noises))]
 
     def _levels_of(self, k: int) -> Levels | None:
-        number, at = levels_of(self.model.kinds[k].loss), self.entries_of_kinds[k]
+        number, at = levels_of(self.model.column_models[k].loss), self.entries_of_kinds[k]
         if not number:
             return None
         low = high = self.values[at]
@@ -310,7 +310,7 @@ class SampledProblem:
     @cached_property
     def units_of_kinds(self) -> NDArray[np.float64]:
         """Centre and size of each kind (n_kinds, 2)."""
-        return np.array([(kind.centre, kind.size) for kind in self.model.kinds])
+        return np.array([(kind.centre, kind.size) for kind in self.model.column_models])
 
     @cached_property
     def units_of_entries(self) -> tuple[FloatArray, FloatArray]:

@@ -101,7 +101,7 @@ def start_of(seed, sweep, kind, row):  # type: ignore[no-untyped-def]
 
 @compile_scalar
 def uniform(stream):  # type: ignore[no-untyped-def]
-    """Return a number between 0 and 1, neither of which it is."""
+    """Return a uniform number in (0, 1)."""
     return (np.float64(_mix(next_bits(stream)) >> np.uint64(11)) + 0.5) * UNIT
 
 

@@ -23,7 +23,7 @@ from nmd_lab.request.options import SampleOptions
 from .chain import Chain, Draw
 from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
 from .first_state import can_be_full, first_chain
-from .new_rows import with_all_cells
+from .new_rows import unhide_cells
 from .problem import SampledProblem
 
 FLOAT32_RANGE = 60
@@ -198,7 +198,7 @@ class Chains:
         if not now.draws[-1]:
             ensemble, k = self._ensemble, len(now.members) - 1
             member = now.members[k]
-            state = ensemble.in_form(k, with_all_cells(ensemble.problems[k], member.state))
+            state = ensemble.in_form(k, unhide_cells(ensemble.problems[k], member.state))
             now.draws[-1].append(ensemble.draw(k, state, member))
         lengths = [len(chain) for chain in now.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
@@ -268,7 +268,7 @@ def ensemble_for(
 
 
 def _rows_of_rare_levels(problem: SampledProblem, share: float) -> NDArray[np.intp]:
-    """Return rows with each level of which few cells, or none, are expected in a share of the rows.
+    """Return rows to keep so that rare levels stay among the rows that tune a chain.
 
     The cut point next to a level without cells would drift.
     """
@@ -295,12 +295,12 @@ def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, A
     rows, columns = arrays.pop("rows"), arrays.pop("columns")
     units = np.ldexp(np.ones(rank + problem.row_offsets), scaling.exponent)
     units[rank:] = math.ldexp(1.0, of_T)
-    kinds = zip(problem.noises, problem.model.kinds, strict=True)
+    kinds = zip(problem.noises, problem.model.column_models, strict=True)
     has_beta = any(noise == "after" and kind.loss.noise_model.shape > 0 for noise, kind in kinds)
-    loss = problem.model.kinds[0].loss  # several kinds have no exponent
+    loss = problem.model.column_models[0].loss  # several kinds have no exponent
     levels: dict[str, Any] = {
         "rho": np.ldexp(arrays["rho"], -2 * of_T),
-        "beta": np.ldexp(arrays["beta"], -loss.noise_model.power * scaling.of_X),
+        "beta": np.ldexp(arrays["beta"], -loss.noise_model.power * scaling.log2_unit_of_x),
         "cut_points": arrays.get("cut_points"),
     }
     if not has_beta:
@@ -313,7 +313,7 @@ def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, A
         "mean": math.ldexp(problem.mean, of_T),
         "row_mean": arrays.pop("row_means") * units,
         "row_precision": arrays.pop("row_precisions") / np.outer(units, units),
-        "predictions": np.ldexp(arrays["predictions"].astype(dtype), scaling.of_X),
+        "predictions": np.ldexp(arrays["predictions"].astype(dtype), scaling.log2_unit_of_x),
     }
     if problem.row_offsets:
         arrays["row_offsets"] = scaled(rows[..., rank], of_T)

@@ -17,7 +17,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import ends_of_columns, values_of_columns
-from nmd_lab.model.kind import Kind, make_kind
+from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.monotone import Monotone, f_within_limits
@@ -108,9 +108,9 @@ def with_ends(
     ends = ends_of_columns(observations)
     names = observations.labels.flat(observations.labels.columns).tolist()
     named = nonlinearity if isinstance(nonlinearity, Mapping) else ()
-    kinds, shown = list(model.kinds), list[str](noises)
+    kinds, shown = list(model.column_models), list[str](noises)
     values = values_of_columns(observations)
-    for j, (kind, (low, high)) in enumerate(zip(model.kinds, ends, strict=True)):
+    for j, (kind, (low, high)) in enumerate(zip(model.column_models, ends, strict=True)):
         f: Nonlinearity | None = None
         if names[j] in named:
             continue
@@ -123,8 +123,8 @@ def with_ends(
             f = MinMax(low, high)
         if f is not None:
             units = {name: getattr(kind, name) for name in ("centre", "size", "weight")}
-            kinds[j], shown[j] = make_kind(f, kind.loss)._replace(**units), CLIPPED
-    return Model(tuple(kinds), model.which), tuple(shown)
+            kinds[j], shown[j] = make_column_model(f, kind.loss)._replace(**units), CLIPPED
+    return Model(tuple(kinds), model.model_index), tuple(shown)
 
 
 BEYOND = 0.5
@@ -203,18 +203,18 @@ def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
 
 def _of_columns(model: Model) -> Model:
     """Return the model of several kinds with yes and no as two ordered levels."""
-    which: Any = model.which
+    which: Any = model.model_index
     if which.ndim == 2:
         raise ValueError("loss= for each entry does not go with sample(): give one a column.")
     kinds = []
     for k in which:  # columns of one kind have noise of their own
-        kind, loss = model.kinds[k], model.kinds[k].loss
+        kind, loss = model.column_models[k], model.column_models[k].loss
         if loss.classes == "two":
             share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
             share /= 1 - loss.parameters[0]
             loss = Ordinal([loss.parameters[0], 1.0], [-float(ndtri(share))], learns=True)
         if loss.classes == "ordered":  # T has the unit of its noise
-            kind = make_kind(kind.nonlinearity, loss)._replace(weight=kind.weight)
+            kind = make_column_model(kind.nonlinearity, loss)._replace(weight=kind.weight)
             _refuse_nonlinearity(kind)
         kinds.append(kind)
     return Model(tuple(kinds), np.arange(len(kinds)))
@@ -224,7 +224,7 @@ def _refuse_classes_as_numbers(model: Model, labels: Labels) -> None:
     """Raise ValueError for a column of booleans, levels or categories with a loss of numbers."""
     if labels.table is None:
         return
-    for column, kind in zip(labels.table.of_matrix, model.kinds, strict=True):
+    for column, kind in zip(labels.table.of_matrix, model.column_models, strict=True):
         if column.kind in ("boolean", "ordered", "categories") and kind.loss.classes != "ordered":
             raise ValueError(
                 f"loss={kind.loss.name!r} of column {column.name!r} is for numbers, and its values "
@@ -232,7 +232,7 @@ def _refuse_classes_as_numbers(model: Model, labels: Labels) -> None:
             )
 
 
-def _refuse_nonlinearity(kind: Kind) -> None:
+def _refuse_nonlinearity(kind: ColumnModel) -> None:
     """Raise ValueError for a nonlinearity of ordered levels."""
     if kind.loss.classes == "ordered" and kind.nonlinearity.form != "identity":
         raise ValueError(

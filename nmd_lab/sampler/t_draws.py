@@ -43,8 +43,8 @@ from functools import cache
 import numpy as np
 
 from nmd_lab._runtime.compiler import compile_scalar
+from nmd_lab.model.column_model import Structure
 from nmd_lab.model.curve_search import ScalarMap
-from nmd_lab.model.kind import Structure
 from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, Loss
 from nmd_lab.model.proximal import compile_t_update
 

@@ -330,7 +330,7 @@ class Progress:
         return predicted_fall(earlier, before, last)
 
 
-class Run(NamedTuple):
+class FoldResult(NamedTuple):
     """What comes out of a trial on a fold: scores at held-out entries, and where it ended.
 
     `curve` has the scores after each iteration, if the trial keeps them.
@@ -342,7 +342,7 @@ class Run(NamedTuple):
     curve: Sequence[FloatArray]
 
 
-def best_ending(runs: Sequence[Run], metric: str, most: int) -> tuple[int, FloatArray]:
+def best_ending(runs: Sequence[FoldResult], metric: str, most: int) -> tuple[int, FloatArray]:
     """Return the number of iterations of lowest mean score, at most some, and these scores."""
 
     def after(count: int) -> FloatArray:

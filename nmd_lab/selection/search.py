@@ -293,7 +293,7 @@ class Search:
         data, rng = problem.starting_data, np.random.default_rng(0)
         start = svd_start(*data, 1, problem.offsets, rng, "randomized")
         largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
-        natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units
+        natural, units = problem.penalty_scale * self.trials.mean_weight, problem.units
         tiny = math.sqrt(np.finfo(float).tiny)
         unit = max(natural * largest / units.scaled_alpha(1.0), tiny)
         of_offsets = max(natural / units.scaled_offset_alpha(1.0, 1.0), tiny)

@@ -58,9 +58,9 @@ from nmd_lab.request.settings import is_automatic
 from .progress import (
     MIN_ITERATIONS,
     SETTLED,
+    FoldResult,
     Kind,
     Progress,
-    Run,
     Trial,
     best_ending,
     mean_score,
@@ -163,7 +163,7 @@ class Trials:
         best, may_end = min(same, default=None), kind in ("short", "long_trial")
         to_beat = best if may_end else None
         began, path = time.perf_counter(), kind == "ridge_path"
-        problems, runs, ending = self.problems(setting), list[Run](), None
+        problems, runs, ending = self.problems(setting), list[FoldResult](), None
         squares = self.metric in ("deviance", "rmse") and not (path or refined)
         if squares and suits(problems[0], setting.rank):
             losses, ends, n_iter = self._by_least_squares(
@@ -223,7 +223,7 @@ class Trials:
         kind: Kind,
         best: Trial | None,
         refined: bool,
-    ) -> Run:
+    ) -> FoldResult:
         """Return how a trial ends on a fold."""
         learns = problem.units.model.learns
         slow = learns or self.is_mixed or setting.loss.degree != 2
@@ -266,7 +266,7 @@ class Trials:
 
     def _iterated(
         self, index: int, problem: Problem, start: Start, progress: Progress, refined: bool
-    ) -> Run:
+    ) -> FoldResult:
         """Return how the iterations of an engine end; what a fit learns is learned on the way."""
         curve: list[FloatArray] = []
         while True:
@@ -282,7 +282,7 @@ class Trials:
                     if progress.keeps_best:
                         curve.append(losses)
                     if progress.is_over or self.stopped() or not iterate.is_finite:
-                        return Run(losses, _start_from(state), progress, curve)
+                        return FoldResult(losses, _start_from(state), progress, curve)
                     if progress.may_learn:
                         learned = learned_state(problem, state, state)
                         progress.is_learned = learned is None
@@ -348,7 +348,7 @@ def _start_from(state: State) -> Start:
 def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:
     """Return the problem with other ridges, which are in the units of X."""
     units, constant = problem.units, problem.offset_columns.constant
-    return problem.described().changed(
+    return problem.with_cached_statistics().changed(
         alpha=units.scaled_alpha(alpha),
         offset_alpha=units.scaled_offset_alpha(offset_alpha, constant),
     )
@@ -419,7 +419,7 @@ class Squares:
         self.rows = Entries([problem.observations.as_sparse() for problem in problems])
         self.columns = self.rows.transposed()
         self.held_out = Entries([units.scaled_observations(f.held_out).as_sparse() for f in folds])
-        self._unit = 0.5 * 4.0**units.of_X
+        self._unit = 0.5 * 4.0**units.log2_unit_of_x
 
     def run(
         self, problems: list[Problem], starts: list[Start], lowest: float, fewest: int

@@ -221,7 +221,7 @@ def choice_for(
 
 def settings_of(choice: Decided) -> dict[str, Any]:
     """Return the chosen values as settings; those of an f with bounds include these."""
-    f, options = choice.problem.units.model.kinds[0].nonlinearity, choice.options
+    f, options = choice.problem.units.model.column_models[0].nonlinearity, choice.options
     bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
     return bounds | {
         "nonlinearity": f.name,

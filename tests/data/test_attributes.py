@@ -56,9 +56,9 @@ def test_the_posterior_is_that_of_a_dense_table():
 def test_all_values_share_a_unit_and_may_have_a_loss_by_their_name():
     X = tables()[2]
     model = mixed_model("identity", {"rating": "l1"}, X)
-    assert [kind.loss.name for kind in model.kinds] == ["l1", "frobenius", "logistic"]
-    assert model.which.tolist() == [0] * 5 + [1, 2]
-    assert mixed_model("identity", {3: "l1"}, X).which.tolist() == [0, 0, 0, 1, 0, 2, 3]
+    assert [kind.loss.name for kind in model.column_models] == ["l1", "frobenius", "logistic"]
+    assert model.model_index.tolist() == [0] * 5 + [1, 2]
+    assert mixed_model("identity", {3: "l1"}, X).model_index.tolist() == [0, 0, 0, 1, 0, 2, 3]
 
 
 def test_float32_stays_and_a_split_keeps_indicators_together():

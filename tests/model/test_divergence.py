@@ -5,7 +5,7 @@ import pytest
 from scipy.special import kl_div
 
 import nmd_lab as nmd
-from nmd_lab.model.kind import make_kind
+from nmd_lab.model.column_model import make_column_model
 from nmd_lab.model.proximal import t_update
 
 FUNCTIONS = [
@@ -25,7 +25,7 @@ def test_nothing_is_better_than_the_closed_form(f):
     for exact in (f.a, f.b):
         if np.isfinite(exact):
             v[:50], x[50:100] = exact, max(exact, 0)
-    t = t_update(make_kind(f, "kl"), v, x, rho)
+    t = t_update(make_column_model(f, "kl"), v, x, rho)
     assert np.isfinite(t).all()
 
     def objective(t):

@@ -12,8 +12,8 @@ from scipy.stats import norm, truncnorm
 from some import some
 
 from nmd_lab.model.censored import CensoredFrobenius, moments_between
+from nmd_lab.model.column_model import LimitModel, make_column_model
 from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, entry_maps
-from nmd_lab.model.kind import LimitModel, make_kind
 from nmd_lab.model.ordinal import log_probability
 
 N = 3000
@@ -70,7 +70,7 @@ CASES = [(f, loss, sd) for f, loss in PAIRS for sd in (0.0, 0.3) if sd == 0 or l
 @pytest.mark.parametrize("smallest", [-math.inf, 0.0])
 @pytest.mark.parametrize(("f", "loss", "sd"), some(CASES, 3))
 def test_t_update_is_the_minimum(f, loss, sd, smallest):
-    kind = make_kind(f, loss)._replace(limits=LimitModel(smallest, sd))
+    kind = make_column_model(f, loss)._replace(limits=LimitModel(smallest, sd))
     v, x, rho, limits, upper = entries(loss == "kl" or smallest == 0)
     t, losses = solved(kind, v, x, rho, limits, upper)
     rest = (limits, upper, smallest, sd)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import nmd_lab as nmd
-from nmd_lab.model.kind import make_kind
+from nmd_lab.model.column_model import make_column_model
 from nmd_lab.model.model import Model, make_model
 
 RNG = np.random.default_rng(2)
@@ -42,8 +42,8 @@ def test_a_perfect_model_has_a_finite_score():
 
 
 def test_each_kind_has_noise_of_its_own():
-    plain = make_kind("identity", "frobenius")
-    yes = make_kind("identity", nmd.losses.Logistic(0))._replace(weight=0.3)
+    plain = make_column_model("identity", "frobenius")
+    yes = make_column_model("identity", nmd.losses.Logistic(0))._replace(weight=0.3)
     model = Model((plain, yes), np.array([0, 1]))
     rows, columns = np.divmod(np.arange(20), 2)
     t = np.random.default_rng(0).normal(size=20)

@@ -6,18 +6,22 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.model.kind import make_kind
+from nmd_lab.model.column_model import make_column_model
 from nmd_lab.model.model import Model, make_model
 
 pytestmark = pytest.mark.exhaustive
 
 KINDS = (
-    make_kind("identity", "frobenius")._replace(centre=170.0, size=10.0, weight=0.005),
-    make_kind("identity", nmd.losses.Logistic(0))._replace(centre=-0.5, size=2.0, weight=0.3),
-    make_kind("relu", "kl")._replace(centre=2.0, size=1.5, weight=0.7),
-    make_kind("identity", "l1")._replace(centre=-3.0, size=0.1, weight=4.0),
-    make_kind("exp", nmd.losses.NegativeBinomial(0.4))._replace(centre=1.0, size=0.8, weight=0.3),
-    make_kind("identity", "frobenius")._replace(centre=0.2, size=0.01, weight=5000.0),
+    make_column_model("identity", "frobenius")._replace(centre=170.0, size=10.0, weight=0.005),
+    make_column_model("identity", nmd.losses.Logistic(0))._replace(
+        centre=-0.5, size=2.0, weight=0.3
+    ),
+    make_column_model("relu", "kl")._replace(centre=2.0, size=1.5, weight=0.7),
+    make_column_model("identity", "l1")._replace(centre=-3.0, size=0.1, weight=4.0),
+    make_column_model("exp", nmd.losses.NegativeBinomial(0.4))._replace(
+        centre=1.0, size=0.8, weight=0.3
+    ),
+    make_column_model("identity", "frobenius")._replace(centre=0.2, size=0.01, weight=5000.0),
 )
 MODEL = Model(KINDS, np.arange(len(KINDS)))
 

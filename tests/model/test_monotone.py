@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from nmd_lab.model.kind import make_kind
+from nmd_lab.model.column_model import make_column_model
 from nmd_lab.model.monotone import nearest_values
 from nmd_lab.nonlinearities import Monotone
 
@@ -146,7 +146,9 @@ def test_the_loss_of_a_kind_never_rises(loss):
     changed = 0
     for seed in range(20):
         t, values, _, at, data, weights = made_up(seed, n=10 + 5 * seed)
-        kind = make_kind(Monotone(t, values, learns=True), loss)._replace(centre=0.3, size=1.2)
+        kind = make_column_model(Monotone(t, values, learns=True), loss)._replace(
+            centre=0.3, size=1.2
+        )
         new = kind.learned(data, at, weights)
         after, before = (float(np.sum(weights * each.losses(data, at))) for each in (new, kind))
         assert after <= before

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.model.kind import named_model
+from nmd_lab.model.column_model import named_model
 from nmd_lab.nonlinearities import MinMax, PiecewiseLinear  # for eval of a repr
 
 T = np.array([-7.0, -1.0, -0.3, 0.0, 0.2, 1.0, 4.0, 1e6])

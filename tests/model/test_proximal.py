@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import PAIRS, subproblem
 
 import nmd_lab
-from nmd_lab.model.kind import make_kind
+from nmd_lab.model.column_model import make_column_model
 from nmd_lab.model.proximal import compile_t_update
 
 
@@ -148,5 +148,5 @@ def test_models_of_the_users_own_are_solved_and_parameters_compile_nothing_anew(
         t = nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)
         _, lowest = part_oracles.brute_prox(v, x, rho, ("leaky_relu", slope), ("huber", delta))
         np.testing.assert_allclose(loss(x, f(t)) + rho / 2 * (t - v) ** 2, lowest, rtol=1e-9)
-    first, second = (make_kind(Leaky(slope), "l1") for slope in (0.1, 0.3))
+    first, second = (make_column_model(Leaky(slope), "l1") for slope in (0.1, 0.3))
     assert compile_t_update(first.structure) is compile_t_update(second.structure)

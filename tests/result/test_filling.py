@@ -44,7 +44,7 @@ def test_probabilities_are_those_of_the_model(fit):
     model = fit._kinds
 
     def score(label):
-        kind = model.kinds[labels.index(label)]
+        kind = model.column_models[labels.index(label)]
         return kind, kind.centre + kind.size * scores[:, labels.index(label)]
 
     _, t = score("smokes")

@@ -10,7 +10,7 @@ from sklearn.decomposition import FactorAnalysis
 
 import nmd_lab as nmd
 from nmd_lab.data.labels import labels_of
-from nmd_lab.model.kind import make_kind
+from nmd_lab.model.column_model import make_column_model
 from nmd_lab.model.model import Model
 from nmd_lab.result.loadings import oblimin_rotation, promax_rotation
 
@@ -134,7 +134,7 @@ def exact_draws(loadings=SIMPLE, n_draws=6, m=40):
         np.array([W]),
         np.array([H]),
         np.tile(noise, (1, n_draws, 1)),
-        kinds=Model((make_kind("identity", "frobenius"),) * 12, np.arange(12)),
+        kinds=Model((make_column_model("identity", "frobenius"),) * 12, np.arange(12)),
         noise=("gaussian",) * 12,
         **{name: np.array([array]) for name, array in arrays.items()},
     )

@@ -36,7 +36,7 @@ def pair_of(X, loss=LOSSES, nonlinearity=FUNCTIONS):
 def test_kinds_of_columns():
     X = table()
     pair = pair_of(X)
-    kinds = [(kind.nonlinearity.name, kind.loss.name) for kind in pair.kinds]
+    kinds = [(kind.nonlinearity.name, kind.loss.name) for kind in pair.column_models]
     assert kinds == [
         ("identity", "frobenius"),
         ("identity", "frobenius"),

@@ -74,7 +74,7 @@ def test_each_run_begins_anew():
 def test_auto_is_balanced_unless_the_loss_has_a_kink_and_f_is_not_even(f, loss):
     rule = rule_for(f, loss)
     problem = prepare(noisy(f), 3, given(f), loss, absent_are_zeros=True).problem
-    natural = problem.natural_penalty
+    natural = problem.penalty_scale
     natural *= EVEN_SHARE if f in ("square", "modulus") else 1
     if loss == "l1" or (loss == "kl" and f in ("square", "modulus")):
         assert rule == PenaltyRule(initial=natural, unit=natural, period=RELAXING.period)

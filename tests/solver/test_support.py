@@ -9,7 +9,7 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import form_of
-from nmd_lab.fit.support import DATA, FEATURES, NO, TRAITS, cell, features_of_data
+from nmd_lab.fit.support import DATA, FEATURES, INCOMPATIBLE, TRAITS, cell, features_of_data
 from nmd_lab.request.options import Options
 
 M, N = 24, 9
@@ -145,7 +145,7 @@ def test_each_yes_gives_the_result_of_another_form(data, feature, tmp_path, requ
 
 
 def test_each_no_has_words_of_the_table():
-    for one, other in NO:
+    for one, other in INCOMPATIBLE:
         assert one in DATA | FEATURES | TRAITS
         assert other in FEATURES | TRAITS
         assert one not in DATA or cell(one, other).startswith("no: ")

@@ -180,8 +180,8 @@ def test_natural_penalty(form):
     spread = np.sum(weights * (X - mean) ** 2) / 2
     totals = {loss: np.sum(weights * distance(loss, X, mean)) for loss in ("l1", "kl")}
     for loss, ratio in {"frobenius": 1, **{k: each / spread for k, each in totals.items()}}.items():
-        found = Problem(observations, make_model("relu", loss)).natural_penalty
+        found = Problem(observations, make_model("relu", loss)).penalty_scale
         assert found == pytest.approx(ratio)
-    square = Problem(observations, make_model("square", "l1")).natural_penalty
+    square = Problem(observations, make_model("square", "l1")).penalty_scale
     root, middle = np.sqrt(X), np.average(np.sqrt(X), weights=weights)
     assert square == pytest.approx(2 * totals["l1"] / np.sum(weights * (root - middle) ** 2))

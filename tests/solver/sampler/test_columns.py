@@ -50,7 +50,7 @@ def drawn():
 
 def law_of(j, x, limited, weight, problem, cuts):
     """Return the distribution function of T of column j, in the units of the column."""
-    kind = problem.model.kinds[j]
+    kind = problem.model.column_models[j]
     centre, sd = kind.centre + kind.size * V[j], kind.size / math.sqrt(RHO[j] * weight)
     ends = -math.inf, math.inf
     if j == 0:

@@ -54,7 +54,7 @@ def drawn():
     state.rho, state.beta, before = RHO.copy(), BETA.copy(), state.T.copy()
     draw_T(problem, state)
     T, x = (each.reshape(M, 4) for each in (state.T, state.x))
-    return before.reshape(M, 4), T, x, problem.model.kinds, limited
+    return before.reshape(M, 4), T, x, problem.model.column_models, limited
 
 
 def test_counts_within_limits_have_their_poisson_law(drawn):
@@ -121,7 +121,7 @@ def test_each_column_has_its_noise_levels(table):
     i, j = np.nonzero(weights)
     after = np.array([each == "after" for each in problem.noises])
     assert list(after) == [False, False, False, True, True, True, False]
-    kinds, prior, draws = problem.model.kinds, problem.prior, 1500
+    kinds, prior, draws = problem.model.column_models, problem.prior, 1500
     centre, size = np.array([(kind.centre, kind.size) for kind in kinds]).T
     of_rho, of_beta = np.empty((2, draws, 7))
     for k in range(draws):

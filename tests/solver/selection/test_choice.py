@@ -51,7 +51,7 @@ def default():
 # What is chosen -----------------------------------------------------------------------------------
 
 
-def test_the_choice_is_good_and_told():
+def test_the_choice_is_good_and_recorded():
     X, seen = table()
     fit = default()
     tuned = min(
@@ -71,7 +71,7 @@ def test_the_choice_is_good_and_told():
     assert float(row["error"]) == pytest.approx(rmse(fit, X, ~seen), rel=0.3)
 
 
-def test_a_number_for_alpha_is_the_plain_problem_of_before():
+def test_a_given_alpha_needs_no_choice():
     X, seen = table()
     plain = nmd.complete(X, 2, observed=seen, alpha=0.3, random_state=0)
     same = nmd.complete(

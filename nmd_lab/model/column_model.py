@@ -52,7 +52,7 @@ NO_LIMIT_MODEL = LimitModel()
 """Nothing is known."""
 
 
-class Kind(NamedTuple):
+class ColumnModel(NamedTuple):
     """A nonlinearity and a loss, prepared for compiled code, with their units.
 
     Attributes
@@ -119,7 +119,7 @@ class Kind(NamedTuple):
         """Whether the loss of entries with limits depends on the size of the noise."""
         return type(self.loss) in FORMS
 
-    def with_limits(self, limits: LimitModel) -> Kind:
+    def with_limits(self, limits: LimitModel) -> ColumnModel:
         """Return the kind with what is known of entries with limits, in the units of X.
 
         A standard deviation of NaN, one that is to be estimated, counts as 0.
@@ -132,7 +132,7 @@ class Kind(NamedTuple):
         """Whether f or the loss is learned."""
         return self.nonlinearity.learns or self.loss.learns
 
-    def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> Kind:
+    def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> ColumnModel:
         """Return the kind with f and a loss that are learned from entries and values of WH."""
         t = self.centre + self.size * t
         f, loss = self.nonlinearity, self.loss
@@ -140,7 +140,7 @@ class Kind(NamedTuple):
             new = f.learned(loss.target(x), t, weights)
             before, after = (float(np.sum(weights * loss(x, each(t)))) for each in (f, new))
             f = new if after < before else f
-        changed = make_kind(f, loss.learned(x, f(t), weights))
+        changed = make_column_model(f, loss.learned(x, f(t), weights))
         units = {name: getattr(self, name) for name in ("limits", "centre", "size", "weight")}
         return changed._replace(**units)
 
@@ -172,7 +172,7 @@ class Kind(NamedTuple):
         return errors * np.sqrt(self.weight) if self.has_units else errors
 
 
-def make_kind(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Kind:
+def make_column_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> ColumnModel:
     """Return a nonlinearity and a loss without units, if they are compatible."""
     f, d = as_nonlinearity(nonlinearity), as_loss(loss)
     pieces = tuple(_feasible_pieces(f, d))
@@ -188,7 +188,7 @@ def make_kind(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Kind:
     flat = tuple(piece.slope == 0 for piece in pieces)
     if not any(flat):
         flat = flat[: FEW + 1]  # the code is the same for any larger number
-    return Kind(f, d, (type(f), type(d), flat), pieces)
+    return ColumnModel(f, d, (type(f), type(d), flat), pieces)
 
 
 def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
