@@ -20,8 +20,8 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import cli
-from nmd_lab.api.fits import loop
 from nmd_lab.cli import OF_PYTHON, main
+from nmd_lab.fit import loop
 
 PLAIN = ["--alpha", "0", "--rank", "2", "--max-iter", "3", "--tol", "0", "--quiet", "--out"]
 MIXED = "id,age,sex,ill\na,60,m,True\nb,50,f,\nc,,f,False\nd,41,,True\ne,55,m,False\n"

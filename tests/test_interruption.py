@@ -15,10 +15,10 @@ import nmd_lab as nmd
 from nmd_lab._runtime import progress
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.api import fits as fit_module
-from nmd_lab.api.fits import restarts
 from nmd_lab.checkpoint import read_file
 from nmd_lab.datasets import synthetic
 from nmd_lab.engines.refined import Refined
+from nmd_lab.fit import restarts
 
 OPTIONS = {"max_iter": 12, "tol": 0, "random_state": 0, "progress": False}
 FIT, NOTHING, WRONG = 0, 10, 11

@@ -120,7 +120,7 @@ def test_the_error_of_a_trial_is_that_of_its_metric(X, metric, measure, error):
 
 def test_the_choice_and_the_start_have_streams_of_their_own(X, monkeypatch):
     """What the start draws is not what the choice drew."""
-    from nmd_lab.api.fits import holding_out
+    from nmd_lab.fit import holding_out
 
     used, split = [], holding_out.split
     spy = lambda observations, share, rng: used.append(rng) or split(observations, share, rng)  # noqa: E731

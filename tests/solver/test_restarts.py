@@ -5,8 +5,8 @@ import pytest
 from given import given
 
 import nmd_lab
-from nmd_lab.api.fits import restarts
 from nmd_lab.datasets import synthetic
+from nmd_lab.fit import restarts
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nmd_lab.api.fits import held_out as module
 from nmd_lab.data.inputs import observe
+from nmd_lab.fit import held_out as module
 from nmd_lab.fit.held_out import RowSplit, draw_folds, holes_depend_on_each_other, row_folds
 
 
