@@ -103,16 +103,16 @@ def test_trials_are_judged_by_the_metric(X, held, weighted):
     [("rmse", "root mean squared error", nmd.metrics.rmse),
      ("mae", "mean absolute error", nmd.metrics.mae)],
 )  # fmt: skip
-def test_the_error_of_a_trial_is_that_of_its_metric(X, metric, measure, error):
+def test_the_error_of_a_trial_is_that_of_its_metric(rng, metric, measure, error):
     """The chosen trial is near the fit, which has not seen its held-out entries either."""
-    mask = np.random.default_rng(3).random(X.shape) < 0.15
-    validation = nmd.Choice(splitter=mask, ranks=[2], metric=metric)
-    given = {"validation": validation, "random_state": 0, "solver": nmd.ADMM(patience=200)}
-    fit = nmd.complete(X, "auto", "identity", "l1", **given)
+    X = rng.random((60, 2)) @ rng.random((2, 30)) + 0.1 * rng.standard_normal((60, 30))
+    mask = rng.random(X.shape) < 0.15
+    given = {"validation": nmd.Choice(splitter=mask, ranks=[2], metric=metric), "random_state": 0}
+    fit = nmd.complete(X, "auto", "identity", "l1", **given, solver=nmd.ADMM(patience=200))
     trial = fit.selection.isel(trial=fit.selection.attrs["chosen"])
     now = error(X[mask], fit.reconstruct().values[mask])
     assert fit.selection.attrs["measure"] == measure
-    assert float(trial["error"]) == pytest.approx(now, rel=0.25)
+    assert float(trial["error"]) == pytest.approx(now, rel=0.1)  # the other metric: a quarter
 
 
 # Streams -----------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_a_resumable_fit_is_the_fit(small):
 def test_the_warm_up_of_a_resumable_fit_has_the_time_that_the_choice_left(small, clock):
     arguments = {"absent_are_zeros": True, "random_state": 0, "time_limit": 2.0}
     ready = prepare(small, 3, "modulus", "l1", **arguments)
-    fit = ResumableFit(ready._replace(spent=1.5))
+    fit = ResumableFit(ready._replace(summary=ready.summary._replace(spent=1.5)))
     fit.advance(1, lambda state: False)
     assert 0.4 < fit.progress.seconds < 0.6
 
