@@ -73,7 +73,7 @@ help: ## list the targets
 demo: $(VENV)/with-plot,io ## four jobs on real data, compared with other methods; report and pictures go to out/
 	$(BIN)/python examples/demo.py --out out
 
-test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 12 minutes)
+test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 10 minutes)
 	$(PYTEST) tests/model $(addprefix tests/solver/,$(CHAINS))
 	$(PYTEST) $(addprefix tests/solver/,$(ENGINES))
 	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(CHAINS) $(ENGINES))

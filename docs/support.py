@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nmd_lab.fit.support import DATA, FEATURES, NO, TRAITS, cell
+from nmd_lab.fit.support import DATA, FEATURES, INCOMPATIBLE, TRAITS, cell
 
 PAGE = Path(__file__).parent / "support.md"
 TEXT = """# Feature table: which data, models and options go together
@@ -30,7 +30,9 @@ The first two cells of each row exclude each other for all data. The third has t
 def pairs() -> str:
     """Return the features that do not go together as Markdown."""
     names = FEATURES | TRAITS
-    rows = [f"| {names[a]} | {names[b]} | {no} |" for (a, b), no in NO.items() if a in names]
+    rows = [
+        f"| {names[a]} | {names[b]} | {no} |" for (a, b), no in INCOMPATIBLE.items() if a in names
+    ]
     return "\n".join(["| this | with this | remedy |", "| --- | --- | --- |", *rows])
 
 

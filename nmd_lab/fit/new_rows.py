@@ -7,9 +7,9 @@ With H fixed the rows of X do not depend on one another.  Each is a small proble
 so that its result does not depend on the rows that come with it.  It is solved by the iteration of
 a fit: the T- and U-update, and the w-step (`nmd_lab.fit.row_kernel`).  Unless f is the identity,
 the problem may not be convex.  A row then starts several times, from the least-squares fit to the
-starting T and from random w.  If the first starts agree, the best of them goes on; otherwise there
-are more, and the algorithm begins again from the best w of all.  Rows of a fit to sparse zeros,
-with a smooth loss, take Newton steps from a few starts (`nmd_lab.fit.row_kernel`).
+starting T and from random w.  If the first starts agree, the best of them continues; otherwise
+there are more, and the algorithm begins again from the best w of all.  Rows of a fit to sparse
+zeros, with a smooth loss, take Newton steps from a few starts (`nmd_lab.fit.row_kernel`).
 
 A kind with units of its own, t' = centre + size t, becomes one without: H and base are those of t',
 and a squared residual of t' counts 1 / size².
@@ -229,7 +229,7 @@ class _Problem:
     def descend(self) -> Doubles:
         """Return the best rows found by Newton steps, of rows in which nothing is missing."""
         model, (ridge, alphas) = self.model, self.terms[1:3]
-        X, T = (part.reshape(self.n_rows, -1) for part in (self.rows.values, self.T))
+        X, T = (array.reshape(self.n_rows, -1) for array in (self.rows.values, self.T))
         y = np.array([[model.loss.constant(mean)] for mean in X.mean(axis=1).tolist()])
         loss, spread = np.sum(model.loss(X, y), axis=1), 0.5 * X.shape[1] * T.var(axis=1)
         natural = np.divide(loss, spread, out=np.ones_like(loss), where=spread > 0)
@@ -243,9 +243,9 @@ class _Problem:
     def _chosen(self, states: RowStates, choice: NDArray[np.intp]) -> RowStates:
         """Return the states of one start of each row."""
         entries = np.repeat(choice, self.lengths), np.arange(self.T.size)
-        T, U = (part[entries][None] for part in (states.T, states.U))
+        T, U = (array[entries][None] for array in (states.T, states.U))
         each = np.arange(self.n_rows) * len(states.T) + choice
-        W, best, gradients, numbers = (part[each] for part in states[:4])
+        W, best, gradients, numbers = (array[each] for array in states[:4])
         return RowStates(W, best, gradients, numbers, T, U)
 
     def _starts(self, as_first: bool = False) -> Doubles:
@@ -278,7 +278,7 @@ class _Problem:
         return RowStates(W, W.copy(), np.zeros_like(W), numbers, T, np.zeros_like(T))
 
     def _improve(self, states: RowStates, active: NDArray[np.intp], iterations: int) -> None:
-        """Let some states go on."""
+        """Continue some states."""
         numbers = states.numbers
         finish = SOLVE
         if self.constrained is not None:

@@ -141,7 +141,7 @@ def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> 
                 now[PRIMAL] += primal
                 now[CHANGE] += change
                 if finish != NOT_YET:
-                    judge(w, best[i], now, terms)
+                    assess(w, best[i], now, terms)
                     if now[ENDED] == 0.0 and finish != ELSEWHERE:
                         move(
                             w, g, terms.normals[row], rho, terms, finish, L, spare, rho != factored
@@ -154,7 +154,7 @@ def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> 
 
 
 @inlined
-def judge(w, best, now, terms):  # type: ignore[no-untyped-def]
+def assess(w, best, now, terms):  # type: ignore[no-untyped-def]
     """Keep w if it is the best, and find out whether the row ends; otherwise set the next ρ."""
     objective, primal, change, rho = now[OBJECTIVE], now[PRIMAL], now[CHANGE], now[RHO]
     for c in range(w.size):

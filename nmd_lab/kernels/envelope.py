@@ -336,7 +336,7 @@ class MoreauEnvelope:
 def to_curvature(
     to_gradient: Callable[[FloatArray], Any], A: FloatArray, size: Any, penalty: float
 ) -> None:
-    """Turn A into the slope of a gradient, and `size` into the step: small beside what it was."""
+    """Turn A into the slope of a gradient, and `size` into a step that is small next to it."""
     size += 1e-30
     size *= 1e-4
     there = A + size

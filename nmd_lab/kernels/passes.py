@@ -117,14 +117,14 @@ class _Gathered:
         self.order, self.kinds = (each[: self.ends[-1]] for each in self.parts[:2])
         self.work = work[:, : self.order.size]
         self.x, self.weights, self.a, self.v, self.rho, self.t = self.work[:6]
-        self._given = x, x[:0] if weights is None else weights.astype(x.dtype, copy=False)
+        self._x_and_weights = x, x[:0] if weights is None else weights.astype(x.dtype, copy=False)
         self.limits = None if limits is None else limits[self.order]
         self.uppers = None if uppers is None else uppers[self.order]
 
     def gather(self, penalty: float, dual_scale: float = 1.0) -> None:
         """Set x, weights, a', v' and ρ'."""
         places = self.order, self.kinds, self.units
-        arrays = *self._given, self.A, self.u, self.work
+        arrays = *self._x_and_weights, self.A, self.u, self.work
         cached_kernel(_gather, f"gather_{self.A.dtype}")(*places, *arrays, penalty, dual_scale)
 
     def finish(self, kernel: Callable[..., Any], *arguments: Any) -> Any:

@@ -207,8 +207,8 @@ class Trials:
         best: Trial | None,
     ) -> tuple[FloatArray, list[Start], int]:
         """Return how alternating least squares ends on the folds."""
-        given: list[Start | None] = [*starts] if starts else [None] * len(problems)
-        begin = [self._start(rank, *pair, kind) for pair in zip(problems, given, strict=True)]
+        chosen: list[Start | None] = [*starts] if starts else [None] * len(problems)
+        begin = [self._start(rank, *pair, kind) for pair in zip(problems, chosen, strict=True)]
         if self._squares is None:
             self._squares = Squares(problems, self.folds)
         lowest, fewest = math.inf if best is None else best.mean, 3 if starts else 6
@@ -376,15 +376,15 @@ def suits(problem: Problem, rank: int) -> bool:
 class Entries:
     """The entries of several matrices of one shape, as those of a block-diagonal one."""
 
-    def __init__(self, parts: Sequence[SparseObservations]) -> None:
-        (m, n), count = parts[0].shape, len(parts)
-        ends = np.cumsum([0] + [part.n_observed for part in parts])
-        pointers = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-        indptr = np.concatenate([[0], *pointers]).astype(parts[0].indptr.dtype)
-        columns = [part.indices + k * n for k, part in enumerate(parts)]
+    def __init__(self, folds: Sequence[SparseObservations]) -> None:
+        (m, n), count = folds[0].shape, len(folds)
+        ends = np.cumsum([0] + [fold.n_observed for fold in folds])
+        pointers = [fold.indptr[1:] + end for fold, end in zip(folds, ends[:-1], strict=True)]
+        indptr = np.concatenate([[0], *pointers]).astype(folds[0].indptr.dtype)
+        columns = [fold.indices + k * n for k, fold in enumerate(folds)]
         self._set(
             CsrStorage((count * m, count * n), indptr, np.concatenate(columns)),
-            np.concatenate([part.values for part in parts]),
+            np.concatenate([fold.values for fold in folds]),
         )
 
     def _set(self, storage: CsrStorage, values: FloatArray) -> None:
@@ -433,11 +433,14 @@ class Squares:
         pairs = [problem.projected(each) for problem, each in zip(problems, starts, strict=True)]
         W = np.vstack([W for W, _ in pairs])
         Ht = np.ascontiguousarray(np.vstack([H.T for _, H in pairs]))
-        (solved_W, solved_H), (of_W, of_H) = first.offset_columns.solved(rank), first.ridges(rank)
+        (solved_W, solved_H), (ridges_W, ridges_H) = (
+            first.offset_columns.solved(rank),
+            first.ridges(rank),
+        )
         means: list[float] = []
         while not _has_ended(means, lowest, fewest):
-            self.rows.step(W, Ht, solved_W, of_W)
-            self.columns.step(Ht, W, solved_H, of_H)
+            self.rows.step(W, Ht, solved_W, ridges_W)
+            self.columns.step(Ht, W, solved_H, ridges_H)
             errors = self.held_out.residuals(W, Ht)
             losses = self._unit * np.square(errors, dtype=np.float64)
             means.append(float(np.mean(losses)))

@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 
 import nmd_lab
-from nmd_lab.baselines import mean_fill, nmf, truncated_svd
-from nmd_lab.baselines import methods as soft_impute
+from nmd_lab.baselines import mean_fill, nmf, soft_impute, truncated_svd
 from nmd_lab.baselines._iterations import BaselineRun
 from nmd_lab.data.inputs import observe_dense
 
