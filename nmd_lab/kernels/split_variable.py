@@ -161,7 +161,7 @@ class SplitVariable:
             change[:] = -T
         if now.previous_A is not None:
             shift = A - now.previous_A[entries]
-            shifted = float(np.sum(np.square(shift, dtype=np.float64)))
+            shifted = float(shift @ shift)
             now.previous_A[entries] = A
             change = None if change is None else np.subtract(change, shift, out=change)
         numbers = (penalty, self.dual_scale, self.entries.numbers)

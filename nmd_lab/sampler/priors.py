@@ -34,6 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.vq import kmeans2
 from scipy.special import multigammaln
 
+from nmd_lab._runtime.compiler import cached_kernel
+
 Doubles = NDArray[np.float64]
 Numbers = float | NDArray[np.floating]
 
@@ -169,15 +171,45 @@ def draw_wishart(
     inverse_scales: Doubles, degrees: ArrayLike, rng: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
     """Return precisions (n, d, d) of Wishart distributions, and draws of N(0, precision⁻¹)."""
-    # With L Lᵀ = inverse_scale and a lower triangular A for which A Aᵀ is Wishart of scale 1
-    # (M. S. Bartlett, 1933), the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
     n, d, _ = inverse_scales.shape
     freedom = np.asarray(degrees, dtype=np.float64)[..., None] - np.arange(d)
-    A, noise = np.tril(rng.standard_normal((n, d, d)), -1), rng.standard_normal((n, d, 1))
-    A[:, range(d), range(d)] = np.sqrt(rng.chisquare(freedom, (n, d)))
-    roots = np.linalg.solve(np.linalg.cholesky(inverse_scales).transpose(0, 2, 1), A)
-    transposed = roots.transpose(0, 2, 1)
-    return roots @ transposed, np.asarray(np.linalg.solve(transposed, noise)[..., 0], np.float64)
+    A, noise = rng.standard_normal((n, d, d)), rng.standard_normal((n, d))
+    roots, precisions = np.sqrt(rng.chisquare(freedom, (n, d))), np.empty((n, d, d))
+    factors = np.linalg.cholesky(inverse_scales)
+    cached_kernel(_wishart, "wishart")(factors, A, roots, precisions, noise)
+    return precisions, noise
+
+
+def _wishart(factors, A, roots, precisions, deviations):  # type: ignore[no-untyped-def]
+    # With L Lᵀ = inverse_scale and a lower triangular A for which A Aᵀ is Wishart of scale 1
+    # (M. S. Bartlett, 1933), the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
+    n, d, _ = A.shape
+    for c in range(n):
+        L, root, x = factors[c], A[c], deviations[c]
+        for a in range(d):
+            root[a, a] = roots[c, a]
+        for a in range(d - 1, -1, -1):  # Aᵀ x = noise
+            x[a] /= root[a, a]
+            for e in range(a):
+                x[e] -= root[a, e] * x[a]
+        for a in range(d - 1, -1, -1):  # L x, and Lᵀ root = A
+            total = 0.0
+            for e in range(a + 1):
+                total += L[a, e] * x[e]
+            x[a] = total
+            for e in range(a + 1, d):
+                root[a, e] = 0.0
+            for e in range(a + 1, d):
+                for f in range(d):
+                    root[a, f] -= L[e, a] * root[e, f]
+            for f in range(d):
+                root[a, f] /= L[a, a]
+        for a in range(d):
+            for e in range(a + 1):
+                total = 0.0
+                for f in range(d):
+                    total += root[a, f] * root[e, f]
+                precisions[c, a, e] = precisions[c, e, a] = total
 
 
 @dataclass
