@@ -26,6 +26,7 @@ from nmd_lab.sampler.problem import SampledProblem
 HOME = Path(nmd.__file__).parent
 LOOPS = {
     ("fit/loop.py", "fit_from"),
+    ("sampler/run.py", "Chains.run"),
     ("selection/choice.py", "choose"),
     ("sampler/prepare.py", "_errors"),
 }
