@@ -292,7 +292,7 @@ def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[
 
 def has_limits(name: str) -> bool:
     """Return whether the kernel of this name is one for entries with limits."""
-    return "_limits" in name or "_both" in name
+    return "_limits" in name
 
 
 CHUNK = 512

@@ -354,9 +354,13 @@ def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem
     )
 
 
-MOST = 30  # iterations
-SMALL = 10_000  # observed entries below which Python takes longer than the steps of ADMM
-LARGEST = 1 << 22  # products in the normal matrices of small data, above which ADMM is quicker
+MAX_STEPS = 30  # iterations
+MAX_SMALL_ENTRIES = (
+    10_000  # observed entries below which Python takes longer than the steps of ADMM
+)
+MAX_SMALL_PRODUCTS = (
+    1 << 22
+)  # products in the normal matrices of small data, above which ADMM is quicker
 
 
 def suits(problem: Problem, rank: int) -> bool:
@@ -365,7 +369,7 @@ def suits(problem: Problem, rank: int) -> bool:
     if data.remote or data.scratch is not None or data.limits is not None:
         return False
     simple = problem.model.is_least_squares and not problem.is_constrained and problem.alpha > 0
-    small = data.n_observed < SMALL and data.n_observed * width**2 <= LARGEST
+    small = data.n_observed < MAX_SMALL_ENTRIES and data.n_observed * width**2 <= MAX_SMALL_PRODUCTS
     quick = (problem.observed_only or small) and problem.device is HOST
     if not (simple and quick) or data.absent_are_zeros:
         return False
@@ -373,30 +377,28 @@ def suits(problem: Problem, rank: int) -> bool:
     return weights is None or weights.dtype == bool or bool(np.isin(weights[:], (0, 1)).all())
 
 
-class Entries:
+class FoldEntries:
     """The entries of several matrices of one shape, as those of a block-diagonal one."""
 
-    def __init__(self, folds: Sequence[SparseObservations]) -> None:
+    def __init__(self, storage: CsrStorage, values: FloatArray) -> None:
+        self.storage, self.values = storage, values
+        self.whole = Block(slice(0, storage.shape[0]), slice(0, values.size))
+
+    @classmethod
+    def of_folds(cls, folds: Sequence[SparseObservations]) -> FoldEntries:
+        """Return the entries of all folds."""
         (m, n), count = folds[0].shape, len(folds)
         ends = np.cumsum([0] + [fold.n_observed for fold in folds])
         pointers = [fold.indptr[1:] + end for fold, end in zip(folds, ends[:-1], strict=True)]
         indptr = np.concatenate([[0], *pointers]).astype(folds[0].indptr.dtype)
         columns = [fold.indices + k * n for k, fold in enumerate(folds)]
-        self._set(
-            CsrStorage((count * m, count * n), indptr, np.concatenate(columns)),
-            np.concatenate([fold.values for fold in folds]),
-        )
+        storage = CsrStorage((count * m, count * n), indptr, np.concatenate(columns))
+        return cls(storage, np.concatenate([fold.values for fold in folds]))
 
-    def _set(self, storage: CsrStorage, values: FloatArray) -> None:
-        self.storage, self.values = storage, values
-        self.whole = Block(slice(0, storage.shape[0]), slice(0, values.size))
-
-    def transposed(self) -> Entries:
+    def transposed(self) -> FoldEntries:
         """Return the entries of the transpose."""
-        other = Entries.__new__(Entries)
         storage, order = self.storage.transposed()
-        other._set(storage, self.values[order])
-        return other
+        return FoldEntries(storage, self.values[order])
 
     def residuals(self, rows: FloatArray, partners: FloatArray) -> FloatArray:
         """Return the values less the products of rows and partners."""
@@ -416,9 +418,10 @@ class Squares:
 
     def __init__(self, problems: list[Problem], folds: list[Fold]) -> None:
         units = problems[0].units
-        self.rows = Entries([problem.observations.as_sparse() for problem in problems])
+        self.rows = FoldEntries.of_folds([problem.observations.as_sparse() for problem in problems])
         self.columns = self.rows.transposed()
-        self.held_out = Entries([units.scaled_observations(f.held_out).as_sparse() for f in folds])
+        held_out = [units.scaled_observations(fold.held_out).as_sparse() for fold in folds]
+        self.held_out = FoldEntries.of_folds(held_out)
         self._unit = 0.5 * 4.0**units.log2_unit_of_x
 
     def run(
@@ -433,10 +436,8 @@ class Squares:
         pairs = [problem.projected(each) for problem, each in zip(problems, starts, strict=True)]
         W = np.vstack([W for W, _ in pairs])
         Ht = np.ascontiguousarray(np.vstack([H.T for _, H in pairs]))
-        (solved_W, solved_H), (ridges_W, ridges_H) = (
-            first.offset_columns.solved(rank),
-            first.ridges(rank),
-        )
+        solved_W, solved_H = first.offset_columns.solved(rank)
+        ridges_W, ridges_H = first.ridges(rank)
         means: list[float] = []
         while not _has_ended(means, lowest, fewest):
             self.rows.step(W, Ht, solved_W, ridges_W)
@@ -456,7 +457,7 @@ def _has_ended(means: list[float], lowest: float, fewest: int) -> bool:
     further, last = predicted_fall(*means[-3:]), means[-1]
     settled = abs(further) <= SETTLED * last
     cannot_win = min(last, last - further) > (1 + SETTLED) * lowest
-    return settled or cannot_win or len(means) >= MOST
+    return settled or cannot_win or len(means) >= MAX_STEPS
 
 
 def _in_units_of_X(problem: Problem, W_aug: FloatArray, Ht_aug: FloatArray) -> Start:

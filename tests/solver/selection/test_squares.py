@@ -40,7 +40,7 @@ def run(X, kind, rng, count=None, size=1.0):
 @pytest.mark.parametrize("size", [1.0, 1e6])
 def test_it_ends_at_a_minimum_of_the_objective(kind, size, rng, monkeypatch):
     monkeypatch.setattr(squares, "SETTLED", 0.0)
-    monkeypatch.setattr(squares, "MOST", 2000)
+    monkeypatch.setattr(squares, "MAX_STEPS", 2000)
     X = table(rng)
     folds, (losses, ends, count) = run(X, kind, rng, size=size)
     assert len(folds) > 1
