@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from nmd_lab._runtime.checks import check_number, check_word
 from nmd_lab.model.model import Model
@@ -123,6 +123,8 @@ RELAXING = PenaltyRule(period=10)
 """The rule for losses with a kink (L1), and for all but squares with an even f.  For these,
 `BALANCED` can stall far from the minimum.
 `automatic_rule` sets `initial` and `unit` to the natural penalty of the problem."""
+
+RuleName = Literal["auto", "balanced", "paper"]
 
 RULES = {
     "auto": BALANCED,

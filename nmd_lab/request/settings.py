@@ -24,7 +24,7 @@ from nmd_lab._runtime.checks import (
 )
 from nmd_lab.data.inputs import is_mask
 
-from .penalty import PenaltyRule, as_penalty_rule
+from .penalty import PenaltyRule, RuleName, as_penalty_rule
 
 SPLITS = ("auto", "everywhere", "observed")
 SOLVERS = ("auto", "paper")
@@ -95,7 +95,7 @@ class ADMM:
     {1.0}
     """
 
-    rho: Literal["auto", "balanced", "paper"] | float | PenaltyRule = "auto"
+    rho: RuleName | float | PenaltyRule = "auto"
     initial_rho: float | None = None
     epsilon: float = 1e-12  # the paper's 1e-6 limits the relative error to about 1e-5
     split: Literal["auto", "everywhere", "observed"] = "auto"
