@@ -29,6 +29,7 @@ LOOPS = {
     ("sampler/run.py", "Chains.run"),
     ("selection/choice.py", "choose"),
     ("sampler/prepare.py", "_errors"),
+    ("engines/__init__.py", "iterates"),
 }
 DEPTH = 2  # records within records
 Place = tuple[str, str]
