@@ -104,15 +104,26 @@ def many_steps(draw):
     return sample
 
 
-@cache
+STEPS_TO_DENSITY = 40
+"""Steps after which a chain that began at f⁻¹(x) has forgotten it."""
+
+
 @cache
 def t_draws(f, loss):
-    """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=nan) -> ndarray``."""
+    """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=None) -> ndarray``.
+
+    Without t_old they are independent, else each is one step from it.
+    """
     pair = make_model(f, loss)
     step = many_steps(compile_t_draw(pair.structure))
 
-    def sample(v, x, rho, beta, n, seed, t_old=math.nan):
+    def sample(v, x, rho, beta, n, seed, t_old=None, steps=STEPS_TO_DENSITY):
         arguments = (float(v), float(x), float(rho), float(beta), *pair.only.arguments)
-        return step(np.full(n, t_old) if np.isscalar(t_old) else t_old, arguments, seed)
+        if t_old is not None:
+            return step(np.full(n, t_old) if np.isscalar(t_old) else t_old, arguments, seed)
+        t = pair.nonlinearity.pseudo_inverse(np.full(n, float(x)))
+        for k in range(steps):
+            t = step(t, arguments, 1000 * seed + k)
+        return t
 
     return sample

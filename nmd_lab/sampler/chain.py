@@ -45,7 +45,6 @@ from .priors import (
 from .problem import SampledProblem
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, numbers
 from .row_updates import NO_LABELS, StreamId, each_share
-from .sampled_model import knows_T
 
 Doubles = NDArray[np.float64]
 
@@ -209,7 +208,7 @@ class Chain:
         """Return the state before the first sweep."""
         levels = problem.levels
         return ChainState(
-            *(start.rows, start.columns, *first_noise(problem), _known_T(problem)),
+            *(start.rows, start.columns, *first_noise(problem), _first_T(problem)),
             seed=start.seed,
             tuning=start.tune,
             cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
@@ -291,16 +290,17 @@ def _draw_prior_of_columns(
     return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
-def _known_T(problem: SampledProblem) -> FloatArray | None:
-    """Return T before the first sweep, NaN where it is drawn; None if it is always X itself."""
-    has_limits = problem.limits is not None
-    if not has_limits and set(problem.noises) == {"gaussian"} and not problem.by_column:
+def _first_T(problem: SampledProblem) -> FloatArray | None:
+    """Return T = f⁻¹(X) before the first sweep; None if it is always X itself."""
+    is_X = set(problem.noises) == {"gaussian"} and not problem.by_column
+    if is_X and problem.limits is None:
         return None
-    T = np.full_like(problem.values, np.nan)
+    T = np.empty_like(problem.values)
     kinds = zip(problem.noises, problem.model.column_models, problem.entries_of_kinds, strict=True)
     for noise, kind, at in kinds:
-        if has_limits or knows_T(noise, kind.nonlinearity):
-            T[at] = kind.nonlinearity.pseudo_inverse(problem.values[at])
+        x = problem.values[at]
+        target = x if noise == "ordinal" else kind.loss.target(x)
+        T[at] = kind.nonlinearity.pseudo_inverse(target)
     return T
 
 
