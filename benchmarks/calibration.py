@@ -29,6 +29,7 @@ from scipy import stats
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
+from nmd_lab.problem.scaling import OffsetColumns, Scaling
 from nmd_lab.sampler.chain import Chain, ChainState
 from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem
@@ -126,12 +127,10 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
     seen = observe(X, weights=weights if case.weighted else None).as_sparse()
     problem = SampledProblem(
         observations=seen,
-        model=model,
+        scaling=Scaling(model),
         noises=(case.kind,),
         rank=rank,
-        row_offsets=offsets,
-        column_offsets=offsets,
-        mean=mean,
+        offset_columns=OffsetColumns("both" if offsets else "none", mean),
         prior=PRIOR,
         threads=1,
     )

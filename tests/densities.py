@@ -110,18 +110,17 @@ STEPS_TO_DENSITY = 40
 
 @cache
 def t_draws(f, loss):
-    """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=None) -> ndarray``.
+    """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=f⁻¹(x), steps) -> ndarray``.
 
-    Without t_old they are independent, else each is one step from it.
+    They are independent of one another: each begins at t_old.
     """
     pair = make_model(f, loss)
     step = many_steps(compile_t_draw(pair.structure))
 
     def sample(v, x, rho, beta, n, seed, t_old=None, steps=STEPS_TO_DENSITY):
         arguments = (float(v), float(x), float(rho), float(beta), *pair.only.arguments)
-        if t_old is not None:
-            return step(np.full(n, t_old) if np.isscalar(t_old) else t_old, arguments, seed)
-        t = pair.nonlinearity.pseudo_inverse(np.full(n, float(x)))
+        first = pair.nonlinearity.pseudo_inverse(np.array(float(x))) if t_old is None else t_old
+        t = np.array(np.broadcast_to(first, n))
         for k in range(steps):
             t = step(t, arguments, 1000 * seed + k)
         return t

@@ -26,16 +26,20 @@ from nmd_lab.sampler.chain import Chain, ChainState
 
 
 def forget(table: Table, state: ChainState) -> None:
-    """Put NaN in the place of what a sweep is to draw anew, whatever it was before."""
+    """Put NaN in the place of what a sweep is to draw anew, whatever it was before.
+
+    T of counts is a step from the old T.
+    """
     problem, noises = table.problem, np.empty(table.problem.n_entries, object)
+    is_count = np.zeros(noises.size, bool)
     for line in lines(table):
-        noises[line.at] = line.noise
+        noises[line.at], is_count[line.at] = line.noise, line.kind.loss.name == "kl"
     drawn = noises != "gaussian"
     if problem.limits is not None:
         limited = problem.limits.limited
         state.x[limited & (noises != "ordinal")] = np.nan
         drawn = np.where(noises == "after", ~limited, drawn | limited)  # x is drawn given T
-    state.T[drawn] = np.nan
+    state.T[drawn & ~is_count] = np.nan
 
 
 def numbers(table: Table, state: ChainState) -> dict[str, float]:

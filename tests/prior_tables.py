@@ -86,6 +86,7 @@ class Table:
 
     problem: SampledProblem
     limit: Array
+    n_groups: int
 
     @classmethod
     def of(cls, case: Case) -> Table:
@@ -114,7 +115,9 @@ class Table:
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
         prior = replace(prior, most_precise=np.inf)
         copied = problem.observations.with_values(problem.observations.values.copy())
-        return cls(replace(problem, prior=prior, observations=copied, threads=1), limit)
+        return cls(
+            replace(problem, prior=prior, observations=copied, threads=1), limit, case.groups
+        )
 
 
 def symmetric_root(covariance: Array) -> Array:
@@ -219,10 +222,10 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
     problem, prior = table.problem, table.problem.prior
     (m, n), units = problem.shape, problem.units
     groups = None
-    if problem.n_groups == 1:
+    if table.n_groups == 1:
         rows, of_rows = draw_vectors(m, units[0], prior.strength, rng)
     else:
-        rows, of_rows, groups = draw_grouped(m, problem.n_groups, units[0], rng)
+        rows, of_rows, groups = draw_grouped(m, table.n_groups, units[0], rng)
     of_class = column_classes(problem)
     each = [
         draw_vectors((of_class == k).sum(), units[1], prior.strength, rng)
@@ -239,6 +242,7 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
         seed=int(rng.integers(2**62)),
         row_prior=of_rows,
         column_prior=of_columns,
+        n_groups=table.n_groups,
         groups=groups,
         cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
         x=None if problem.limits is None else problem.values.copy(),
@@ -248,10 +252,10 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
 def products(table: Table, state: ChainState) -> Array:
     """Return WH with offsets as a matrix."""
     problem, rank = table.problem, table.problem.rank
-    v: Array = state.rows[:, :rank] @ state.columns[:, :rank].T + problem.mean
-    if problem.row_offsets:
+    v: Array = state.rows[:, :rank] @ state.columns[:, :rank].T + problem.offset_columns.mean
+    if problem.offset_columns.before:
         v = v + state.rows[:, rank:]
-    if problem.column_offsets:
+    if problem.offset_columns.after:
         v = v + state.columns[:, rank]
     return v
 
@@ -287,7 +291,7 @@ def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None
             state.x[at] = limit if noise == "ordinal" else x
             x = limit
         problem.values[at] = x
-    for name in ("levels", "segments"):  # those of the data before
+    for name in ("levels", "batches"):  # those of the data before
         vars(problem).pop(name, None)
 
 

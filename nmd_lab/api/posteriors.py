@@ -404,7 +404,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
         refuse_table(observations, X)
     is_table = form.is_frame or observations.labels.table is not None
     problem = prepare_sample(observations, asked, is_table=is_table)
-    model = problem.units_of_X.model
+    model = problem.scaling.model
     codes = names_of_codes(observations) if is_table else ()
     of_cells = message_of_cells(X, asked.observed, observations) if form.is_frame else {}
     warn(joined(message_of_data(observations, codes), of_cells), stacklevel=3)
@@ -453,7 +453,7 @@ def package(
     is_table: bool,
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
-    model, by_column = problem.units_of_X.model, problem.by_column
+    model, by_column = problem.scaling.model, problem.by_column
     noises: tuple[str, ...] = problem.noises
     if is_table:
         model, noises = with_ends(model, problem.noises, observations, decided.nonlinearity)

@@ -22,6 +22,7 @@ from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.problem.scaling import OffsetColumns, Scaling
 
 from .draws import CHAIN, DRAW
 from .draws_dataset import label_draws
@@ -299,16 +300,17 @@ class NewRowsOfPosterior(PosteriorPredictions):
         """Return draws of new rows."""
         from nmd_lab.sampler.new_rows import draw_new_rows
 
+        both = "row_offsets" in self.draws, "column_offsets" in self.draws
+        kind = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(both)
         drawn = draw_new_rows(
             observations,
             self._H_draws(observations.dtype),
             seed,
             row_keys=keys,
-            model=self._model,
+            scaling=Scaling(self._model),
             noises=tuple("gaussian" if noise == "clipped" else noise for noise in self._noises),
             rank=self.rank,
-            **{name: name in self.draws for name in ("row_offsets", "column_offsets")},
-            mean=self.mean,
+            offset_columns=OffsetColumns(kind or "global", self.mean),
         )
         return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
 

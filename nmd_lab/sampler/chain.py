@@ -28,7 +28,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.kernels.products import Block
 
 from .cut_points import CutPoints, ends_in_rows, padded
-from .latent_draws import Segments, latent_kernel
+from .latent_draws import Batch, latent_kernel
 from .priors import (
     MIN_SHARE,
     NO_PRIOR,
@@ -44,7 +44,7 @@ from .priors import (
 )
 from .problem import SampledProblem
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, numbers
-from .row_updates import NO_LABELS, StreamId, each_share
+from .row_updates import NO_LABELS, RowsGiven, StreamId, each_share
 
 Doubles = NDArray[np.float64]
 
@@ -69,6 +69,8 @@ class ChainState:
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
         Priors of the rows and of the columns.
+    n_groups : int
+        Largest number of groups of rows.
     groups : Groups or None
         Groups of the rows; None before the first sweep, or if there is one.
     x : ndarray (n_entries,) or None
@@ -90,6 +92,7 @@ class ChainState:
     sweep: int = 0
     row_prior: RowPrior = NO_PRIOR
     column_prior: RowPrior = NO_PRIOR
+    n_groups: int = 1
     groups: Groups | None = None
     cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
     x: FloatArray | None = None
@@ -104,9 +107,9 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
     if problem.by_column:
         _draw_columns(problem, state, state.T, losses)
         return losses
-    segments = problem.segments[0]
-    x = segments.x if state.x is None else state.x
-    draw = _loop(problem, state, segments, x, state.T, losses)
+    batch = problem.batches[0]
+    x = batch.x if state.x is None else state.x
+    draw = _loop(problem, state, batch, x, state.T, losses)
     A, B = problem.augmented(state.rows, state.columns)
 
     def block(here: Block) -> None:
@@ -120,8 +123,8 @@ def _draw_columns(
     problem: SampledProblem, state: ChainState, T: FloatArray, losses: Doubles
 ) -> None:
     """Draw T of each column in its units."""
-    products = all_products(problem, state) if problem.segments else T
-    for each in problem.segments:
+    products = all_products(problem, state) if problem.batches else T
+    for each in problem.batches:
         at, V, of_columns = each.entries, products.take(each.entries), np.zeros(len(each.kinds))
         x = each.x if state.x is None else state.x.take(at)
         T_here = np.empty_like(x)  # of levels, whatever it was
@@ -143,23 +146,23 @@ def _draw_columns(
 def _loop(
     problem: SampledProblem,
     state: ChainState,
-    segments: Segments,
+    batch: Batch,
     x: FloatArray,
     T: FloatArray,
     losses: Doubles,
 ) -> Callable[[FloatArray, int, int], None]:
     """Return a function of WH with offsets, and of the first and last row or column there."""
-    kind, kinds, starts, limits = segments.kind, segments.kinds, segments.starts, segments.limits
+    kind, kinds, starts, limits = batch.kind, batch.kinds, batch.starts, batch.limits
     at = kinds if problem.by_column else slice(None)
     sizes = problem.units_of_kinds[kinds, 1]
     levels = state.rho[at] / sizes**2, state.beta[at], ends_in_rows([state.cuts[k] for k in kinds])
-    kernel = latent_kernel(segments.noise, kind, f"{T.dtype}", limited=bool(limits.limited.size))
-    keys = problem.keys.entries[segments.entries] if problem.keys.entries.size else NO_KEYS.entries
-    key = state.seed, state.sweep, segments.shift, keys
+    kernel = latent_kernel(batch.noise, kind, f"{T.dtype}")
+    keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
+    key = state.seed, state.sweep, batch.shift, keys
     arguments = levels, kind.arguments, tuple(limits), key
 
     def draw(V: FloatArray, first: int, last: int) -> None:
-        kernel(starts, first, last, x, segments.weights, V, *arguments, T, losses)
+        kernel(starts, first, last, x, batch.weights, V, *arguments, T, losses)
 
     return draw
 
@@ -193,12 +196,15 @@ class ChainStart(NamedTuple):
         Seed of its random numbers.
     tune : int
         Number of sweeps in which step widths are tuned.
+    n_groups : int
+        Largest number of groups of rows.
     """
 
     rows: FloatArray
     columns: FloatArray
     seed: int
     tune: int = 0
+    n_groups: int = 1
 
 
 class Chain:
@@ -211,6 +217,7 @@ class Chain:
             *(start.rows, start.columns, *first_noise(problem), _first_T(problem)),
             seed=start.seed,
             tuning=start.tune,
+            n_groups=start.n_groups,
             cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
             x=None if problem.limits is None else problem.values.copy(),
         )
@@ -265,14 +272,14 @@ def _draw_prior_of_rows(
 ) -> RowPrior:
     """Return a draw of the prior of the rows; every few sweeps their groups are to be drawn."""
     units = problem.units[0]
-    if problem.n_groups == 1:
+    if state.n_groups == 1:
         return draw_row_prior(state.rows, units, problem.prior.strength, rng)
     if state.groups is None:
         components = state.columns[:, : problem.rank]
-        state.groups = first_groups(state.rows, components, units, problem.n_groups, rng)
+        state.groups = first_groups(state.rows, components, units, state.n_groups, rng)
     elif state.sweep % SWEEPS_PER_LABEL_DRAW:
         return draw_used_priors(state.groups, state.row_prior, state.rows, units, rng)
-    prior = draw_group_priors(state.groups, problem.n_groups, state.rows, units, rng)
+    prior = draw_group_priors(state.groups, state.n_groups, state.rows, units, rng)
     if state.sweep % SWEEPS_PER_LABEL_DRAW == 0:
         state.groups.labels[:] = UNLABELLED
     return prior
@@ -284,7 +291,7 @@ def _draw_prior_of_columns(
     """Return a draw of the prior of the columns: one of numbers, and one of levels."""
     units, strength = problem.units[1], problem.prior.strength
     groups = problem.column_groups
-    if groups is None:
+    if not groups.size:
         return draw_row_prior(state.columns, units, strength, rng)
     each = [draw_row_prior(state.columns[groups == k], units, strength, rng) for k in range(2)]
     return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
@@ -345,15 +352,10 @@ def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> Floa
     prior, labels = state.row_prior, NO_LABELS
     if state.groups is not None:
         prior, labels = state.groups.used(prior)
-    return problem.updates[0].draw(
-        T,
-        problem.factor_for_rows(state.columns),
-        prior,
-        state.rho,
-        StreamId(state.seed, state.sweep, ROWS, problem.keys.rows),
-        state.rows,
-        labels,
-    )
+    other = problem.factor_for_rows(state.columns)
+    key = StreamId(state.seed, state.sweep, ROWS, problem.keys.rows)
+    given = RowsGiven(other, prior, state.rho, key, labels)
+    return problem.updates[0].draw(T, given, state.rows)
 
 
 def sums_of_squares(
@@ -370,15 +372,10 @@ def sums_of_squares(
 
 def draw_columns(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
     """Draw the columns given T without units."""
-    problem.updates[1].draw(
-        T,
-        problem.factor_for_columns(state.rows),
-        state.column_prior,
-        state.rho,
-        StreamId(state.seed, state.sweep, COLUMNS),
-        state.columns,
-        NO_LABELS if problem.column_groups is None else problem.column_groups,
-    )
+    other = problem.factor_for_columns(state.rows)
+    key = StreamId(state.seed, state.sweep, COLUMNS)
+    given = RowsGiven(other, state.column_prior, state.rho, key, problem.column_groups)
+    problem.updates[1].draw(T, given, state.columns)
 
 
 def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.Generator) -> None:

@@ -24,7 +24,6 @@ evidence of a row gets weaker or stronger, and a class without any keeps its fre
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -128,7 +127,7 @@ class Hidden(NamedTuple):
     def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
         """Return the hidden cells whose T or level is known; others are not scored."""
         cells, table = first_of_cells(hidden), hidden.labels.table
-        hidden = problem.units_of_X.scaled_observations(hidden).as_sparse()
+        hidden = problem.scaling.scaled_observations(hidden).as_sparse()
         i, j, x = hidden.entries()
         limits, values = hidden.limits, np.full(x.size, np.nan)
         kinds: Any = zip(problem.noises, problem.model.column_models, strict=True)
@@ -303,7 +302,7 @@ class Ensemble:
     sizes : tuple of Size
         Size of each member.
     problems : list of SampledProblem
-        Problem of each member, with all cells; members of one size share it.
+        Problem of each member, with all cells; members of full rank share one, and the others.
     trials : list of SampledProblem
         The same for these data.
     observations : Observations
@@ -459,11 +458,8 @@ def make_ensemble(
     """
     tune, draws = options.tune, options.draws
     if len(sizes) == 1:
-        one, alone = (
-            replace(problem, n_groups=sizes[0].groups),
-            TUNING_SWEEPS_SINGLE if tune is None else tune,
-        )
-        return Ensemble(one, sizes, [one], [one], observations, None, alone, 0, 0, draws)
+        tuned, one = TUNING_SWEEPS_SINGLE if tune is None else tune, [problem]
+        return Ensemble(problem, sizes, one, one, observations, None, tuned, 0, 0, draws)
     _, j, x = few.entries()
     common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
     if at.size:
@@ -475,15 +471,16 @@ def make_ensemble(
     is_hidden = np.zeros(x.size, bool)
     is_hidden[common] = test_set(few.select(common), HIDDEN, rng)
     observed, hidden = few.select(~is_hidden), few.select(is_hidden)
-    trial = problem_of(observed, options, problem.rank, problem.units_of_X, problem.noises)
+    trial = problem_of(observed, options, problem.rank, problem.scaling, problem.noises)
     pairs = {False: (problem, trial)}
     if any(size.is_full for size in sizes):
         full = full_rank(problem, observations, options)
-        units = full.rank, full.units_of_X, full.noises
+        units = full.rank, full.scaling, full.noises
         pairs[True] = full, problem_of(observed, options, *units)
-    problems, trials = (
-        _of_sizes([pairs[size.is_full][k] for size in sizes], sizes) for k in (0, 1)
-    )
+    alone = {  # the members have threads of their own
+        is_full: [replace(each, threads=1) for each in pair] for is_full, pair in pairs.items()
+    }
+    problems, trials = ([alone[size.is_full][k] for size in sizes] for k in (0, 1))
     form = replace(problem, rank=max(each.rank for each in problems))
     before, returned = (
         most if tune is None else min(tune, most)
@@ -493,15 +490,3 @@ def make_ensemble(
     cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
     members = sizes, problems, trials
     return Ensemble(form, *members, observed, cells, tuned, scored, returned, draws)
-
-
-def _of_sizes(problems: list[SampledProblem], sizes: tuple[Size, ...]) -> list[SampledProblem]:
-    """Return problems with so many groups, which share all that depends on the data alone."""
-    of_kind, of_size = {}, {}
-    for problem, size in zip(problems, sizes, strict=True):
-        if size.is_full not in of_kind:  # the members have threads of their own
-            of_kind[size.is_full] = first = replace(problem, threads=1)
-            _ = first.updates, first.segments, first.levels, first.positions, first.units_of_entries
-        of_size[size] = same = copy(of_kind[size.is_full])
-        vars(same)["n_groups"] = size.groups
-    return [of_size[size] for size in sizes]

@@ -68,18 +68,19 @@ def first_chain(
     init: Any,
     tune: int,
     rng: np.random.Generator,
+    n_groups: int = 1,
 ) -> ChainState:
     """Return the state of a chain before its first sweep; `init` is a name or a fit."""
     seed, is_name = int(rng.integers(2**62)), isinstance(init, str)
     factors = _first_factors(problem, observations, init if is_name else "random", rng)
     if not is_name:
         factors = _factors_of_fit(problem, init, *factors)
-    state = Chain().init(problem, ChainStart(*factors, seed, tune))
+    state = Chain().init(problem, ChainStart(*factors, seed, tune, n_groups))
     if is_name and init == COLUMNS:
         state.rho[:] = PRECISION / problem.prior.spread**2
     for k, kind in enumerate(problem.model.column_models):
         if not kind.loss.noise_model.shape:  # β is 1 in the units of X
-            of_objective = problem.units_of_X.log2_unit_of_objective
+            of_objective = problem.scaling.log2_unit_of_objective
             state.beta[problem.levels_of(k)] = math.ldexp(1.0, of_objective)
     return state
 
@@ -88,9 +89,9 @@ def _factors_of_fit(
     problem: SampledProblem, fit: Any, rows: FloatArray, columns: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return vectors of rows and columns with factors and offsets of a fit in them."""
-    (W, H), rank, exponent = fit._factors, problem.rank, problem.units_of_X.exponent
+    (W, H), rank, exponent = fit._factors, problem.rank, problem.scaling.exponent
     of_rows, of_columns = fit.offsets.rows, fit.offsets.columns
-    rest = fit.offsets.mean - np.ldexp(problem.mean, 2 * exponent)
+    rest = fit.offsets.mean - np.ldexp(problem.offset_columns.mean, 2 * exponent)
     if of_rows is not None:
         of_rows = of_rows + rest
     elif of_columns is not None:
@@ -122,14 +123,15 @@ def _first_factors(
         columns[:, :n] = np.eye(n)
         return rows, columns
     if init == "svd":
-        fill = 0.0 if problem.mean or problem.n_entries == m * n else problem.mean_of_T
+        mean = problem.offset_columns.mean
+        fill = 0.0 if mean or problem.n_entries == m * n else problem.mean_of_T
         T = _starting_T(problem).astype(np.float64, copy=False)
-        T = T - (problem.mean + fill)
+        T = T - (mean + fill)
         W, H = svd_by_random_range(_as_operator(problem, T, fill), rank, rng)
         if few and problem.n_entries < FEW:
             W, H = SHRUNK * W, SHRUNK * H
     else:
-        options, of_X = Options(random_state=rng).settled(), problem.units_of_X
+        options, of_X = Options(random_state=rng).settled(), problem.scaling
         fit = make_problem(observations, of_X, options, observed_only=few)
         start = first_start(fit, rank, options, rng)
         W, H = start.W, start.H
@@ -174,7 +176,7 @@ def can_be_full(problem: SampledProblem, options: SampleOptions) -> bool:
     Limits, and other noise than the normal one, have no form as numbers.
     """
     asked = not (is_auto(options.rank) and is_auto(options.init))
-    plain = problem.by_column and not problem.row_offsets and problem.limits is None
+    plain = problem.by_column and not problem.offset_columns.before and problem.limits is None
     return plain and not asked and "after" not in problem.noises
 
 

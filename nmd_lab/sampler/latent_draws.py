@@ -110,7 +110,7 @@ class SampledLimits(NamedTuple):
 NO_LIMITS = SampledLimits(np.empty(0, bool), np.empty(0), np.empty(0))
 
 
-class Segments(NamedTuple):
+class Batch(NamedTuple):
     """Stored entries whose T is drawn by the same compiled loop, row by row or column by column.
 
     Attributes
@@ -139,14 +139,13 @@ class Segments(NamedTuple):
     shift: int = 0
 
 
-def latent_kernel(noise: NoiseKind, kind: ColumnModel, types: str, *, limited: bool) -> Any:
+def latent_kernel(noise: NoiseKind, kind: ColumnModel, types: str) -> Any:
     """Return the compiled loop that draws T, and x after f where only limits are known."""
-    name = f"draw_T_{noise}_{kind.name}_{'limits_' if limited else ''}{types}"
-    return _kernel(noise, kind.structure, name, kind.is_ours, limited)
+    return _kernel(noise, kind.structure, f"draw_T_{noise}_{kind.name}_{types}", kind.is_ours)
 
 
 @cache
-def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, limited: bool) -> Any:
+def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> Any:
     f, d, _ = structure
     value, forward = compile_scalar(d.value), compile_scalar(f.forward)
     after, known = noise == "after", noise == "gaussian"
@@ -162,7 +161,7 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, lim
             at = i if rho.size > 1 else 0
             ends, total = cuts[at], 0.0
             for k in range(starts[i], starts[i + 1]):
-                here = limited and is_limited[k]
+                here = is_limited.size > 0 and is_limited[k]
                 if known and not here:
                     continue
                 if keys.size:

@@ -17,7 +17,7 @@ from nmd_lab.fit.limit_noise import smallest_value
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
-from nmd_lab.problem.scaling import Scaling, scaling_for
+from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
 from nmd_lab.request.options import SampleOptions
 
 from .latent_draws import DRAWS_OF_X, SampledLimits
@@ -68,9 +68,9 @@ def problem_of(
     observations, model = scaling.scaled_observations(observations), scaling.scaled_model()
     by_column = model.is_mixed
     complete = observations.weights is None and observations.pattern is None
-    n_groups = 1 if is_auto(options.groups) else int(options.groups)
-    by_entry = by_column or n_groups > 1
-    stored = observations if complete and not by_entry else observations.as_sparse()
+    one_group = is_auto(options.groups) or int(options.groups) == 1
+    is_dense = complete and one_group and not by_column
+    stored = observations if is_dense else observations.as_sparse()
     offsets = options.offsets
     if offsets == "auto":
         offsets = "columns" if by_column else "none" if model.even else "both"
@@ -88,16 +88,12 @@ def problem_of(
     problem = SampledProblem(
         observations=stored,
         threads=options.compute.threads or all_threads(),
-        model=model,
+        scaling=scaling,
         noises=noises,
         rank=rank,
-        row_offsets=offsets in ("rows", "both"),
-        column_offsets=offsets in ("columns", "both"),
-        mean=mean,
+        offset_columns=OffsetColumns(offsets, mean),
         prior=prior,
         mean_of_T=mean_of_T,
-        n_groups=n_groups,
-        scaling=scaling,
     )
     if stored.limits is None:
         return problem

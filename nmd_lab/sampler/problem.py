@@ -14,13 +14,21 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.kernels.products import Block, CsrStorage, DenseStorage, storage_of
 from nmd_lab.model.model import Model
-from nmd_lab.problem.scaling import Scaling
+from nmd_lab.problem.scaling import OffsetColumns, Scaling
 
 from .cut_points import Levels
-from .latent_draws import LEVEL, NO_LIMITS, SampledLimits, Segments
+from .latent_draws import LEVEL, NO_LIMITS, Batch, SampledLimits
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
-from .row_updates import DenseUpdate, OtherFactor, SparseUpdate, each_block, positions_of_most
+from .row_updates import (
+    NO_LABELS,
+    DenseUpdate,
+    Labels,
+    OtherFactor,
+    SparseUpdate,
+    each_block,
+    positions_of_most,
+)
 from .sampled_model import NoiseKind, knows_T, levels_of
 
 
@@ -48,16 +56,14 @@ class SampledProblem:
 
     Attributes
     ----------
-    model : Model
-        Nonlinearities, losses and units: one kind for all entries, or one for each column.
+    scaling : Scaling
+        Units of the problem, and the model in the units of X.
     noises : tuple of NoiseKind
         Where the noise of each kind is.
-    rank, threads, n_groups : int
-        Number of components, and the largest ones of threads and of groups of rows.
-    row_offsets, column_offsets : bool
-        Whether rows and columns have offsets.
-    mean : float
-        Global offset, a constant.
+    rank, threads : int
+        Number of components, and the largest one of threads.
+    offset_columns : OffsetColumns
+        Whether rows and columns have offsets, and the global offset, a constant.
     prior : Prior
         Scales of the priors.
     observations : Observations
@@ -66,31 +72,25 @@ class SampledProblem:
         Limits of entries; None if all observed values are known.
     mean_of_T : float
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
-    scaling : Scaling or None
-        Units of the problem, and the model in the units of X; None if the two are the same.
     keys : Keys
         What stands for the positions of new rows and their entries in random streams.
     """
 
-    model: Model
+    scaling: Scaling
     noises: tuple[NoiseKind, ...]
     rank: int
-    row_offsets: bool
-    column_offsets: bool
-    mean: float
+    offset_columns: OffsetColumns
     prior: Prior
     observations: Observations
     threads: int
     limits: SampledLimits | None = None
     mean_of_T: float = 0.0
-    n_groups: int = 1
-    scaling: Scaling | None = None
     keys: Keys = NO_KEYS
 
-    @property
-    def units_of_X(self) -> Scaling:
-        """Units of the problem."""
-        return Scaling(self.model) if self.scaling is None else self.scaling
+    @cached_property
+    def model(self) -> Model:
+        """Nonlinearities, losses and units: one kind for all entries, or one for each column."""
+        return self.scaling.scaled_model()
 
     @property
     def by_column(self) -> bool:
@@ -138,8 +138,8 @@ class SampledProblem:
     @cached_property
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Units of the components of a row and of a column."""
-        prior, rank = self.prior, self.rank
-        return prior.units(rank, self.row_offsets), prior.units(rank, self.column_offsets)
+        prior, rank, offsets = self.prior, self.rank, self.offset_columns
+        return prior.units(rank, offsets.before), prior.units(rank, offsets.after)
 
     @property
     def numbers(self) -> int:
@@ -149,31 +149,31 @@ class SampledProblem:
 
     def factor_for_rows(self, columns: FloatArray) -> OtherFactor:
         """Return what a row depends on: the vectors of the columns, and their offsets."""
-        return self._other(columns, self.row_offsets, self.column_offsets)
+        return self._other(columns, self.offset_columns.before, self.offset_columns.after)
 
     def factor_for_columns(self, rows: FloatArray) -> OtherFactor:
         """Return what a column depends on: the vectors of the rows, and their offsets."""
-        return self._other(rows, self.column_offsets, self.row_offsets)
+        return self._other(rows, self.offset_columns.after, self.offset_columns.before)
 
-    def _other(self, vectors: FloatArray, own_offset: bool, their_offset: bool) -> OtherFactor:
+    def _other(self, vectors: FloatArray, own_offset: int, their_offset: int) -> OtherFactor:
         count, rank = vectors.shape[0], self.rank
         seen = np.ones((count, rank + own_offset), vectors.dtype)
         seen[:, :rank] = vectors[:, :rank]
         constants = vectors[:, rank].copy() if their_offset else np.zeros(count, vectors.dtype)
-        return OtherFactor(seen, constants, self.mean)
+        return OtherFactor(seen, constants, self.offset_columns.mean)
 
     def augmented(self, rows: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return A and B with A Bᵀ = WH with offsets."""
-        rank, dtype = self.rank, rows.dtype
+        rank, dtype, offsets = self.rank, rows.dtype, self.offset_columns
         ones_of_rows, ones_of_columns = (
             np.ones((count, 1), dtype) for count in (rows.shape[0], columns.shape[0])
         )
         left, right = [rows], [columns[:, :rank]]
-        if self.row_offsets:
+        if offsets.before:
             right.append(ones_of_columns)
         left.append(ones_of_rows)
-        constant = columns[:, rank:] if self.column_offsets else 0 * ones_of_columns
-        right.append(constant + dtype.type(self.mean))
+        constant = columns[:, rank:] if offsets.after else 0 * ones_of_columns
+        right.append(constant + dtype.type(offsets.mean))
         return np.hstack(left), np.hstack(right)
 
     def at(
@@ -217,14 +217,14 @@ class SampledProblem:
         return np.split(order, storage.indptr[1:-1])
 
     @cached_property
-    def column_groups(self) -> NDArray[np.int64] | None:
-        """0 for a column of numbers and 1 for one of levels; None if all are of one of the two.
+    def column_groups(self) -> Labels:
+        """0 for a column of numbers and 1 for one of levels; empty if all are of one of the two.
 
         The offset of a number is nearly 0 in its units, and that of a rare level is not: with one
         prior for both, the numbers would draw rare levels to their cut points of the start.
         """
         levels = np.array([noise == "ordinal" for noise in self.noises], np.int64)
-        return levels if 0 < levels.sum() < levels.size else None
+        return levels if 0 < levels.sum() < levels.size else NO_LABELS
 
     @cached_property
     def positions(self) -> NDArray[np.intp] | None:
@@ -252,7 +252,7 @@ class SampledProblem:
         return NoiseLevels(of_T, after, exact, shapes, units)
 
     @cached_property
-    def segments(self) -> list[Segments]:
+    def batches(self) -> list[Batch]:
         """The entries at which T is drawn: all row by row, or the columns of like kinds."""
         kinds = [
             LEVEL if noise == "ordinal" else kind
@@ -261,7 +261,7 @@ class SampledProblem:
         if not self.by_column:
             everywhere = slice(None)
             at = self.starts, everywhere, *self._data_of(everywhere)
-            return [Segments(self.noises[0], kinds[0], [0], *at)]
+            return [Batch(self.noises[0], kinds[0], [0], *at)]
         alike: dict[Any, list[int]] = {}
         for j, (noise, kind) in enumerate(zip(self.noises, kinds, strict=True)):
             is_fixed = self.limits is None and knows_T(noise, kind.nonlinearity)
@@ -274,7 +274,7 @@ class SampledProblem:
             starts = np.concatenate([[0], np.cumsum(self.counts[columns])])
             units = () if noise == "ordinal" else [each[entries] for each in self.units_of_entries]
             data = *self._data_of(entries), tuple(units), shift
-            found.append(Segments(noise, kinds[columns[0]], columns, starts, entries, *data))
+            found.append(Batch(noise, kinds[columns[0]], columns, starts, entries, *data))
             shift += len(columns)
         return found
 

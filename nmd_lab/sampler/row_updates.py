@@ -78,6 +78,28 @@ class StreamId(NamedTuple):
     keys: NDArray[np.int64] = NO_KEYS.rows
 
 
+class RowsGiven(NamedTuple):
+    """What all rows are drawn given, besides T.
+
+    Attributes
+    ----------
+    other, prior : OtherFactor, RowPrior
+        The other factor, and the prior of a row of each group.
+    rho : ndarray
+        Precisions of T: one of all, or that of each row or of each column.
+    key : StreamId
+        Random numbers.
+    labels : ndarray of int (m,)
+        Group of each row, drawn where it is < 0; empty if there is one group.
+    """
+
+    other: OtherFactor
+    prior: RowPrior
+    rho: Doubles
+    key: StreamId
+    labels: Labels = NO_LABELS
+
+
 @dataclass(frozen=True)
 class MissingCells:
     """The missing cells: rows in ascending order, and columns."""
@@ -189,29 +211,19 @@ class SparseUpdate:
     threads: int
     rho_of: Literal["all", "rows", "columns"] = "all"
 
-    def draw(
-        self,
-        target: FloatArray,
-        other: OtherFactor,
-        prior: RowPrior,
-        rho: Doubles,
-        key: StreamId,
-        rows: FloatArray,
-        labels: Labels = NO_LABELS,
-    ) -> FloatArray:
+    def draw(self, target: FloatArray, given: RowsGiven, rows: FloatArray) -> FloatArray:
         """Draw all rows in place, and return the weighted sum of squares that each leaves.
 
-        There is no such sum if ρ is not one of all.  `labels` say in which group each row is, and
-        are drawn where they are < 0.
+        There is no such sum if ρ is not one of all.
         """
+        other, prior, rho, key, labels = given
         here = target if self.order is None else target.take(self.order)
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
         both_rho = (np.ones(1), rho) if self.rho_of == "columns" else (rho, np.empty(0))
         squares = np.zeros(rows.shape[0] if self.rho_of == "all" else 0)
         of_all, few, gaussians = (np.empty((0, 0)), np.empty((0, 0))), None, prior.gaussians
         if self._most is not None and not weights.size:
-            about = gaussians, prior.shares
-            of_all, few = self._over_all(here, other, about, both_rho[1], key, rows)
+            of_all, few = self._over_all(here, given, gaussians, both_rho[1], rows)
         types = f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}"
         kernel = cached_kernel(draw_rows, f"draw_rows_{types}")
         entries = self.storage.indptr, self.storage.indices, here, weights
@@ -229,22 +241,22 @@ class SparseUpdate:
     def _over_all(
         self,
         here: FloatArray,
-        other: OtherFactor,
-        prior: tuple[tuple[Doubles, Doubles, Doubles], Doubles],
+        given: RowsGiven,
+        gaussians: tuple[Doubles, Doubles, Doubles],
         rho: Doubles,
-        key: StreamId,
         rows: FloatArray,
     ) -> tuple[tuple[Doubles, Doubles], FewMissing | None]:
         """Return the sums over all columns, and the draw of rows with few missing cells if any."""
+        other, shares, key = given.other, given.prior.shares, given.key
         vectors, mean = other.vectors.astype(np.float64, copy=False), here.dtype.type(other.mean)
         weighted = vectors * rho[:, None] if rho.size else vectors
         gram, y, found = weighted.T @ vectors, np.zeros(self.storage.shape), None
         y.ravel()[self._most] = here - other.constants[self.storage.indices] - mean
         if self.rho_of == "columns" and not key.keys.size:  # whether it pays depends on all rows
-            few = self._missing.rows_with_few(prior[1].size, vectors.shape[1])
+            few = self._missing.rows_with_few(shares.size, vectors.shape[1])
             if few.any():
                 scaled = vectors * np.sqrt(rho)[:, None]
-                found = FewMissing(self._missing, few, scaled, gram, *prior)
+                found = FewMissing(self._missing, few, scaled, gram, gaussians, shares)
                 found.fill(numbers(key.seed, key.sweep, MISSING), rows, vectors, rho, y)
         return (gram, y @ weighted), found
 
@@ -267,20 +279,12 @@ class DenseUpdate:
     transposed: bool
     threads: int
 
-    def draw(
-        self,
-        target: FloatArray,
-        other: OtherFactor,
-        prior: RowPrior,
-        rho: Doubles,
-        key: StreamId,
-        rows: FloatArray,
-        labels: Labels = NO_LABELS,
-    ) -> FloatArray:
+    def draw(self, target: FloatArray, given: RowsGiven, rows: FloatArray) -> FloatArray:
         """Draw all rows; see `SparseUpdate.draw`."""
         T = target.reshape(self.shape)
         T = T.T if self.transposed else T
-        (vectors, constants, mean), of_all = other, float(rho[0])
+        (vectors, constants, mean), prior, rho, key, _ = given
+        of_all = float(rho[0])
         normal = prior.precision[0] + of_all * (vectors.T @ vectors).astype(np.float64)
         L = np.linalg.cholesky(normal)
         inverse = np.linalg.inv(L)  # of a small triangle

@@ -178,7 +178,7 @@ class Chains:
             rng = np.random.default_rng([self._state.members[0].state.seed, k])
         init = ensemble.init(k, self._options.init)
         start = ensemble.trials[k], ensemble.observations, init, ensemble.tuned
-        return ensemble.member(first_chain(*start, rng))
+        return ensemble.member(first_chain(*start, rng, ensemble.sizes[k].groups))
 
     def _record(self, k: int, member: Member, number: int) -> None:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
@@ -254,7 +254,7 @@ def ensemble_for(
     m, few = problem.shape[0], observations
     largest = m // ROWS_OF_A_GROUP
     if not (is_auto(options.groups) and problem.by_column and largest >= 2):
-        sizes: tuple[Size, ...] = (Size(problem.n_groups),)
+        sizes: tuple[Size, ...] = (Size(1 if is_auto(options.groups) else int(options.groups)),)
         return make_ensemble(problem, observations, observations, options, sizes, rng)
     all_sizes = SIZES_WITH_FULL if can_be_full(problem, options) else SIZES
     number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
@@ -283,7 +283,7 @@ def _rows_of_rare_levels(problem: SampledProblem, share: float) -> NDArray[np.in
 
 def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, Any]:
     """Return the arrays of a `Posterior`, in the units of X, given those of the chains."""
-    rank, scaling = problem.rank, problem.units_of_X
+    rank, scaling = problem.rank, problem.scaling
     of_T = 2 * scaling.exponent
     # In float32 the units of very large or small data would overflow.
     dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64
@@ -293,7 +293,7 @@ def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, A
 
     arrays = drawn.copy()
     rows, columns = arrays.pop("rows"), arrays.pop("columns")
-    units = np.ldexp(np.ones(rank + problem.row_offsets), scaling.exponent)
+    units = np.ldexp(np.ones(rank + problem.offset_columns.before), scaling.exponent)
     units[rank:] = math.ldexp(1.0, of_T)
     kinds = zip(problem.noises, problem.model.column_models, strict=True)
     has_beta = any(noise == "after" and kind.loss.noise_model.shape > 0 for noise, kind in kinds)
@@ -310,13 +310,13 @@ def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, A
     arrays |= levels | {
         "W": scaled(rows[..., :rank], scaling.exponent),
         "H": scaled(columns[..., :rank], scaling.exponent),
-        "mean": math.ldexp(problem.mean, of_T),
+        "mean": math.ldexp(problem.offset_columns.mean, of_T),
         "row_mean": arrays.pop("row_means") * units,
         "row_precision": arrays.pop("row_precisions") / np.outer(units, units),
         "predictions": np.ldexp(arrays["predictions"].astype(dtype), scaling.log2_unit_of_x),
     }
-    if problem.row_offsets:
+    if problem.offset_columns.before:
         arrays["row_offsets"] = scaled(rows[..., rank], of_T)
-    if problem.column_offsets:
+    if problem.offset_columns.after:
         arrays["column_offsets"] = scaled(columns[..., rank], of_T)
     return arrays

@@ -11,6 +11,7 @@ from some import some
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
+from nmd_lab.problem.scaling import OffsetColumns, Scaling
 from nmd_lab.sampler.chain import Chain, ChainStart
 from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem
@@ -75,7 +76,8 @@ def particles(case, data, rng):
 def problem_of(case, data):
     name, loss, kind, weights = CASES[case]
     seen = observe(data, weights=weights).as_sparse()
-    return SampledProblem(make_model(name, loss), (kind,), 1, True, True, MEAN, PRIOR, seen, 1)
+    scaling, offsets = Scaling(make_model(name, loss)), OffsetColumns("both", MEAN)
+    return SampledProblem(scaling, (kind,), 1, offsets, PRIOR, seen, 1)
 
 
 @pytest.mark.parametrize("case", some(list(CASES), 1))

@@ -69,7 +69,7 @@ def test_the_densities_of_hidden_cells_are_those_of_scipy():
     state.rho[:] = np.random.default_rng(1).gamma(5.0, size=state.rho.size)
     found = hidden.scores(problem, state).log_densities
     rows, columns = state.rows[hidden.rows], state.columns[hidden.columns]
-    v = np.sum(rows * columns[:, : problem.rank], axis=1) + columns[:, problem.rank] + problem.mean
+    v = np.sum(rows * columns[:, : problem.rank], axis=1) + columns[:, problem.rank]
     for at in range(hidden.values.size):
         j, x = hidden.columns[at], hidden.values[at]
         if hidden.is_level[at]:

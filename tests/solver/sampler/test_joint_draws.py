@@ -11,7 +11,6 @@ from joint_draws import p_values, run
 from prior_tables import Case, ImaginedLevels
 
 from nmd_lab.sampler import chain, priors, problem, row_updates
-from nmd_lab.sampler import chain as latent_sweep
 from nmd_lab.sampler.row_updates import OtherFactor
 
 SIGNIFICANT = 1e-4
@@ -82,8 +81,8 @@ def wrong_sign_of_the_offset(monkeypatch):
 
 
 def cut_points_of_T_too_high(monkeypatch):
-    ends = latent_sweep.ends_in_rows
-    monkeypatch.setattr(latent_sweep, "ends_in_rows", lambda cuts: ends(cuts) + 0.2)
+    ends = chain.ends_in_rows
+    monkeypatch.setattr(chain, "ends_in_rows", lambda cuts: ends(cuts) + 0.2)
 
 
 def noise_of_another_line(monkeypatch):

@@ -8,6 +8,7 @@ from scipy import stats
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
+from nmd_lab.problem.scaling import NO_OFFSET_COLUMNS, Scaling
 from nmd_lab.sampler.chain import ChainState, draw_noise
 from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem
@@ -19,8 +20,8 @@ COUNT, MISFIT, LOSSES = 20, 31.0, 7.0
 
 
 def test_precision_and_likelihood_of_gaussian_noise_after_f():
-    X, model = observe(np.ones((5, 4))), make_model("identity", "frobenius")
-    problem = SampledProblem(model, ("after",), 1, False, False, 0.0, PRIOR, X, 1)
+    X, scaling = observe(np.ones((5, 4))), Scaling(make_model("identity", "frobenius"))
+    problem = SampledProblem(scaling, ("after",), 1, NO_OFFSET_COLUMNS, PRIOR, X, 1)
     state = ChainState(np.ones((5, 1)), np.ones((4, 1)), np.ones(1), np.ones(1), np.ones(COUNT))
     rng, found = np.random.default_rng(0), np.empty(DRAWS)
     for k in range(DRAWS):

@@ -76,7 +76,7 @@ def test_a_step_keeps_the_density(loss):
     for seed, inputs in enumerate(any_inputs(N_INPUTS, loss, 12)):
         exact = density_of("square", loss, *inputs)
         t_old = exact.sample(uniform_numbers(N_DRAWS, seed))
-        t = draws(*inputs, N_DRAWS, seed, t_old)
+        t = draws(*inputs, N_DRAWS, seed, t_old, steps=1)
         assert np.mean(t != t_old) > 0.9
         p.append(p_value(t, exact))
     assert_uniform(p)
@@ -84,13 +84,11 @@ def test_a_step_keeps_the_density(loss):
 
 @pytest.mark.parametrize("t_old", [-1e6, 1e3, 0.0])
 @pytest.mark.exhaustive
-def test_a_step_leaves_an_unlikely_point(t_old):
+def test_steps_leave_an_unlikely_point(t_old):
     for loss in ("frobenius", "l1"):
         inputs = (0.5, 2.0, 0.7, 1.5)
         t = t_draws("square", loss)(*inputs, N_DRAWS, 0, t_old)
-        moved = t[t != t_old]
-        assert moved.size > (0.99 if t_old else 0.5) * t.size
-        assert p_value(moved, density_of("square", loss, *inputs)) > 1e-3
+        assert p_value(t, density_of("square", loss, *inputs)) > 1e-3
 
 
 # Models of the user's own -----------------------------------------------------------------------

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from densities import STEPS_TO_DENSITY
 from scipy import stats
 from scipy.special import ndtr
 
@@ -36,7 +37,7 @@ def asked(nonlinearity, loss):
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Return T before and after a draw, x, the kinds of the columns, and where there are limits.
+    """Return T before a draw, the problem and state after it, x, and where there are limits.
 
     The columns are counts, counts with limits, and numbers with limits and two kinds of noise.
     """
@@ -53,12 +54,11 @@ def drawn():
     state = Chain().init(problem, start)
     state.rho, state.beta, before = RHO.copy(), BETA.copy(), state.T.copy()
     draw_T(problem, state)
-    T, x = (each.reshape(M, 4) for each in (state.T, state.x))
-    return before.reshape(M, 4), T, x, problem.model.column_models, limited
+    return before.reshape(M, 4), problem, state, state.x.copy().reshape(M, 4), limited
 
 
 def test_counts_within_limits_have_their_poisson_law(drawn):
-    before, _, x, _, limited = drawn
+    before, _, _, x, limited = drawn
     at = limited[:, 1]
     y = np.maximum(before[at, 1], 0)
     assert np.ptp(y) == 0
@@ -71,7 +71,7 @@ def test_counts_within_limits_have_their_poisson_law(drawn):
 
 @pytest.mark.parametrize(("j", "least"), [(2, 8.0), (3, 2.0)])
 def test_numbers_after_f_are_drawn_within_their_limits(drawn, j, least):
-    before, _, x, _, limited = drawn
+    before, _, _, x, limited = drawn
     at = limited[:, j]
     y = float(np.maximum(before[at, j], 0)[0] if j == 3 else before[at, j][0])
     law = stats.laplace(y, 1 / BETA[j]) if j == 2 else stats.norm(y, 1 / math.sqrt(BETA[j]))
@@ -81,7 +81,11 @@ def test_numbers_after_f_are_drawn_within_their_limits(drawn, j, least):
 
 @pytest.mark.parametrize("j", [0, 1])
 def test_T_of_counts_has_its_density(drawn, j):
-    _, T, x, kinds, _ = drawn
+    _, problem, state, *_ = drawn
+    for state.sweep in range(1, STEPS_TO_DENSITY):
+        draw_T(problem, state)
+    T, x = (each.reshape(M, 4) for each in (state.T, state.x))
+    kinds = problem.model.column_models
     centre, sd = kinds[j].centre + kinds[j].size * V[j], kinds[j].size / math.sqrt(RHO[j])
     grid = np.linspace(centre - 9 * sd, centre + 9 * sd, 40_001)
     for count in np.unique(x[:, j]):
