@@ -276,3 +276,11 @@ def sentence(error: BaseException) -> str:
     message = " ".join(str(error.args[0] if error.args else error).split())
     explains_itself = isinstance(error, ValueError | TypeError) and message.endswith(".")
     return message if explains_itself else f"{type(error).__name__}: {message}"
+
+
+def fault_of_compiler(error: Exception) -> str:
+    """Return the line of an error of Numba that names the fault."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    around = ("Failed in", "During", "File", "-")
+    cause = next((line for line in lines if not line.startswith(around)), sentence(error))
+    return re.split(r", defined at | Raised from ", cause)[0].rstrip(".:")

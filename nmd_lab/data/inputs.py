@@ -176,24 +176,17 @@ def observe_dense(
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if observed is not None:
         seen = seen & as_booleans(dense_values("observed", observed, X, labels))
-    with np.errstate(over="ignore"):  # what overflows is found below
+    floats: Any = None
+    with np.errstate(over="ignore"):  # what overflows is found later
         values = array.astype(float_dtype(array, dtype), order="C", copy=False)
-    seen &= ~np.isnan(values)
-    if np.any(np.isinf(values) & seen):
-        raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
-    floats, counted = None, seen
     if weights is not None:
         weights = dense_values("weights", weights, X, labels)
         if weights.dtype.kind not in "buif":
             raise TypeError(f"weights has dtype {weights.dtype}: give real numbers >= 0.")
-        check_weights(weights)
         floats = np.ascontiguousarray(weights, dtype=values.dtype)
-        counted = seen & (floats > 0)
-    if not (may_be_empty or counted.any()):
-        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
-    missing = None if seen.all() else seen
-    stored_weights = None if missing is None and floats is None else EntryWeights(missing, floats)
-    return DenseObservations(np.ascontiguousarray(values), stored_weights, labels)
+    values = np.ascontiguousarray(values)
+    mask = _mask(values, seen, weights, may_be_empty=may_be_empty)
+    return DenseObservations(values, _entry_weights(mask, floats, values.shape), labels)
 
 
 def observe_stored(
@@ -221,16 +214,11 @@ def observe_stored(
             raise ValueError(
                 f"{name} has shape {np.shape(array)}, and X {stored.shape}: give one of that shape."
             )
-    bits, n_seen = _seen(stored, observed, weights)
-    if not (n_seen or may_be_empty):
-        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
     floats = None
     if weights is not None:
         floats = _matrix(weights, Labels.plain(stored.shape), stored.dtype, scratch)
-    stored_weights = None
-    if n_seen < stored.size or floats is not None:
-        seen = None if n_seen == stored.size and weights is None else bits
-        stored_weights = EntryWeights(seen, floats, stored.shape)
+    mask = _mask(stored, observed, weights, may_be_empty=may_be_empty)
+    stored_weights = _entry_weights(mask, floats, stored.shape)
     return DenseObservations(stored, stored_weights, labels, scratch=scratch)  # type: ignore[arg-type]
 
 
@@ -271,8 +259,8 @@ def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
     return np.stack(one_by_one)
 
 
-def _seen(stored: FileArray, observed: Any, weights: Any) -> tuple[Any, int]:
-    """Return the mask of the observed entries in bits, and their number."""
+def _mask(stored: Any, observed: Any, weights: Any, *, may_be_empty: bool) -> Any:
+    """Return the mask of the observed entries in bits, None if all are; read it block by block."""
     m, n = stored.shape
     rows = max(1, BLOCK // n) * 8 if n % 8 else max(1, BLOCK // n)  # whole bytes
     bits, n_seen = np.zeros(-(-m * n // 8), np.uint8), 0
@@ -293,7 +281,14 @@ def _seen(stored: FileArray, observed: Any, weights: Any) -> tuple[Any, int]:
         begin = first * n // 8
         bits[begin : begin + packed.size] = packed
         n_seen += int(np.count_nonzero(seen))
-    return bits, n_seen
+    if not (n_seen or may_be_empty):
+        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
+    return None if n_seen == m * n else bits
+
+
+def _entry_weights(mask: Any, floats: Any, shape: tuple[int, int]) -> EntryWeights | None:
+    """Return a mask in bits and weights as they are stored; None if neither is there."""
+    return None if mask is None and floats is None else EntryWeights(mask, floats, shape)
 
 
 def observe_sparse(
@@ -452,16 +447,23 @@ def is_mask(entries: Any) -> bool:
     return bool(dtype.kind == "b")
 
 
+def at_stored(name: str, other: Any, X: Any, observations: Observations) -> NDArray[Any]:
+    """Return a mask or numbers in the shape of X at the entries that are stored, flat."""
+    if isinstance(observations, SparseObservations):
+        return at_entries(name, other, observations.shape, observations.rows, observations.indices)
+    return dense_values(name, other, X, observations.labels).ravel()
+
+
 def at_observed(name: str, mask: Any, X: Any, observations: Observations) -> NDArray[np.bool_]:
     """Return a mask in the shape of X at the observed entries, flat."""
     X, mask = without_tensors(X), without_tensors(mask)
-    rows, columns, _ = observations.entries()
-    if observations.pattern is not None:
-        values = at_entries(name, mask, observations.shape, rows, columns)
+    if isinstance(observations, SparseObservations):
+        values = at_stored(name, mask, X, observations)
     else:
+        assert isinstance(observations, DenseObservations)
         mask = mask.toarray() if hasattr(mask, "toarray") else mask
         mask = mask.astype(bool) if is_frame(mask) else mask
-        values = dense_values(name, mask, X, observations.labels)[rows, columns]
+        values = at_stored(name, mask, X, observations)[observations.seen.ravel()]
     return as_booleans(values, name, "True = held out")
 
 
@@ -532,11 +534,6 @@ def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Obse
         rows, columns, values = observations.entries()
         seen = np.ones(values.size, bool)
 
-    def read(name: str, other: Any) -> NDArray[Any]:
-        if isinstance(observations, DenseObservations):
-            return dense_values(name, other, X, observations.labels).ravel()
-        return at_entries(name, other, observations.shape, rows, columns)
-
     def place(wrong: NDArray[np.bool_]) -> str:
         entry = int(np.argmax(wrong))
         return f"row {rows[entry]}, column {columns[entry]}"
@@ -546,7 +543,7 @@ def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Obse
         mask = getattr(limits, name)
         if mask is None:
             continue
-        at = as_booleans(read(name, mask), name, "True where X is a limit")
+        at = as_booleans(at_stored(name, mask, X, observations), name, "True where X is a limit")
         if np.any(at & ~seen):
             raise ValueError(
                 f"{name} is True at {place(at & ~seen)}, where X has no value: put the limit into "
@@ -565,7 +562,7 @@ def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Obse
                 f"at_most and at_least are both True at {place(both)}, but upper=None: give the "
                 "upper limits."
             )
-        uppers = np.asarray(read("upper", limits.upper))
+        uppers = at_stored("upper", limits.upper, X, observations)
         if uppers.dtype.kind not in "buif":
             raise TypeError(f"upper has dtype {uppers.dtype}: give real numbers.")
         uppers = uppers.astype(values.dtype)

@@ -21,7 +21,7 @@ from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
 from nmd_lab.kernels.envelope import ENTRIES
 from nmd_lab.kernels.products import BLOCK_ENTRIES
 from nmd_lab.model import checks
-from nmd_lab.model.checks import Check, checks_of_nonlinearity, report_of
+from nmd_lab.model.checks import checks_of_nonlinearity, report_of
 from nmd_lab.model.column_model import LimitModel
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.losses import Loss, as_loss
@@ -164,12 +164,7 @@ def refuse_wrong_parts(f: Nonlinearity, d: Loss, data: FloatArray) -> None:
         few, y = np.unique(x)[:: max(1, N_INPUTS // 20)], np.unique(x + np.abs(noise))[::10]
         y = y[(y > d.domain[0]) & (y < d.domain[1])]
         centre = x + noise * (1.0 + 0.1 * np.abs(x))
-        tried: list[Check] = [
-            ("d is a number", lambda: checks.loss_values(d, few, y)),
-            (checks.CONVEX, lambda: checks.loss_is_convex(d, few[::3], y)),
-            ("derivatives are those of d", lambda: checks.loss_derivatives(d, few, y)),
-            (checks.PROXIMAL, lambda: checks.proximal_is_minimiser(d, x, centre, rho)),
-        ]
+        tried = checks.checks_of_loss(d, x, few, y, centre, rho)
         report_of(d, tried).raise_for_failure()
     if not is_ours(type(f)):
         report_of(f, checks_of_nonlinearity(f, v)).raise_for_failure()

@@ -10,16 +10,15 @@ True
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import sentence
+from nmd_lab._runtime.checks import fault_of_compiler, sentence
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.html import Summary, table
 
@@ -27,7 +26,7 @@ from .column_model import make_column_model
 from .loss import Loss, values_kernel
 from .losses import L1, Frobenius
 from .nonlinearities import Identity, Modulus, Nonlinearity, ReLU
-from .proximal import compile_proximal, t_update
+from .proximal import t_update
 
 Array = NDArray[np.float64]
 
@@ -108,76 +107,62 @@ def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     if type(d).derivatives is Loss.derivatives:
         return
     a, b = (m.ravel() for m in np.meshgrid(x, y, indexing="ij"))
-    step = 1e-5 * (1e-2 + np.abs(b))
-    at, ahead, behind = (values_of(d, a, b + k * step) for k in (0, 1, -1))
     slopes = [d.derivatives(float(s), float(t), d.numbers)[0] for s, t in zip(a, b, strict=True)]
-    slope = np.array(slopes, dtype=float)
-    rise, fall = (ahead - at) / step, (at - behind) / step
-    slack = 1e-3 * (1e-3 + np.abs(rise) + np.abs(fall))
-    inside = np.isfinite(rise) & np.isfinite(fall)
-    bad = inside & ~(
-        (slope >= np.minimum(rise, fall) - slack) & (slope <= np.maximum(rise, fall) + slack)
-    )
-    yield from _first("derivatives gives d' in y", bad, slope, (rise + fall) / 2, x=a, y=b)
+    check = "derivatives gives d' in y"
+    yield from _wrong_slope(check, lambda y: values_of(d, a, y), slopes, x=a, y=b)
 
 
-def proximal_is_minimiser(d: Loss, x: Array, q: Array, rho: Array) -> Iterator[Failure]:
-    """Yield where another y has a lower d(x, y) + rho/2 (y - q)^2 than the proximal map."""
-    if type(d).proximal is Loss.proximal:
-        return
-    proximal, p = compile_proximal(cast(Any, type(d))), d.numbers
-    y = np.array([proximal(*map(float, row), p) for row in zip(q, x, rho, strict=True)])
-    at = {"q": q, "x": x, "rho": rho}
-
-    def objective(y: Array) -> Array:
-        flat = values_of(d, np.broadcast_to(x, y.shape).ravel(), y.ravel()).reshape(y.shape)
-        return flat + rho / 2 * (y - q) ** 2
-
-    yield from _better_point(PROXIMAL, y, q, objective, d.domain, at)
+def _wrong_slope(
+    check: str, function: Callable[[Array], Array], slopes: list[float], **inputs: Array
+) -> Iterator[Failure]:
+    """Yield where a slope lies outside the differences on both sides, at the last of the inputs."""
+    *_, t = inputs.values()
+    slope, step = np.array(slopes, dtype=float), 1e-5 * (1e-2 + np.abs(t))
+    with np.errstate(all="ignore"):
+        at, ahead, behind = (np.asarray(function(t + k * step), dtype=float) for k in (0, 1, -1))
+        rise, fall = (ahead - at) / step, (at - behind) / step
+        slack = 1e-3 * (np.abs(rise) + np.abs(fall)) + 1e-12 * (1 + np.abs(at)) / step + 1e-5
+        low, high = np.minimum(rise, fall) - slack, np.maximum(rise, fall) + slack
+        bad = np.isfinite(rise) & np.isfinite(fall) & ~((slope >= low) & (slope <= high))
+    yield from _first(check, bad, slope, (rise + fall) / 2, **inputs)
 
 
 def t_update_is_minimiser(
     f: Nonlinearity, d: Loss, x: Array, v: Array, rho: Array
 ) -> Iterator[Failure]:
-    """Yield where another t has a lower d(x, f(t)) + rho/2 (t - v)^2 than the T-update."""
-    kind = make_column_model(f, d)
-    t = t_update(kind, v, x, rho).astype(np.float64)
-    check = f"the T-update of {f!r} with {d!r} is the minimiser"
+    """Yield where a point of a nested grid has a lower d(x, f(t)) + rho/2 (t - v)^2.
+
+    The T-update of the identity is the proximal map of the loss.
+    """
+    found = t_update(make_column_model(f, d), v, x, rho).astype(np.float64)
+    of_f = f"the T-update of {f!r} with {d!r} is the minimiser"
+    check = PROXIMAL if isinstance(f, Identity) else of_f
+    at = {"v": v, "x": x, "rho": rho}
 
     def objective(t: Array) -> Array:
         y = np.asarray(f(t), dtype=float)
         flat = values_of(d, np.broadcast_to(x, t.shape).ravel(), y.ravel()).reshape(t.shape)
-        flat = np.where((y >= d.domain[0]) & (y <= d.domain[1]), flat, np.inf)
-        return flat + rho / 2 * (t - v) ** 2
+        inside = (y >= d.domain[0]) & (y <= d.domain[1]) & ~np.isnan(flat)
+        return np.where(inside, flat, np.inf) + rho / 2 * (t - v) ** 2
 
-    at = {"v": v, "x": x, "rho": rho}
-    yield from _better_point(check, t, v, objective, (-math.inf, math.inf), at)
-
-
-def _better_point(
-    check: str, found: Array, centre: Array, objective: Any, domain: tuple[float, float], at: Any
-) -> Iterator[Failure]:
-    """Yield where a point of a nested grid around the centre beats what was found."""
     yield from _first(check, ~np.isfinite(found), found, "a finite number", **at)
-    found = np.where(np.isfinite(found), found, centre)
+    found = np.where(np.isfinite(found), found, v)
     with np.errstate(all="ignore"):
         attained = objective(found)
-        best_t, best = found.copy(), np.where(np.isnan(attained), np.inf, attained)
-        reach = np.where(np.isfinite(best), np.sqrt(2 * np.maximum(best, 0) / at["rho"]), 1e3)
+        best_t, best = found.copy(), attained.copy()
+        reach = np.where(np.isfinite(best), np.sqrt(2 * np.maximum(best, 0) / rho), 1e3)
         shape = np.concatenate([-np.logspace(0, -8, 60), [0.0], np.logspace(-8, 0, 60)])
-        grids = [centre + reach * s for s in np.union1d(shape, np.linspace(-1, 1, 121))]
-        grids += [np.clip(at["x"], *domain)]
-        points = np.clip(np.stack(grids), *domain)
+        grids = [v + reach * s for s in np.union1d(shape, np.linspace(-1, 1, 121))]
+        points = np.stack([*grids, x])
         for _ in range(8):
             values = objective(points)
-            values = np.where(np.isnan(values), np.inf, values)
             k = np.argmin(values, axis=0)
             here, lowest = (np.take_along_axis(a, k[None], axis=0)[0] for a in (points, values))
             best_t = np.where(lowest < best, here, best_t)
             best = np.minimum(best, lowest)
             reach = reach / 16
-            points = np.clip(best_t + reach * np.linspace(-1, 1, 25)[:, None], *domain)
-        scale = 1e-12 * (1 + np.abs(at["x"])) ** 2
+            points = best_t + reach * np.linspace(-1, 1, 25)[:, None]
+        scale = 1e-12 * (1 + np.abs(x)) ** 2
         bad = ~(attained <= best + 1e-6 * np.abs(best) + scale)
     yield from _first(check, bad, found, best_t, **at)
 
@@ -211,19 +196,11 @@ def f_is_continuous(f: Nonlinearity, t: Array) -> Iterator[Failure]:
 
 def f_derivative(f: Nonlinearity, t: Array) -> Iterator[Failure]:
     """Yield where the derivative differs from differences of f on both sides."""
-    derivative = getattr(f, "derivative", None)
-    if derivative is None or derivative is getattr(Nonlinearity, "derivative", None):
+    if type(f).derivative is Nonlinearity.derivative:
         return
-    p = f.numbers
     with np.errstate(all="ignore"):
-        slope = np.array([float(derivative(float(s), p)) for s in t])
-        step = 1e-5 * (1 + np.abs(t))
-        at, ahead, behind = (np.asarray(f(t + k * step), dtype=float) for k in (0, 1, -1))
-        rise, fall = (ahead - at) / step, (at - behind) / step
-        slack = 1e-3 * (np.abs(rise) + np.abs(fall)) + 1e-9 * (1 + np.abs(at)) / step * 1e-3 + 1e-5
-        low, high = np.minimum(rise, fall) - slack, np.maximum(rise, fall) + slack
-        bad = np.isfinite(rise) & np.isfinite(fall) & ~((slope >= low) & (slope <= high))
-    yield from _first("derivative is that of f", bad, slope, (rise + fall) / 2, t=t)
+        slopes = [float(f.derivative(float(each), f.numbers)) for each in t]
+    yield from _wrong_slope("derivative is that of f", f, slopes, t=t)
 
 
 def f_pieces(f: Nonlinearity, t: Array) -> Iterator[Failure]:
@@ -329,18 +306,10 @@ def report_of(subject: object, tried: list[Check]) -> CheckReport:
             failures.append(Failure(check, "", "a method is missing", "a static method"))
         except Exception as error:
             compiling = type(error).__module__.startswith("numba.")
-            found = (_cause(error), COMPILED) if compiling else (sentence(error)[:300], "no error")
+            told = f"an error of the compiler ({fault_of_compiler(error)})"
+            found = (told, COMPILED) if compiling else (sentence(error)[:300], "no error")
             failures.append(Failure(check, "", *found))
     return CheckReport(repr(subject), tuple(check for check, _ in tried), tuple(failures))
-
-
-def _cause(error: Exception) -> str:
-    """Return the line of an error of the compiler that names the fault."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    causes = (line for line in lines if line and not line.startswith("Failed in nopython mode"))
-    cause = next(causes, type(error).__name__)
-    told_of = re.split(r", defined at | Raised from ", cause)[0].removesuffix(".")
-    return f"an error of the compiler ({told_of})"
 
 
 def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int = 0) -> CheckReport:
@@ -380,16 +349,8 @@ def check_loss(loss: Loss, *, x: object = None, n: int = 300, random_state: int 
     data = rng.choice(data, n)
     few, y = np.unique(data)[:: max(1, n // 25)], _values_inside(loss, rng)
     rho, centre = 10.0 ** rng.uniform(-3, 3, n), data + _spread(rng, n)
-    tried: list[Check] = [
-        (
-            "d is a number inside its domain, and bounded below",
-            lambda: loss_values(loss, few, y),
-        ),
-        (CONVEX, lambda: loss_is_convex(loss, few[::3], y[::2])),
-        ("derivatives are those of d", lambda: loss_derivatives(loss, few, y)),
-        (PROXIMAL, lambda: proximal_is_minimiser(loss, data, centre, rho)),
-    ]
-    for f in (Identity(), ReLU(), Modulus()):
+    tried = checks_of_loss(loss, data, few, y, centre, rho)
+    for f in (ReLU(), Modulus()):
         check = partial(t_update_is_minimiser, f, loss, data, centre, rho)
         tried.append((f"{MINIMISER} with {f!r}", check))
     return report_of(loss, tried)
@@ -459,6 +420,18 @@ def check_nonlinearity(
         check = partial(t_update_is_minimiser, f, d, inside, v, rho)
         tried.append((f"{MINIMISER} with {d!r}", check))
     return report_of(f, tried)
+
+
+def checks_of_loss(
+    d: Loss, x: Array, few: Array, y: Array, centre: Array, rho: Array
+) -> list[Check]:
+    """Return the checks of a loss: at few x with all y, and of the proximal map at all x."""
+    return [
+        ("d is a number inside its domain, and bounded below", partial(loss_values, d, few, y)),
+        (CONVEX, partial(loss_is_convex, d, few[::3], y[::2])),
+        ("derivatives are those of d", partial(loss_derivatives, d, few, y)),
+        (PROXIMAL, partial(t_update_is_minimiser, Identity(), d, x, centre, rho)),
+    ]
 
 
 def checks_of_nonlinearity(f: Nonlinearity, t: Array) -> list[Check]:

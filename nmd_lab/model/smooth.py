@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import sentence
+from nmd_lab._runtime.checks import fault_of_compiler
 from nmd_lab._runtime.compiler import compile_scalar
 
 from .curve_search import curve_of
@@ -182,20 +182,13 @@ def _compiled(f: Any, name: str) -> Any:
         scalar.compile((types.float64,))
     except Exception as error:
         raise ValueError(
-            f"Smooth: Numba cannot compile {name!r} ({_reason(error)}): use numbers and `math` "
-            "only, or give compile=False, which calls f in plain Python and is slow."
+            f"Smooth: Numba cannot compile {name!r} ({fault_of_compiler(error)}): use numbers "
+            "and `math` only, or give compile=False, which calls f in plain Python and is slow."
         ) from error
     returned = scalar.nopython_signatures[0].return_type
     if not isinstance(returned, types.Float | types.Integer | types.Boolean):
         raise ValueError(f"Smooth: {name}(0.5) is of type {returned}: return one real number.")
     return scalar
-
-
-def _reason(error: Exception) -> str:
-    """Return the line of a compiler's message that names the fault."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("Failed in", "During", "File", "-"))]
-    return (telling or lines or [sentence(error)])[0][:160].rstrip(".:")
 
 
 _KEPT: list[Any] = []  # a callback must live as long as code that calls it
