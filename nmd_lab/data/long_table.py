@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,19 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from .entries import (
-    first_duplicate,
-    row_of_entries,
-)
+from .entries import FloatArray, IntArray, first_duplicate, index_dtype, row_of_entries
 from .inputs import observe_sparse
 from .labels import Labels, check_no_component, is_frame, valid_range
 from .matching import first_few
+from .observations import float_dtype
 from .sparse import SparseObservations, row_blocks
 from .typed_table import TypedColumn, TypedTable, table_of
+
+Names = tuple[str, str, str]
+"""Columns of a long table with row labels, column labels and values."""
+
+Lines = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Row labels, column labels and values."""
 
 
 def observations_from_table(
@@ -85,40 +89,11 @@ def observations_from_table(
     if row == column:
         raise ValueError(f"row={row!r} and column={column!r} are one column: give two.")
     check_no_component((row, column))
-    columns = {}
-    for argument, name in (("row", row), ("column", column), ("value", value)):
-        try:
-            columns[argument] = np.asarray(frame[name])
-        except (KeyError, IndexError, ValueError) as error:
-            names = list(getattr(frame, "columns", frame))
-            raise KeyError(f"{argument}={name!r} is not in the table: it has {names}.") from error
-    if columns["value"].dtype.kind not in "buif":
-        raise TypeError(
-            f"value={value!r} has dtype {columns['value'].dtype}: convert it to real numbers."
-        )
-    values = columns["value"]
-    half = values.dtype == np.float16
-    # SciPy has neither half precision nor the other byte order
-    values = values.astype(np.float32 if half else values.dtype.newbyteorder("="), copy=False)
-    (row_labels, i), (column_labels, j) = (
-        _sorted_labels(argument, columns[argument]) for argument in ("row", "column")
-    )
-    shape = (row_labels.size, column_labels.size)
-    order = np.lexsort((j, i))
-    duplicate = first_duplicate(i[order], j[order])
-    if duplicate is not None:
-        k = order[duplicate]
-        raise ValueError(
-            f"the table holds {row}={row_labels[i[k]]!s}, {column}={column_labels[j[k]]!s} more "
-            f"than once: give frame.groupby({[row, column]!r}, as_index=False)[{value!r}].mean(), "
-            "which has one line for each pair."
-        )
-    observed = observe_sparse(sparse.coo_array((values, (i, j)), shape=shape))
-    coords = xr.Dataset(coords={row: row_labels, column: column_labels})
-    labels = Labels(
-        (row, column), shape, (row,), coords, value, valid_range=valid_range(frame, value)
-    )
-    labelled = replace(observed, labels=labels)
+    names = (row, column, value)
+    lines = _lines(frame, names)
+    found = _in_rows(lambda: iter([lines]), names, float_dtype(lines[2], None))
+    documented = replace(found.labels, valid_range=valid_range(frame, value))
+    labelled = observe_sparse(replace(found, labels=documented))
     return labelled if attributes is None else with_attributes(labelled, attributes)
 
 
@@ -189,18 +164,6 @@ def _checked_labels(argument: str, axis_labels: Any, size: int) -> NDArray[Any]:
     if len(distinct) < size:
         raise ValueError(f"{argument} holds a label more than once: give each its own.")
     return labels
-
-
-def _sorted_labels(argument: str, entries: Any) -> tuple[Any, Any]:
-    """Return the distinct labels in order, and for each line the position of its label."""
-    if entries.dtype.kind == "f" and np.isnan(entries).any():
-        raise ValueError(f"{argument} holds a missing label: drop those lines.")
-    try:
-        return np.unique(entries, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(
-            f"{argument} mixes labels that cannot be sorted, or misses some: give one type."
-        ) from error
 
 
 def with_attributes(X: SparseObservations, attributes: Any) -> SparseObservations:
@@ -346,105 +309,100 @@ def observations_from_files(
         raise FileExistsError(f"folder={str(folder)!r} exists: remove it, or give another one.")
     paths = [Path(each) for each in (files if isinstance(files, list | tuple) else [files])]
 
-    def chunks() -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
-        for path in paths:
-            yield from _chunks(path, names, lines, options)
+    def chunks() -> Iterator[Lines]:
+        return (_finite(_lines(frame, names), value) for path in paths
+                for frame in _frames(path, lines, options) if len(frame))  # fmt: skip
 
-    labels, counts = _labels_and_counts(chunks(), names)
-    indptr = np.append(0, np.cumsum(counts))
-    if not indptr[-1]:
-        raise ValueError(f"files={str(files)!r} hold no line: give some with observations.")
     temporary = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=target.parent))
     try:
-        for name, array in (("indptr", indptr), ("rows", labels[0]), ("columns", labels[1])):
+        found = _in_rows(chunks, names, np.dtype(dtype), temporary)
+        axes = {"rows": found.row_labels, "columns": found.column_labels}
+        for name, array in {**axes, "indptr": found.indptr}.items():
             np.save(temporary / f"{name}.npy", np.asarray(array.tolist()))  # text without pickles
-        _write_entries(temporary, chunks(), labels, indptr, np.dtype(dtype), names)
         temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    values, indices, pointers = (
-        np.asarray(np.load(target / f"{name}.npy", mmap_mode="r"))
-        for name in ("data", "indices", "indptr")
-    )
-    shape = labels[0].size, labels[1].size
-    coords = xr.Dataset(coords=dict(zip((row, column), labels, strict=True)))
-    of_table = Labels((row, column), shape, (row,), coords, value)
-    return SparseObservations(values, None, pointers, indices, of_table)
+    arrays = {name: np.load(target / f"{name}.npy", mmap_mode="r") for name in ("data", "indices")}
+    return replace(found, values=np.asarray(arrays["data"]), indices=np.asarray(arrays["indices"]))
 
 
-def _chunks(
-    path: Path, names: tuple[str, str, str], lines: int, options: dict[str, Any]
-) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
-    """Yield row labels, column labels and values of a file, chunk by chunk."""
+def _frames(path: Path, lines: int, options: dict[str, Any]) -> Iterator[Any]:
+    """Yield the table in a file, chunk by chunk."""
     if not path.is_file():
         raise FileNotFoundError(f"files={str(path)!r} is no file: check the name.")
-    if path.suffix in (".parquet", ".pq"):
+    if path.suffix not in (".parquet", ".pq"):
+        yield from pd.read_csv(path, chunksize=lines, **options)
+        return
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ImportError(
+            f"files={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'."
+        ) from error
+    yield from (batch.to_pandas() for batch in ParquetFile(path).iter_batches(lines))
+
+
+def _lines(frame: Any, names: Names) -> Lines:
+    """Return row labels, column labels and values of a long table."""
+    found = []
+    for argument, name in zip(("row", "column", "value"), names, strict=True):
         try:
-            from pyarrow.parquet import ParquetFile
-        except ImportError as error:
-            raise ImportError(
-                f"files={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'."
-            ) from error
-        frames: Any = (batch.to_pandas() for batch in ParquetFile(path).iter_batches(lines))
-    else:
-        frames = pd.read_csv(path, chunksize=lines, **options)
-    for frame in frames:
-        missing = [name for name in names if name not in frame]
-        if missing:
-            raise KeyError(f"{missing[0]!r} is not in the table: it has {list(frame.columns)}.")
-        if frame.empty:
-            continue
-        if frame[list(names)].isna().to_numpy().any():
-            raise ValueError("the table has missing labels or values: drop these lines.")
-        i, j, x = (frame[name].to_numpy() for name in names)
-        if x.dtype.kind not in "buif":
-            raise TypeError(f"value={names[2]!r} has dtype {x.dtype}: convert it to numbers.")
-        if not np.all(np.isfinite(x)):
-            raise ValueError(f"{names[2]!r} holds infinite numbers: drop these lines.")
-        yield i, j, x
+            found.append(np.asarray(frame[name]))
+        except (KeyError, IndexError, ValueError) as error:
+            columns = list(getattr(frame, "columns", frame))
+            raise KeyError(f"{argument}={name!r} is not in the table: it has {columns}.") from error
+        if argument != "value" and pd.isna(found[-1]).any():
+            raise ValueError(f"{argument}={name!r} has a missing label: drop those lines.")
+    i, j, x = found
+    if x.dtype.kind not in "buif":
+        raise TypeError(f"value={names[2]!r} has dtype {x.dtype}: convert it to real numbers.")
+    return i, j, x
 
 
-def _labels_and_counts(
-    chunks: Iterator[Any], names: tuple[str, str, str]
-) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-    """Return the sorted labels of rows and of columns, and the number of entries of each row."""
-    labels: list[NDArray[Any]] = []
-    counts = np.zeros(0, np.int64)
-    for i, j, _ in chunks:
-        try:
-            new, number = np.unique(i, return_counts=True)
-            found = [np.union1d(*pair) for pair in zip(labels or (new, j), (new, j), strict=True)]
-        except TypeError as error:
-            raise ValueError(
-                f"{names[0]!r} or {names[1]!r} mixes labels that cannot be sorted: give one type."
-            ) from error
-        before, counts = counts, np.zeros(found[0].size, np.int64)
-        if labels:
-            counts[np.searchsorted(found[0], labels[0])] = before
-        counts[np.searchsorted(found[0], new)] += number
-        labels = found
-    return labels, counts
+def _finite(lines: Lines, value: str) -> Lines:
+    """Return lines, none of which has a value that is missing or infinite."""
+    if not np.all(np.isfinite(lines[2])):
+        raise ValueError(f"value={value!r} has missing or infinite numbers: drop those lines.")
+    return lines
 
 
-def _write_entries(
-    folder: Path,
-    chunks: Iterator[Any],
-    labels: list[NDArray[Any]],
-    indptr: NDArray[np.int64],
-    dtype: np.dtype[Any],
-    names: tuple[str, str, str],
-) -> None:
-    """Write columns and values: each chunk to where its rows begin, then each row in order."""
-    size, free = (int(indptr[-1]),), indptr[:-1].copy()
-    indices = np.lib.format.open_memmap(folder / "indices.npy", "w+", np.int32, size)
-    values = np.lib.format.open_memmap(folder / "data.npy", "w+", dtype, size)
-    for i, j, x in chunks:
-        i, j = np.searchsorted(labels[0], i), np.searchsorted(labels[1], j)
+def _in_rows(
+    chunks: Callable[[], Iterator[Lines]], names: Names, dtype: Any, folder: Path | None = None
+) -> SparseObservations:
+    """Return the observations of the lines in chunks, which are read twice.
+
+    The entries lie in files of a folder, if there is one.
+    """
+    labels, counts = _labels_and_counts(chunks(), names)
+    indptr = np.append(0, np.cumsum(counts))
+    size, free = int(indptr[-1]), indptr[:-1].copy()
+    indices = _new_array(folder, "indices", size, np.int32)
+    values = _new_array(folder, "data", size, dtype)
+    for i, j, x in chunks():  # each chunk is written to where its rows begin
+        i, j = (index.get_indexer(each) for index, each in zip(labels, (i, j), strict=True))
         order = np.argsort(i, kind="stable")
         i = i[order]
         at = free[i] + np.arange(i.size) - np.searchsorted(i, i)
         indices[at], values[at] = j[order], x[order]
         free += np.bincount(i, minlength=free.size)
+    _sort_rows(indptr, indices, values, labels, names)
+    coords = xr.Dataset(coords=dict(zip(names, labels, strict=False)))
+    of_table = Labels(names[:2], (labels[0].size, labels[1].size), names[:1], coords, names[2])
+    pointers = indptr.astype(index_dtype(size))
+    return SparseObservations(values, None, pointers, indices, of_table)
+
+
+def _new_array(folder: Path | None, name: str, size: int, dtype: Any) -> NDArray[Any]:
+    """Return a new array, in a file of a folder if there is one."""
+    if folder is None:
+        return np.empty(size, dtype)
+    return np.lib.format.open_memmap(folder / f"{name}.npy", "w+", dtype, (size,))
+
+
+def _sort_rows(
+    indptr: IntArray, indices: IntArray, values: FloatArray, labels: list[Any], names: Names
+) -> None:
+    """Sort the entries of each row by column; raise ValueError if a pair of labels comes twice."""
     for first, last in row_blocks(indptr):
         block = slice(indptr[first], indptr[last])
         rows = row_of_entries(indptr[first : last + 1])
@@ -455,5 +413,31 @@ def _write_entries(
             pair = labels[0][first + rows[k]], labels[1][indices[block][k]]
             raise ValueError(
                 f"the table holds {names[0]}={pair[0]!s}, {names[1]}={pair[1]!s} more than once: "
-                "keep one line of each pair."
+                f"give frame.groupby({list(names[:2])!r}, as_index=False)[{names[2]!r}].mean(), "
+                "which has one line for each pair."
             )
+
+
+def _labels_and_counts(
+    chunks: Iterator[Lines], names: Names
+) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the sorted labels of rows and of columns, and the number of entries of each row."""
+    labels: list[NDArray[Any]] = []
+    counts = np.zeros(0, np.int64)
+    for i, j, _ in chunks:
+        number = pd.Series(i).value_counts(sort=False)
+        new = number.index.to_numpy(), pd.unique(j)
+        try:
+            found = [np.union1d(*pair) for pair in zip(labels or new, new, strict=True)]
+        except TypeError as error:
+            raise ValueError(
+                f"{names[0]!r} or {names[1]!r} mixes labels that cannot be sorted: give one type."
+            ) from error
+        before, counts = counts, np.zeros(found[0].size, np.int64)
+        if labels:
+            counts[np.searchsorted(found[0], labels[0])] = before
+        counts[np.searchsorted(found[0], new[0])] += number.to_numpy()
+        labels = found
+    if not labels:
+        raise ValueError("the table has no line: give one with observations.")
+    return [pd.Index(each) for each in labels], counts

@@ -109,13 +109,13 @@ def test_what_is_wrong_is_said(table, tmp_path):
     mixed = table.astype({"user": object})
     mixed.loc[:99, "user"] = range(100)
     for data, error, message in (
-        (twice, ValueError, "more than once: keep one line of each pair"),
+        (twice, ValueError, "more than once: give frame.groupby"),
         (table.rename(columns={"item": "film"}), KeyError, "'item' is not in the table"),
-        (table.assign(rating="a"), TypeError, "convert it to numbers"),
-        (table.assign(rating=np.nan), ValueError, "missing labels or values"),
-        (table.assign(rating=np.inf), ValueError, "infinite numbers"),
+        (table.assign(rating="a"), TypeError, "convert it to real numbers"),
+        (table.assign(rating=np.nan), ValueError, "missing or infinite numbers"),
+        (table.assign(user=table["user"].mask(table.index == 0)), ValueError, "a missing label"),
         (mixed, ValueError, "mixes labels that cannot be sorted"),
-        (table[:0], ValueError, "hold no line"),
+        (table[:0], ValueError, "has no line"),
     ):
         data.to_csv(file)
         with pytest.raises(error, match=message):
