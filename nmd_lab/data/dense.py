@@ -22,6 +22,7 @@ from .entries import (
     EntryWeights,
     FloatArray,
     GivenOffsets,
+    IntArray,
     ObservedEntries,
     Transform,
     has_offsets,
@@ -156,25 +157,15 @@ class DenseObservations(Observations):
         rows = max(1, BLOCK // n)
         return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
 
-    def observed(self) -> tuple[FloatArray, FloatArray]:
-        """Return the observed values and their weights, flat, in double precision."""
-        weights = self.weights
-        if weights is None:
-            values = self.stored.ravel().astype(np.float64, copy=False)
-            return values, np.broadcast_to(1.0, values.size)
-        seen = weights > 0
-        return self.stored[seen].astype(np.float64), weights[seen].astype(np.float64)
-
     def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
-        values = self.stored.ravel()
-        if self.stored_weights is None:
-            for block in self._blocks():
-                x = values[block]
+        values, weights = self.stored.ravel(), self.stored_weights
+        for block in self._blocks():
+            x, w = values[block], None if weights is None else weights[block]
+            if w is None:
                 yield x.astype(np.float64, copy=False), np.broadcast_to(1.0, x.size)
-        for block, weights in self._weight_blocks():
-            seen = weights > 0
-            yield values[block][seen].astype(np.float64), weights[seen].astype(np.float64)
+            else:
+                yield x[w > 0].astype(np.float64), w[w > 0].astype(np.float64)
 
     def entries(self) -> ObservedEntries:
         """Return the observed entries, sorted by row and column."""
@@ -195,39 +186,37 @@ class DenseObservations(Observations):
 
     def csr_rows(self, block: slice) -> CsrRows:
         """Return the observed entries of a range of rows."""
-        values = self.stored[block]
-        weights = None if self.stored_weights is None else self.stored_weights.of_rows(block)
-        seen = np.ones(values.shape, bool) if weights is None else weights > 0
-        rows, columns = np.nonzero(seen)
-        return CsrRows.of(
-            row_pointers(rows, len(values), np.int64),
-            columns,
-            values[seen],
-            None if weights is None else weights[seen],
-            self._limits_at(block, seen),
-        )
-
-    def _limits_at(self, rows: slice, seen: NDArray[np.bool_]) -> EntryLimits | None:
-        """Return the limits of the observed entries of a range of rows."""
-        if self.limits is None:
-            return None
-        m, n = self.shape
-        first, last, _ = rows.indices(m)
-        return self.limits.at(slice(first * n, last * n)).at(seen.ravel())
+        indptr, columns, seen, limits = self._observed_in(block)
+        weights = None if self.stored_weights is None else self.stored_weights.of_rows(block)[seen]
+        return CsrRows.of(indptr, columns, self.stored[block][seen], weights, limits)
 
     def as_sparse(self) -> SparseObservations:
         """Return the observed entries as `SparseObservations`."""
-        seen = self.seen
-        rows, columns = np.nonzero(seen)
-        dtype, weights = index_dtype(rows.size), self._float_weights()
+        indptr, columns, seen, limits = self._observed_in(slice(0, self.shape[0]))
+        dtype, weights = index_dtype(columns.size), self._float_weights()
         return SparseObservations(
             self.stored[seen],
             None if weights is None else weights[seen],
-            row_pointers(rows, self.shape[0], dtype),
+            indptr.astype(dtype),
             columns.astype(dtype),
             self.labels,
-            limits=self._limits_at(slice(None), seen),
+            limits=limits,
         )
+
+    def _observed_in(
+        self, rows: slice
+    ) -> tuple[IntArray, IntArray, NDArray[np.bool_], EntryLimits | None]:
+        """Return row pointers, columns, the mask and the limits of the observed entries of rows."""
+        m, n = self.shape
+        first, last, _ = rows.indices(m)
+        seen = np.ones((last - first, n), bool)
+        if self.stored_weights is not None:
+            seen = self.stored_weights.of_rows(rows) > 0
+        i, j = np.nonzero(seen)
+        limits = self.limits
+        if limits is not None:
+            limits = limits.at(slice(first * n, last * n)).at(seen.ravel())
+        return row_pointers(i, last - first, np.int64), j, seen, limits
 
     def to_array(self) -> FloatArray:
         """Return the matrix (m, n), with NaN at missing entries."""

@@ -146,9 +146,7 @@ class CsrRows(NamedTuple):
 
     def take(self, rows: NDArray[Any]) -> CsrRows:
         """Return some of the rows, by position or by a mask."""
-        lengths = np.diff(self.indptr)[rows]
-        indptr = np.append(0, np.cumsum(lengths))
-        at = np.repeat(self.indptr[:-1][rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        indptr, at = entries_of_rows(self.indptr, rows)
         return self.entries_at(at)._replace(indptr=indptr)
 
     def entries_at(self, at: NDArray[np.intp]) -> CsrRows:
@@ -220,6 +218,14 @@ def row_pointers(rows: IntArray, n_rows: int, dtype: Any) -> IntArray:
 def row_of_entries(indptr: IntArray, dtype: Any = np.intp) -> IntArray:
     """Return the row of each entry."""
     return np.repeat(np.arange(indptr.size - 1, dtype=dtype), np.diff(indptr))
+
+
+def entries_of_rows(indptr: IntArray, rows: NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Return the pointers of some rows, by position or by a mask, and where their entries are."""
+    lengths = np.diff(indptr)[rows]
+    pointers = np.append(0, np.cumsum(lengths))
+    at = np.repeat(indptr[:-1][rows] - pointers[:-1], lengths) + np.arange(pointers[-1])
+    return pointers, at
 
 
 def index_dtype(*sizes: int) -> type[np.signedinteger]:
@@ -301,20 +307,12 @@ def check_structure(name: str, X: Any) -> None:
 
 def check_pointers(name: str, axis: str, indptr: Any, count: int, stored: int) -> None:
     """Raise ValueError if pointers do not divide `stored` entries among `count` rows or columns."""
-    problem = ""
-    if np.ndim(indptr) != 1 or len(indptr) != count + 1:
-        problem = f"{np.size(indptr)} of them for {count} {axis}s"
-    elif indptr.dtype.kind not in "iu":
-        problem = f"dtype {indptr.dtype}"
-    elif indptr[0] != 0:
-        problem = f"the first is {indptr[0]}, not 0"
-    elif np.any(indptr[1:] < indptr[:-1]):
-        k = int(np.argmax(indptr[1:] < indptr[:-1]))
-        problem = f"they fall from {indptr[k]} to {indptr[k + 1]} at {axis} {k}"
-    elif indptr[-1] > stored:
-        problem = f"the last is {indptr[-1]}, and {stored} entries are stored"
-    if problem:
-        raise ValueError(f"{name} has wrong {axis} pointers (indptr), {problem}: build it anew.")
+    good = np.shape(indptr) == (count + 1,) and indptr.dtype.kind in "iu"
+    if not (good and indptr[0] == 0 and indptr[-1] <= stored and np.all(indptr[1:] >= indptr[:-1])):
+        raise ValueError(
+            f"{name} has {axis} pointers (indptr) that do not divide its {stored} entries among "
+            f"{count} {axis}s: build it anew."
+        )
 
 
 def check_indices(name: str, axis: str, indices: Any, count: int) -> None:

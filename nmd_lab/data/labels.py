@@ -140,10 +140,10 @@ def values_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     The fill values of a DataArray are those of its attributes `_FillValue` and `missing_value`.
     """
     array = X.data if isinstance(X, xr.DataArray) else X
+    if isinstance(array, list | tuple):  # perhaps of masked rows
+        array = np.ma.array(array)
     array = np.asanyarray(array.compute() if hasattr(array, "compute") else array)  # of Dask
-    parts = X if isinstance(X, list | tuple) else array
-    masked = _masked(parts) if isinstance(parts, list | tuple | np.ma.MaskedArray) else None
-    seen = np.ones(array.shape, bool) if masked is None else ~masked
+    seen = ~np.ma.getmaskarray(array)
     array = np.asarray(np.ma.getdata(array))
     if isinstance(X, xr.DataArray) and array.dtype.kind in "iuf":
         found = np.concatenate([np.ravel(X.attrs.get(name, [])) for name in FILL_VALUES])
@@ -163,17 +163,6 @@ def plain_array(X: Any) -> NDArray[Any]:
     if seen.all():
         return array
     return array & seen if array.dtype == bool else np.where(seen, array, np.float32("nan"))
-
-
-def _masked(X: Any) -> NDArray[np.bool_] | None:
-    """Return the mask of an array, or of the arrays in a list; None if there is none."""
-    if not isinstance(X, list | tuple):
-        return np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
-    masks = [_masked(each) for each in X]
-    if all(m is None for m in masks):
-        return None
-    pairs = zip(X, masks, strict=True)
-    return np.stack([np.zeros(np.shape(x), bool) if m is None else m for x, m in pairs])
 
 
 def without_tensors(X: Any) -> Any:

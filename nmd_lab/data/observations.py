@@ -183,9 +183,13 @@ class Observations(ABC):
         """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
         return sums_along(self.centred(transform, offsets)[0], axis)
 
-    @abstractmethod
     def observed(self) -> tuple[FloatArray, FloatArray]:
-        """Return the observed values and their weights, flat, in double precision."""
+        """Return the observed values and their weights, flat, in double precision.
+
+        All zeros that are not stored are one value, with their number as its weight.
+        """
+        values, weights = zip(*self.observed_blocks(), strict=True)
+        return np.concatenate(values), np.concatenate(weights)
 
     @abstractmethod
     def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:

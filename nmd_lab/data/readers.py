@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import math
-import mmap
 import os
 import subprocess
 import sys
@@ -77,19 +76,19 @@ def read_matrix_market(path: Path) -> Any:
 def read_netcdf(path: Path, variable: str | None) -> xr.DataArray:
     """Return an array of a file .nc."""
     with errors_of(path):
-        _check_netcdf(path)
+        with path.open("rb") as stream:
+            is_hdf5 = stream.read(4) == b"\x89HDF"
+        if is_hdf5:
+            _check_hdf5(path)
         dataset = xr.load_dataset(path)
+        if RESULT_ATTRIBUTE in dataset.attrs:
+            raise ValueError("it is a result of nmd_lab, not data")
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
     return dataset[_array_name(path, names, variable)]
 
 
-def _check_netcdf(path: Path) -> None:
-    """Raise for a result of ours, and for a file whose names and texts keep HDF5 forever."""
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as file:
-        if file.find(RESULT_ATTRIBUTE.encode()) >= 0 and file.find(b'"schema":') >= 0:
-            raise ValueError("it is a result of nmd_lab, not data")
-        if file[:4] != b"\x89HDF":
-            return
+def _check_hdf5(path: Path) -> None:
+    """Raise for a file whose names and texts keep HDF5 forever, or end its process."""
     command = [sys.executable, "-c", NAMES_AND_TEXTS, str(path)]
     try:
         done = subprocess.run(command, timeout=SECONDS, capture_output=True, text=True)

@@ -172,20 +172,6 @@ class SparseObservations(Observations):
         size = self.values.size
         return np.empty(size, dtype) if self.scratch is None else self.scratch.zeros(size, dtype)
 
-    def observed(self) -> tuple[FloatArray, FloatArray]:
-        """Return the observed values and their weights, flat, in double precision.
-
-        All zeros that are not stored are summed up in one value, with their number as its weight.
-        """
-        values: FloatArray = self.values.astype(np.float64, copy=False)
-        weights = np.broadcast_to(1.0, values.size)
-        if self.weights is not None:
-            weights = self.weights.astype(np.float64, copy=False)
-        absent = self.n_observed - values.size
-        if absent:
-            return np.append(values, 0.0), np.append(weights, float(absent))
-        return values, weights
-
     def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
         absent = self.n_observed - self.values.size
@@ -204,13 +190,19 @@ class SparseObservations(Observations):
 
     def select(self, keep: NDArray[np.bool_]) -> SparseObservations:
         """Return observations of those `entries` at which `keep` is True."""
+        indptr = row_pointers(self.rows[keep], self.shape[0], self.indptr.dtype)
+        return self.at(keep, indptr, self.labels)
+
+    def at(self, where: Any, indptr: IntArray, labels: Labels) -> SparseObservations:
+        """Return some of the stored entries, with other row pointers and labels."""
         return replace(
             self,
-            values=self.values[keep],
-            weights=None if self.weights is None else self.weights[keep],
-            indptr=row_pointers(self.rows[keep], self.shape[0], self.indptr.dtype),
-            indices=self.indices[keep],
-            limits=None if self.limits is None else self.limits.at(keep),
+            values=self.values[where],
+            weights=None if self.weights is None else self.weights[where],
+            indptr=indptr,
+            indices=self.indices[where],
+            labels=labels,
+            limits=None if self.limits is None else self.limits.at(where),
         )
 
     def csr_rows(self, block: slice) -> CsrRows:

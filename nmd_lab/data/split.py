@@ -16,7 +16,7 @@ from nmd_lab._runtime.checks import as_generator
 from nmd_lab._runtime.compiler import cached_kernel
 
 from .dense import DenseObservations
-from .entries import EntryWeights
+from .entries import EntryWeights, IntArray, entries_of_rows
 from .inputs import observe
 from .labels import Labels, any_frame
 from .matching import like
@@ -142,24 +142,9 @@ def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: i
 
 
 def rows_of(observations: Observations, rows: slice) -> Observations:
-    """Return a range of rows."""
+    """Return a range of rows, without labels."""
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
-    if isinstance(observations, DenseObservations):
-        stored = observations.stored_weights
-        weights = None if stored is None else _entry_weights(stored.of_rows(rows))
-        return DenseObservations(np.asarray(observations.stored[rows]), weights, labels)
-    assert isinstance(observations, SparseObservations)
-    pointers = observations.indptr[rows.start : rows.stop + 1]
-    entries = slice(int(pointers[0]), int(pointers[-1]))
-    weights_here = None if observations.weights is None else observations.weights[entries]
-    return replace(
-        observations,
-        values=observations.values[entries],
-        weights=weights_here,
-        indptr=pointers - pointers[0],
-        indices=observations.indices[entries],
-        labels=labels,
-    )
+    return _with_rows(observations, np.arange(rows.start, rows.stop), labels)
 
 
 def some_rows(
@@ -173,23 +158,20 @@ def some_rows(
     if m <= number:
         return observations
     rows = np.union1d(rng.choice(m, number, replace=False), np.asarray(besides, dtype=np.intp))
-    labels = without_rows(observations.labels, rows.size)
+    return _with_rows(observations, rows, without_rows(observations.labels, rows.size))
+
+
+def _with_rows(observations: Observations, rows: IntArray, labels: Labels) -> Observations:
+    """Return some rows, by position, with other labels."""
     if isinstance(observations, DenseObservations) and observations.limits is None:
-        weights = observations.weights
-        chosen = None if weights is None else _entry_weights(weights[rows])
-        return DenseObservations(np.asarray(observations.stored[rows]), chosen, labels)
-    keep = np.zeros(m, dtype=bool)
-    keep[rows] = True
-    sparse: SparseObservations = observations.as_sparse()
-    entries = sparse.select(keep[sparse.rows])
-    pointers = np.append(entries.indptr[:1], entries.indptr[rows + 1])
-    return replace(entries, indptr=pointers, labels=labels)
-
-
-def _entry_weights(weights: NDArray[Any]) -> EntryWeights:
-    """Return a matrix of weights, or a mask, as it is stored."""
-    is_mask = weights.dtype == bool
-    return EntryWeights(weights, None) if is_mask else EntryWeights(None, weights)
+        weights, stored_weights = observations.weights, None
+        if weights is not None:
+            is_mask, chosen = weights.dtype == bool, weights[rows]
+            stored_weights = EntryWeights(*((chosen, None) if is_mask else (None, chosen)))
+        return DenseObservations(np.asarray(observations.stored[rows]), stored_weights, labels)
+    stored: SparseObservations = observations.as_sparse()
+    indptr, at = entries_of_rows(stored.indptr, rows)
+    return stored.at(at, indptr.astype(stored.indptr.dtype), labels)
 
 
 def without_rows(labels: Labels, number: int) -> Labels:

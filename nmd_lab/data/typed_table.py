@@ -207,12 +207,11 @@ def description(frame: Any, refused: dict[str, list[Any]]) -> str:
 
 
 def _examples(frame: Any, names: Collection[Any]) -> list[str]:
-    """Return a limit with its sign among the values of some columns, and all words."""
+    """Return the first texts of some columns that are no numbers."""
     columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
     text = pd.concat(columns).dropna().astype(str)
-    is_word = _without_signs(text).isna()
-    limits = text[~is_word & text.str.contains(f"[{SIGNS}]")]
-    return [*limits[:1], *sorted(set(text[is_word]))]
+    is_word = pd.to_numeric(text, errors="coerce").isna()
+    return text[is_word].unique()[:MOST_WORDS].tolist()
 
 
 def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
