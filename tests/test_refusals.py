@@ -202,7 +202,7 @@ REFUSED = [
      choosing(splitter=OF_TWO, groups=pd.Series(["a", None] * 4, dtype="string"))),
     (COMPLETE, "^groups='patient' is no column, index level or coordinate of the rows of X",
      choosing(splitter=OF_TWO, groups="patient")),
-    (COMPLETE, r"^validation lacks the label 'r5' of X: give a mask", {
+    (COMPLETE, r"^validation lacks the label 'r5' of X: give it with all labels", {
         "X": pd.DataFrame(GOOD, [f"r{i}" for i in range(8)]),
         "validation": pd.DataFrame(MASK, [f"r{i}" for i in range(8)]).iloc[:5]}),
     *((COMPLETE, "holds out none of the 6 observed entries, since each", {

@@ -346,10 +346,7 @@ def as_booleans(
     if observed.dtype == bool:
         return observed
     if observed.dtype.kind not in "buif" or not np.all((observed == 0) | (observed == 1)):
-        such = f", for example {name} > 0" if observed.dtype.kind in "ui" else ""
-        raise TypeError(
-            f"{name} has dtype {observed.dtype}: give booleans (or 0 and 1){such}, {meaning}."
-        )
+        raise TypeError(f"{name} has dtype {observed.dtype}: give booleans or 0 and 1, {meaning}.")
     return observed.astype(bool)
 
 

@@ -382,16 +382,12 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
         if set(other.dims) != set(X.dims):
             raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
-        other = other.transpose(*X.dims)
-        indexes = {dim: (other.indexes[dim], X.indexes[dim])
-                   for dim in X.dims if dim in other.indexes and dim in X.indexes}  # fmt: skip
-        other = other if _all_equal(name, indexes) else other.reindex_like(X)
+        own, of_X = other.indexes, X.indexes
+        axes = {dim: (own[dim], of_X[dim]) for dim in X.dims if dim in own and dim in of_X}
+        other = _aligned(name, other.transpose(*X.dims), axes)
     elif is_frame(other) and is_frame(X):
-        indexes = {"row": (other.index, X.index), "column": (other.columns, X.columns)}
-        if not _all_equal(name, indexes):
-            _check_labels(name, other, X)
-            fill = {"fill_value": False} if name in LIMITING else {}
-            other = other.reindex(index=X.index, columns=X.columns, **fill)
+        axes = {"index": (other.index, X.index), "columns": (other.columns, X.columns)}
+        other = _aligned(name, other, axes)
     if is_frame(other) and {getattr(dtype, "kind", "") for dtype in other.dtypes} == {"b"}:
         other = other.to_numpy(dtype=bool, na_value=False)  # as where a comparison has no answer
     array = plain_array(other)
@@ -405,17 +401,26 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     return labels.flatten(array)
 
 
-def _all_equal(name: str, indexes: Mapping[Any, tuple[Any, Any]]) -> bool:
-    """Return whether all pairs of indexes are equal; refuse to match labels that come twice."""
-    if all(index.equals(target) for index, target in indexes.values()):
-        return True
-    for dim, pair in indexes.items():
-        if not all(index.is_unique for index in pair):
+def _aligned(name: str, other: Any, axes: Mapping[Any, tuple[Any, Any]]) -> Any:
+    """Return labelled values in the order of X, given both indexes of each axis.
+
+    Limits may have some of the labels of X only.
+    """
+    if all(index.equals(target) for index, target in axes.values()):
+        return other
+    for axis, (index, target) in axes.items():
+        if not (index.is_unique and target.is_unique):
             raise ValueError(
-                f"{name} has a label along {dim!r} more than once, or X has: give an array in the "
+                f"{name} has a label along {axis!r} more than once, or X has: give an array in the "
                 "order of X."
             )
-    return False
+        absent = target[~target.isin(index)]
+        if len(absent) and not (name in LIMITING and index.isin(target).all()):
+            raise ValueError(
+                f"{name} lacks the label {absent[0]!r} of X: give it with all labels of X."
+            )
+    fill = {"fill_value": False} if name in LIMITING else {}
+    return other.reindex(**{str(axis): target for axis, (_, target) in axes.items()}, **fill)
 
 
 def at_entries(
@@ -467,17 +472,6 @@ def at_observed(name: str, mask: Any, X: Any, observations: Observations) -> NDA
     return as_booleans(values, name, "True = held out")
 
 
-def _check_labels(name: str, other: pd.DataFrame, X: pd.DataFrame) -> None:
-    """Raise ValueError if a frame lacks a label of X; one of limits may have some of them only."""
-    for labels, wanted in ((other.index, X.index), (other.columns, X.columns)):
-        absent = wanted[~wanted.isin(labels)]
-        if len(absent) and not (name in LIMITING and labels.isin(wanted).all()):
-            what = name if name == "weights" else "a mask"
-            raise ValueError(
-                f"{name} lacks the label {absent[0]!r} of X: give {what} with all labels of X."
-            )
-
-
 def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.intp]:
     """Return the group of each row as a number, from labels or the name of what has them in X."""
     m = observations.shape[0]
@@ -496,14 +490,9 @@ def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.in
 def _in_order(groups: Any, X: Any) -> NDArray[Any]:
     """Return labels in the order of the rows of X, matched by index where both have one."""
     has_index = is_frame(X) and hasattr(groups, "index") and hasattr(groups, "reindex")
-    if not has_index or groups.index.equals(X.index):
-        return np.asarray(groups)
-    if not (groups.index.is_unique and X.index.is_unique):
-        raise ValueError(
-            "groups has another index than X, and labels come twice: give an array in the order of "
-            "X."
-        )
-    return np.asarray(groups.reindex(X.index))
+    if has_index:
+        groups = _aligned("groups", groups, {"index": (groups.index, X.index)})
+    return np.asarray(groups)
 
 
 def _named(name: str, X: Any, observations: Observations) -> NDArray[Any]:
