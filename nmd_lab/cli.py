@@ -190,7 +190,7 @@ def _read(data: Path, options: dict[str, Any]) -> Any:
     if refused:
         names = ", ".join(repr(name) for names in refused.values() for name in names)
         remedy = f"leave {names} out of the file"
-        if "limits" in refused:
+        if "words" in refused:
             remedy += "; limits need Python: at_most= and at_least= of nmd.sample"
         raise ValueError(f"the table has {description(X, refused)}: {remedy}.")
     return X

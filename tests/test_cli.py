@@ -219,9 +219,9 @@ def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, aske
     data = tmp_path / "t.csv"
     data.write_text("lead,sex,name\n<0.5,m,w\n2,f,x\n3,f,y\n4,m,z\n")
     said = (
-        "the table has identifiers or free text in column 'name' and limits such as '<0.5' in "
-        "column 'lead': leave 'name', 'lead' out of the file; limits need Python: at_most= "
-        "and at_least= of nmd.sample."
+        "the table has identifiers or free text in column 'name' and numbers together with "
+        "'<0.5' in column 'lead': leave 'name', 'lead' out of the file; limits need Python: "
+        "at_most= and at_least= of nmd.sample."
     )
     assert main(["fit", str(data)]) == 2
     assert capsys.readouterr().err == f"nmd-lab: error: {said}\n"

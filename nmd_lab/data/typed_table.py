@@ -132,35 +132,35 @@ def check_no_long_table(frame: Any) -> None:
         )
 
 
-PHRASES = {
-    "identifiers": "identifiers or free text",
-    "limits": "limits such as {examples}",
-    "numbers": "numbers as text or objects",
-    "words": "numbers together with {examples}",
-    "dates": "dates",
-    "durations": "durations",
-    "mixed": "values of several types",
-    "empty": "no value",
-    "others": "neither numbers nor text",
+DROP = "run `X = X.drop(columns={names})`"
+
+KINDS = {
+    "identifiers": (
+        "identifiers or free text",
+        f"{DROP}, or nmd.observations_from_table() if each line is one observation",
+    ),
+    "words": (
+        "numbers together with {examples}",
+        "run `X[{names}] = X[{names}].apply(pd.to_numeric, errors='coerce')`; where a text means a "
+        "limit, give the limit, with at_most= True if the value is below and at_least= if above",
+    ),
+    "numbers": (
+        "numbers as text or objects",
+        "run `X[{names}] = X[{names}].apply(pd.to_numeric)`",
+    ),
+    "dates": (
+        "dates",
+        "run `X[{names}] = (X[{names}] - X[{names}].min()) / pd.Timedelta(days=1)`",
+    ),
+    "durations": ("durations", "run `X[{names}] = X[{names}] / pd.Timedelta(seconds=1)`"),
+    "mixed": ("values of several types", DROP),
+    "empty": ("no value", DROP),
+    "others": ("neither numbers nor text", DROP),
 }
-"""What a refused column holds, by its kind."""
+"""What refused columns hold, by their kind, and what to do with them."""
 
 DROPPED = ("identifiers", "mixed", "empty", "others")
 """Kinds of columns that nothing can be made of."""
-
-DROP = "run `X = X.drop(columns={names})`"
-
-REMEDIES = {
-    **dict.fromkeys(DROPPED, DROP),
-    "identifiers": f"{DROP}, or nmd.observations_from_table() if each line is one observation",
-    "limits": "give the numbers without signs, with at_most= True for '<' and at_least= for '>'",
-    "numbers": "run `X[{names}] = X[{names}].apply(pd.to_numeric)`",
-    "words": "run `X[{names}] = X[{names}].apply(pd.to_numeric, errors='coerce')`; where a word "
-    "means below a limit, give the limit with at_most= True",
-    "dates": "run `X[{names}] = (X[{names}] - X[{names}].min()) / pd.Timedelta(days=1)`",
-    "durations": "run `X[{names}] = X[{names}] / pd.Timedelta(seconds=1)`",
-}
-"""What to do with such columns."""
 
 OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 """Types of objects that pandas turns into numbers of little meaning."""
@@ -179,7 +179,7 @@ def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[A
     kinds = {name: kind_of_objects(x) for name, x in frame.items() if name not in typed}
     return {
         kind: names
-        for kind in PHRASES
+        for kind in KINDS
         if (names := [name for name, other in kinds.items() if other == kind])
     }
 
@@ -189,7 +189,7 @@ def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
     if refused := refused_columns(frame, typed):
         check_no_long_table(frame)
         remedies = [
-            f"{description(frame, {kind: names})}: {REMEDIES[kind].format(names=names)}"
+            f"{description(frame, {kind: names})}: {KINDS[kind][1].format(names=names)}"
             for kind, names in refused.items()
         ]
         raise TypeError(f"X has {'; '.join(remedies)}.")
@@ -199,8 +199,8 @@ def description(frame: Any, refused: dict[str, list[Any]]) -> str:
     """Return what the refused columns hold, in words."""
     said = []
     for kind, names in refused.items():
-        phrase = PHRASES[kind]
-        if kind in ("limits", "words"):
+        phrase = KINDS[kind][0]
+        if kind == "words":
             phrase = phrase.format(examples=" and ".join(map(repr, _examples(frame, names))))
         said.append(f"{phrase} in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}")
     return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
@@ -242,17 +242,16 @@ def kind_of_objects(column: Any) -> str | None:
     text = values.astype(str)
     if pd.to_numeric(values, errors="coerce").notna().all():
         return "numbers"
-    numbers, signed = _without_signs(text), text.str.contains(f"[{SIGNS}]")
-    limits = signed & numbers.notna()  # "<LOD" is a word
-    if numbers.notna().all():
-        return "limits"
+    signed = text.str.contains(f"[{SIGNS}]")
+    numbers = pd.to_numeric(text.str.strip(f"{SIGNS}= "), errors="coerce")  # limits without signs
+    plain, words = numbers[~signed].dropna(), text[numbers.isna()]
     all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
     are_classes = all_text and distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS)
-    plain, words = numbers[~signed].dropna(), text[numbers.isna()]
     mostly = 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS
     measured = signed.any() or words.map(_is_below).any()
-    if mostly and words.nunique() <= MOST_WORDS and (measured or not are_classes):
-        return "limits" if limits.any() else "words"
+    few_words = mostly and words.nunique() <= MOST_WORDS and (measured or not are_classes)
+    if words.empty or few_words:
+        return "words"
     if all_text:
         return "text" if are_classes else "identifiers"
     return "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
@@ -261,11 +260,6 @@ def kind_of_objects(column: Any) -> str | None:
 def _is_below(word: str) -> bool:
     """Return whether a word among numbers is a usual one for "below a limit"."""
     return word.lower() in BELOW_A_LIMIT or word.startswith(("<", "≤"))
-
-
-def _without_signs(text: Any) -> Any:
-    """Return the numbers of a Series of texts, without the signs of limits, and NaN for words."""
-    return pd.to_numeric(text.str.strip(f"{SIGNS}= "), errors="coerce")
 
 
 Kind = Literal["number", "boolean", "ordered", "categories", "values"]
