@@ -36,7 +36,7 @@ LOSSES = "model/test_likelihoods.py model/test_log_scores.py"
 PROXIMAL = "model/test_proximal.py::test_no_other_point_is_better"
 TARGETS = {
     "fit/holding_out.py": f"solver/test_holding_out.py solver/test_held_out.py {REFUSALS}",
-    "fit/held_out.py": f"{FOLDS}/test_folds.py {FOLDS}/test_thinning.py",
+    "data/folds.py": f"{FOLDS}/test_folds.py {FOLDS}/test_thinning.py",
     "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
     "kernels/row_sums.py": "solver/test_gram.py solver/test_constraints.py",
     "kernels/sweep.py": f"test_sparse.py solver/test_gram.py {CONTRACT} solver/test_constraints.py",

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import errors_about, is_auto, new_stream
+from nmd_lab.data.folds import Fold, draw_folds, make_fold, row_folds, row_splits
 from nmd_lab.data.inputs import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import split, without
 from nmd_lab.model.model import Model
 from nmd_lab.request.options import Options
-from nmd_lab.request.settings import BLOCKS, Choice
+from nmd_lab.request.settings import Choice
 
-from .held_out import Fold, HeldOut, draw_folds, make_fold, row_folds, row_splits
+from .held_out import HeldOut
 from .summary import DataSummary
 
 
@@ -78,11 +79,11 @@ def _folds_of_trials(
     """Return folds that judge the trials alone, and how they were drawn."""
     splitter = choice.splitter
     if choice.has_masks:
-        folds = []
-        for position, mask in enumerate(splitter):
-            at = _mask_of(observations, X, mask, f"splitter[{position}]")
-            folds.append(make_fold(observations.select(~at), observations.select(at)))
-        return folds, "given"
+        masks = [
+            _mask_of(observations, X, mask, f"splitter[{position}]")
+            for position, mask in enumerate(splitter)
+        ]
+        return [make_fold(observations, mask) for mask in masks], "given"
     if choice.splits_rows:
         groups = None if choice.groups is None else row_groups(choice.groups, X, observations)
         splits = row_splits(splitter, groups, observations.shape[0], rng)
@@ -93,13 +94,7 @@ def _folds_of_trials(
                 "entry: give fewer splits, or more data."
             )
         return folds, f"by {type(splitter).__name__}"
-    assert splitter == BLOCKS
-    if observations.n_observed == observations.shape[0] * observations.shape[1]:
-        raise ValueError(
-            f"splitter={splitter!r} moves the missing regions of X, which has none: "
-            "give masks, or leave it out."
-        )
-    return draw_folds(observations, rng, blocks=True)
+    return draw_folds(observations, rng, splitter)
 
 
 def _mask_of(observations: Observations, X: Any, mask: Any, name: str) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.machine import all_threads, refuse_above
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.folds import Fold, draw_folds
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import units_of_columns
 from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
@@ -36,7 +37,7 @@ from nmd_lab.request.constraints import GivenConstraints
 from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import as_penalty_rule
 
-from .held_out import Fold, HeldOut, draw_folds
+from .held_out import HeldOut
 from .limit_noise import smallest_value
 from .loop import FitState, Stopping
 

@@ -22,6 +22,7 @@ from nmd_lab._runtime.checks import (
     check_word,
     refuse_class,
 )
+from nmd_lab.data.folds import KINDS
 from nmd_lab.data.inputs import is_mask
 
 from .penalty import PenaltyRule, RuleName, as_penalty_rule
@@ -235,7 +236,6 @@ def stored(compute: Compute) -> dict[str, Any]:
 
 
 METRICS = ("deviance", "rmse", "mae", "log_score")
-BLOCKS = "blocks"
 SPLITTERS = ", a fraction, a splitter of scikit-learn, held-out entries, a mask, or a list of masks"
 
 
@@ -418,7 +418,7 @@ def _check_splitter(name: str, splitter: Any) -> None:
     """Raise an error if a value is no splitter, as far as that is known without X."""
     refuse_class(name, splitter)
     if isinstance(splitter, str):
-        check_word(name, splitter, [BLOCKS], SPLITTERS)
+        check_word(name, splitter, sorted(KINDS), SPLITTERS)
     elif isinstance(splitter, Real | np.bool_):
         check_share(name, splitter, zero=False)
     elif isinstance(splitter, list | tuple) and _are_matrices(splitter):

@@ -16,23 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab._runtime.progress import Interruption, progress_bar
+from nmd_lab.data.folds import Fold, n_held_out, sample_of_rows
 from nmd_lab.data.observations import Observations
-from nmd_lab.fit.held_out import (
-    Fold,
-    check_counts,
-    has_zeros,
-    n_held_out,
-    ridge_growth,
-    sample_of_rows,
-    thinned,
-)
+from nmd_lab.fit.held_out import check_counts
 from nmd_lab.fit.summary import DataSummary
 from nmd_lab.request.candidates import Setting, Space, suitable_losses, suitable_nonlinearities
 from nmd_lab.request.options import Options
 
 from .progress import Trial
-from .search import RankSearch, Search, ridge_from_cold_starts
-from .trials import ThinnedTrials, Trials
+from .search import Search
+from .trials import Trials
 
 
 class Stage(NamedTuple):
@@ -40,7 +33,7 @@ class Stage(NamedTuple):
 
     Attributes
     ----------
-    search : Search or RankSearch
+    search : Search
         The search, with its trials.
     chosen : Trial or None
         The trial whose setting it chose; None if no entry could be held out.
@@ -48,7 +41,7 @@ class Stage(NamedTuple):
         How the held-out entries were drawn.
     """
 
-    search: Search | RankSearch
+    search: Search
     chosen: Trial | None
     drawn: str
 
@@ -151,6 +144,16 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
     return notes
 
 
+def ridge_growth(shape: tuple[int, int], number: int) -> float:
+    """Return the factor from the ridge of a number of rows to that of all rows.
+
+    The ridge removes components up to the largest singular value of the noise, which grows as the
+    sum of the roots of the sides.
+    """
+    m, n = shape
+    return (math.sqrt(m) + math.sqrt(n)) / (math.sqrt(number) + math.sqrt(n))
+
+
 WORK = 1000  # iterations of a choice that take as long as those of its first trials
 LONG = 10.0  # seconds from which a person is told before
 
@@ -211,7 +214,7 @@ def choose(
     The time limit counts from `began`.
     """
     m, space = known.observations.shape[0], _space(known, options)
-    if has_zeros(known.observations):
+    if known.observations.absent_are_zeros:
         check_counts(known.observations, known.model, options.validation.metric)
     # half of a time limit, since the fit has the rest
     limit = 0.5 * (np.inf if options.time_limit is None else options.time_limit)
@@ -255,10 +258,6 @@ def _stages(
     """
     rest, is_bounded = known.observations, _is_bounded(known, options)
     of_trials = known, options, rng, stopped, after
-    if has_zeros(rest):
-        folds = thinned(rest, rng)
-        ranks = RankSearch(ThinnedTrials(folds or _whole(rest), *of_trials), space)
-        return [Stage(ranks, ranks.run() if folds else None, "by thinning")]
     some, m = rest, rest.shape[0]
     if space.alpha_candidates is None and known.folds is None:
         some = sample_of_rows(some, rng, has_classes=is_bounded)
@@ -274,7 +273,7 @@ def _stages(
     search = Search(Trials(folds or _whole(rest), *of_trials), space)
     setting = chosen.setting._replace(alpha=first.growth(m) * chosen.setting.alpha)
     kind: Any = "ridge_path" if chosen.kind == "ridge_path" else "cold_start"
-    return [first, Stage(search, ridge_from_cold_starts(search, setting, kind), drawn)]
+    return [first, Stage(search, search.from_cold_start(setting, kind), drawn)]
 
 
 def _whole(rest: Observations) -> list[Fold]:
@@ -284,6 +283,7 @@ def _whole(rest: Observations) -> list[Fold]:
 
 def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: float) -> Options:
     """Return the options of a fit with a setting; of a trial, one that begins and ends as it."""
+    refined = options.alpha != "auto"
     options = replace(
         options,
         rank=setting.rank,
@@ -292,7 +292,7 @@ def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: f
         offset_alpha=setting.offset_alpha,
         init="auto" if options.follows_path and setting.alpha == 0 else options.init,
     )
-    if chosen is not None and not chosen.refined:
+    if chosen is not None and not refined:
         plain = replace(options.solver, refine=False, homotopy=False, polish=False)
         options = replace(options, solver=plain)
     if chosen is None or chosen.ending is None:

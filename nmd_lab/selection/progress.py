@@ -34,13 +34,13 @@ MEASURES = {
 }
 """Names of errors, by metric."""
 
-Kind = Literal["short", "cold_start", "long_trial", "ridge_path", "offsets_alone"]
+Kind = Literal["short", "cold_start", "ridge_path", "offsets_alone"]
 """How a trial is done.
 
-"short" ends once it cannot be the best one, "long_trial" as well, after about as many iterations as
-a fit has.  "cold_start" begins as a fit does and continues even if others are better.  "ridge_path"
-begins as ``init="path"`` does, and has the scores after as many iterations as are best.
-"offsets_alone" has no components, and continues, since the best trial is compared with it.
+"short" ends once it cannot be the best one.  "cold_start" begins as a fit does and continues even
+if others are better.  "ridge_path" begins as ``init="path"`` does, and has the scores after as many
+iterations as are best.  "offsets_alone" has no components, and continues, since the best trial is
+compared with it.
 """
 
 
@@ -61,7 +61,8 @@ class Trial:
     setting : Setting
         What was tried.
     losses : ndarray (n_held_out,)
-        Weighted score at each held-out entry of all folds: by default its loss.
+        Weighted score at each held-out entry of all folds: by default its loss.  They are infinite
+        for a trial that does not measure its setting, but its start.
     n_iter : int
         Number of iterations, of all folds together.
     seconds : float
@@ -70,16 +71,10 @@ class Trial:
         Last factors of each fold, in the units of X.
     kind : str
         How it was done.
-    is_cold : bool
-        Whether it began as a fit does, and not with the factors of another trial.
-    refined : bool
-        Whether the iterates were refined as those of a fit.
     metric : {"deviance", "rmse", "mae", "log_score"}
         What the scores are.
     is_exact : bool
         Whether there is no error, up to rounding.
-    counts : bool
-        Whether it measures its setting, and not its start.
     ending : int or None
         Number of iterations of lowest error after a path of ridges; None without a path.
     """
@@ -90,17 +85,19 @@ class Trial:
     seconds: float
     starts: list[Start] = field(default_factory=list)
     kind: Kind = "short"
-    is_cold: bool = False
-    refined: bool = False
     metric: str = "deviance"
     is_exact: bool = False
-    counts: bool = True
     ending: int | None = None
 
     @cached_property
     def mean(self) -> float:
-        """Mean score, which is to be lowest; infinite if it is not finite or does not count."""
-        return mean_score(self.losses, self.metric) if self.counts else math.inf
+        """Mean score, which is to be lowest; infinite if it is not finite."""
+        return mean_score(self.losses, self.metric)
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether it began as a fit does, and not with the factors of another trial."""
+        return self.kind in ("cold_start", "ridge_path")
 
     def __lt__(self, other: Trial) -> bool:
         """Return whether the mean score is below that of another trial."""
@@ -333,13 +330,15 @@ class Progress:
 class FoldResult(NamedTuple):
     """What comes out of a trial on a fold: scores at held-out entries, and where it ended.
 
-    `curve` has the scores after each iteration, if the trial keeps them.
+    It counts if it measures its setting.  `curve` has the scores after each iteration, if the trial
+    keeps them.
     """
 
     losses: FloatArray
     start: Start
-    progress: Progress
-    curve: Sequence[FloatArray]
+    n_iter: int
+    counts: bool = True
+    curve: Sequence[FloatArray] = ()
 
 
 def best_ending(runs: Sequence[FoldResult], metric: str, most: int) -> tuple[int, FloatArray]:

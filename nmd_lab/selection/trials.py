@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.folds import Fold
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.devices import HOST
 from nmd_lab.engines import FitEngine, iterates
 from nmd_lab.engines.admm import Admm
 from nmd_lab.engines.plan import make_plan
 from nmd_lab.engines.refined import Refined
-from nmd_lab.fit.held_out import Fold, HeldOut, row_losses
+from nmd_lab.fit.held_out import HeldOut, row_losses
 from nmd_lab.fit.limit_noise import first_sd, with_sd
 from nmd_lab.fit.loop import FitProgress, Stopping, fit_from
 from nmd_lab.fit.starts import (
@@ -67,6 +68,7 @@ from .progress import (
     predicted_fall,
 )
 
+MAX_ITERATIONS_OF_FIT = 200  # of a trial that is a fit
 FOLDS_OF_PATH = 3  # of which each is followed at every iteration
 
 
@@ -79,6 +81,8 @@ class Trials:
         Trials so far.
     is_mixed : bool
         Whether there are several kinds of columns, each in units of its own.
+    refined : bool
+        Whether the iterates are refined as those of a fit.
     limits : LimitModel
         What is known of entries with limits, with the lowest held-out error so far as sd if that is
         to be estimated.
@@ -97,7 +101,7 @@ class Trials:
         self._on_observed = observed_only(rest.shape, rest.n_observed, options.solver.split)
         self.folds = [fold.sparse() for fold in folds] if self._on_observed else folds
         self.options, self.rng, self._known = options, rng, known
-        self.is_mixed = known.model.is_mixed
+        self.is_mixed, self.refined = known.model.is_mixed, options.alpha != "auto"
         self.stopped, self.after = stopped, after
         self.metric = options.validation.metric
         self.done: list[Trial] = []
@@ -118,6 +122,11 @@ class Trials:
     def null_error(self) -> float:
         """Error of the first trial, which has no components: a size in the units of the errors."""
         return self.done[0].error if math.isfinite(self.done[0].error) else 0.0
+
+    @property
+    def have_zeros(self) -> bool:
+        """Whether absent entries are zeros, of which folds hold out a part."""
+        return self.folds[0].rest.absent_are_zeros
 
     @property
     def has_limits(self) -> bool:
@@ -155,16 +164,14 @@ class Trials:
         starts: list[Start] | None = None,
         *,
         kind: Kind = "short",
-        refined: bool | None = None,
     ) -> Trial:
         """Do a trial from the factors of another one, or as a fit begins."""
-        refined = self.options.alpha != "auto" if refined is None else refined
         same = [t for t in self.done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
-        best, may_end = min(same, default=None), kind in ("short", "long_trial")
-        to_beat = best if may_end else None
+        best = min(same, default=None)
+        to_beat = best if kind == "short" else None
         began, path = time.perf_counter(), kind == "ridge_path"
         problems, runs, ending = self.problems(setting), list[FoldResult](), None
-        squares = self.metric in ("deviance", "rmse") and not (path or refined)
+        squares = self.metric in ("deviance", "rmse") and not (path or self.refined)
         if squares and suits(problems[0], setting.rank):
             losses, ends, n_iter = self._by_least_squares(
                 problems, setting.rank, starts, kind, to_beat
@@ -172,14 +179,16 @@ class Trials:
         else:
             for index, problem in enumerate(problems[: FOLDS_OF_PATH if path else None]):
                 start = None if starts is None else starts[index]
-                runs.append(self._on_fold(index, problem, setting, start, kind, to_beat, refined))
+                runs.append(self._on_fold(index, problem, setting, start, kind, to_beat))
                 losses = np.concatenate([run.losses for run in runs])
                 if starts is not None and to_beat is not None and to_beat.prunes(losses):
                     break
             ends = [run.start for run in runs] + (starts or [])[len(runs) :]
-            n_iter = sum(run.progress.count for run in runs)
+            n_iter = sum(run.n_iter for run in runs)
             if path:
                 ending, losses = best_ending(runs, self.metric, self.options.max_iter)
+        if not (path or self.stopped() or all(run.counts for run in runs)):
+            losses = np.full_like(losses, np.inf)
         trial = Trial(
             setting,
             losses if best is None else best.completed(losses),
@@ -187,14 +196,12 @@ class Trials:
             time.perf_counter() - began,
             ends,
             kind=kind,
-            is_cold=starts is None,
-            refined=refined,
             metric=self.metric,
-            counts=path or self.stopped() or all(run.progress.counts for run in runs),
             ending=ending,
         )
         self._estimate_sd(trial)
-        self.add(trial)
+        self.done.append(trial)
+        self.after(trial)
         trial.is_exact = trial.error <= self._exact * self.null_error + self._rounding
         return trial
 
@@ -222,13 +229,14 @@ class Trials:
         start: Start | None,
         kind: Kind,
         best: Trial | None,
-        refined: bool,
     ) -> FoldResult:
         """Return how a trial ends on a fold."""
+        if self.have_zeros:
+            return self._as_fit(index, problem, setting.rank)
         learns = problem.units.model.learns
         slow = learns or self.is_mixed or setting.loss.degree != 2
-        if kind == "long_trial" or start is None:
-            fewest = 100 if kind == "long_trial" else 12
+        if start is None:
+            fewest = 12
         elif self.is_mixed:
             fewest = 5
         else:
@@ -241,19 +249,13 @@ class Trials:
         progress = Progress(
             math.inf if best is None else mean_score(best.losses[at], self.metric),
             fewest,
-            most=self.options.max_iter if kind == "cold_start" and refined else None,
+            most=self.options.max_iter if kind == "cold_start" and self.refined else None,
             is_slow=slow,
             learns=learns,
             keeps_best=kind == "ridge_path",
         )
         begin = self._start(setting.rank, problem, start, kind)
-        return self._iterated(index, problem, begin, progress, refined)
-
-    def add(self, trial: Trial) -> Trial:
-        """Add a trial to the list."""
-        self.done.append(trial)
-        self.after(trial)
-        return trial
+        return self._iterated(index, problem, begin, progress)
 
     def _estimate_sd(self, trial: Trial) -> None:
         """Take the error of a trial at the held-out entries whose values are known, if lower."""
@@ -265,12 +267,12 @@ class Trials:
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
     def _iterated(
-        self, index: int, problem: Problem, start: Start, progress: Progress, refined: bool
+        self, index: int, problem: Problem, start: Start, progress: Progress
     ) -> FoldResult:
         """Return how the iterations of an engine end; what a fit learns is learned on the way."""
         curve: list[FloatArray] = []
         while True:
-            plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
+            plan = make_plan(problem, start.W.shape[1], self.options) if self.refined else None
             model, learned = problem.units.model, None
             score = HeldOut(self.folds[index].held_out, model, self.folds[index].rest)
             engine: FitEngine[Any] = Refined(plan) if plan else Admm()
@@ -282,7 +284,8 @@ class Trials:
                     if progress.keeps_best:
                         curve.append(losses)
                     if progress.is_over or self.stopped() or not iterate.is_finite:
-                        return FoldResult(losses, _start_from(state), progress, curve)
+                        end = _start_from(state)
+                        return FoldResult(losses, end, progress.count, progress.counts, curve)
                     if progress.may_learn:
                         learned = learned_state(problem, state, state)
                         progress.is_learned = learned is None
@@ -293,6 +296,20 @@ class Trials:
             problem = with_learned(problem, learned.model, learned.penalty)
             start = problem.units.scaled_start(_start_from(learned))
             progress.begin_round()
+
+    def _as_fit(self, index: int, problem: Problem, rank: int) -> FoldResult:
+        """Return how a fit ends, or its iterations after which the error hardly changes."""
+        options, fold = self.options, self.folds[index]
+        plan = make_plan(problem, rank, options)
+        start = next(all_starts(problem, rank, options, plan, self.rng))
+        most = min(options.max_iter, MAX_ITERATIONS_OF_FIT)
+        rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
+        begin = partial(warmed_up, problem, start, options, plan)
+        run = fit_from(problem, begin, rules, engine_for(plan), FitProgress())
+        assert run.result is not None
+        state, model = run.result, problem.units.model
+        losses = row_losses(fold.held_out, fold.rest, model, state.W_aug, state.H_aug)
+        return FoldResult(losses, _start_from(state), run.n_iter)
 
     def _start(self, rank: int, problem: Problem, start: Start | None, kind: Kind) -> Start:
         """Return the start of a trial, in the units of the problem."""
@@ -308,35 +325,6 @@ class Trials:
         if kind != "ridge_path":
             return first
         return after_strong_ridges(problem, first, iterations_of(Admm()), self.stopped)
-
-
-class ThinnedTrials(Trials):
-    """Fits to most of each count, judged by the others; the scores are those of rows."""
-
-    def run(self, setting: Setting, starts: Sequence[Start] | None = None, **_: Any) -> Trial:
-        """Do a trial, which begins as a fit does, and ends as it or after fewer iterations."""
-        began, losses, ends, n_iter = time.perf_counter(), [], [], 0
-        for fold, problem in zip(self.folds, self.problems(setting), strict=True):
-            state, iterations = self._fitted(problem, setting.rank)
-            model = problem.units.model
-            factors = state.W_aug, state.H_aug
-            losses.append(row_losses(fold.held_out, fold.rest.as_sparse(), model, *factors))
-            ends.append(Start(state.W, state.H, True, state.offsets))
-            n_iter += iterations
-        mean, seconds = np.mean(losses, axis=0), time.perf_counter() - began
-        return self.add(Trial(setting, mean, n_iter, seconds, ends, is_cold=True, refined=True))
-
-    def _fitted(self, problem: Problem, rank: int) -> tuple[State, int]:
-        """Return the best state of a fit, and its number of iterations."""
-        options = self.options
-        plan = make_plan(problem, rank, options)
-        start = next(all_starts(problem, rank, options, plan, self.rng))
-        most = min(options.max_iter, 200)  # after which the error hardly changes
-        rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
-        begin = partial(warmed_up, problem, start, options, plan)
-        run = fit_from(problem, begin, rules, engine_for(plan), FitProgress())
-        assert run.result is not None
-        return run.result, run.n_iter
 
 
 def _start_from(state: State) -> Start:

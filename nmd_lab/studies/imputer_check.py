@@ -14,10 +14,10 @@ from sklearn.base import clone
 
 from nmd_lab._runtime.checks import as_generator, check_integer
 from nmd_lab.api.posteriors import impute
+from nmd_lab.data.folds import draw_folds
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, pandas_of
 from nmd_lab.data.typed_table import TypedTable, table_of
-from nmd_lab.fit.held_out import draw_folds
 from nmd_lab.metrics import energy_score
 
 Array = NDArray[np.float64]
@@ -99,7 +99,7 @@ def check_imputer(
     missing, lines = frame.isna().to_numpy(), list[dict[str, Any]]()
     for _ in range(check_integer("repeats", repeats, 1)):
         cells = observe(np.where(missing, np.nan, 1.0))
-        folds, _ = draw_folds(cells, rng, blocks=bool(missing.any()))
+        folds, _ = draw_folds(cells, rng, "blocks" if missing.any() else None)
         keep = typed.cells(~np.isnan(folds[0].rest.to_array()))
         seen, seed = typed.with_holes(frame, keep), int(rng.integers(2**31))
         truth, known = (typed.encode(one).to_numpy(float) for one in (frame, seen))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from nmd_lab.data import folds as module
+from nmd_lab.data.folds import RowSplit, draw_folds, holes_depend_on_each_other, row_folds
 from nmd_lab.data.inputs import observe
-from nmd_lab.fit import held_out as module
-from nmd_lab.fit.held_out import RowSplit, draw_folds, holes_depend_on_each_other, row_folds
 
 
 def random_holes(shape=(40, 30), share=0.6, seed=0):
@@ -184,7 +184,7 @@ def test_blocks_are_not_looked_for_where_less_than_a_third_is_observed():
 def test_in_four_rows_missing_entries_move_to_the_next_row(seed):
     X = np.ones((4, 40))
     X[0, :4] = np.nan
-    for fold in draw_folds(observe(X), np.random.default_rng(seed), blocks=True)[0]:
+    for fold in draw_folds(observe(X), np.random.default_rng(seed), "blocks")[0]:
         np.testing.assert_array_equal(fold.held_out.entries()[:2], [[1] * 4, range(4)])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.fit import held_out as row_sample
-from nmd_lab.fit.held_out import ridge_growth
+from nmd_lab.selection.choice import ridge_growth
 
 SHARE_OF_ROWS = "The trials had 300 of the 1500 rows"
 NUMBERS = "trials had 421 of the 1500 rows; the others chose the ridge with all of them."

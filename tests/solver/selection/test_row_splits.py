@@ -12,8 +12,8 @@ from sklearn.model_selection import (
 )
 
 import nmd_lab as nmd
+from nmd_lab.data.folds import row_folds, row_splits
 from nmd_lab.data.inputs import observe
-from nmd_lab.fit.held_out import row_folds, row_splits
 
 M, N = 60, 20
 X = np.random.default_rng(0).normal(size=(M, N))

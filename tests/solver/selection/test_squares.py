@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from nmd_lab.data.folds import draw_folds
 from nmd_lab.data.inputs import observe
-from nmd_lab.fit.held_out import draw_folds
 from nmd_lab.fit.summary import make_problem
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import Start

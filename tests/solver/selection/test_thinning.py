@@ -8,8 +8,9 @@ from oracles import distance, forward
 from scipy import sparse
 
 import nmd_lab as nmd
+from nmd_lab.data.folds import thinned
 from nmd_lab.data.inputs import observe
-from nmd_lab.fit.held_out import row_losses, thinned
+from nmd_lab.fit.held_out import row_losses
 from nmd_lab.kernels import envelope as tiles
 from nmd_lab.model.model import make_model
 

@@ -1,0 +1,296 @@
+"""Folds: observed entries for a fit, and others at which it is judged.
+
+A fold has entries at random, moved gaps, test rows, or thinned counts.  A choice for large data has
+some of the rows alone.
+
+Where absent entries are zeros, every entry counts, so that none can be left out.  A part of a count
+can: of x events each is held out with probability 1/10.  If x is a Poisson number, the two parts
+are independent, and their means are as nine to one.  A fit to the larger part is judged by nine
+times the smaller one at all entries.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .entries import FloatArray
+from .observations import Observations
+from .sparse import SparseObservations
+from .split import some_rows, test_set
+
+SHARE = 0.1  # fraction of the observed entries that a fold holds out
+ENOUGH = 2000  # held-out entries from which one fold is enough
+MAX_HELD_OUT = 100_000  # largest number of held-out entries of a fold
+MAX_FOLDS = 10  # largest number of folds, with which each entry is held out about once
+MAX_SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
+
+
+class Fold(NamedTuple):
+    """Observed entries for a trial, and others at which it is judged.
+
+    Attributes
+    ----------
+    rest : Observations
+        Entries that are fitted.
+    held_out : SparseObservations
+        Entries that are not.
+    """
+
+    rest: Observations
+    held_out: SparseObservations
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mask of the held-out entries: those whose values are known."""
+        limits = self.held_out.limits
+        return np.ones(self.held_out.values.size, bool) if limits is None else limits.codes == 0
+
+    def sparse(self) -> Fold:
+        """Return the same entries, of which only the observed ones are stored."""
+        return self._replace(rest=self.rest.as_sparse())
+
+
+def draw_folds(
+    observations: Observations, rng: np.random.Generator, kind: str | None = None
+) -> tuple[list[Fold], str]:
+    """Return the folds, none if nothing can be held out, and how they were drawn.
+
+    Without a kind of `KINDS` the data decide.  A few thousand held-out entries are enough to tell
+    settings apart.  If a fold has fewer, there are several folds.
+    """
+    if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
+        return thinned(observations, rng), "by thinning"
+    if kind is None and holes_depend_on_each_other(observations):
+        kind = "blocks"
+    hide, drawn = KINDS[kind] if kind else (at_random, "at random")
+    share = min(SHARE, MAX_HELD_OUT / observations.n_observed)
+    fewest = 2 if kind else 1
+    folds: list[Fold] = []
+    for _ in range(MAX_FOLDS):
+        if len(folds) >= fewest and n_held_out(folds) >= ENOUGH:
+            break
+        hidden = hide(observations, share, rng)
+        hidden = hidden if hidden.any() else at_random(observations, share, rng)
+        if hidden.any():
+            folds.append(make_fold(observations, hidden))
+    return folds, drawn
+
+
+def n_held_out(folds: list[Fold]) -> int:
+    """Return the number of held-out entries of all folds."""
+    return sum(fold.held_out.n_observed for fold in folds)
+
+
+def make_fold(
+    observations: Observations,
+    held_out: NDArray[np.bool_],
+    rest: NDArray[np.bool_] | None = None,
+) -> Fold:
+    """Return a fold of masks of the observed entries; by default the rest is all others.
+
+    There are no held-out entries of which only limits are known, unless all are so: a model that
+    satisfies a limit may be far from the value, so that they measure no error.
+    """
+    judged = observations.select(held_out).as_sparse()
+    fold = Fold(observations.select(~held_out if rest is None else rest), judged)
+    is_known = fold.is_known
+    if is_known.all() or not is_known.any():
+        return fold
+    return fold._replace(held_out=judged.select(is_known))
+
+
+def at_random(
+    observations: Observations, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return a mask of a fraction of the observed entries."""
+    if observations.n_observed > 1:
+        return test_set(observations, share, rng)
+    return np.zeros(observations.n_observed, bool)
+
+
+def holes_depend_on_each_other(observations: Observations) -> bool:
+    """Return whether entries of a row are missing together, as in a block of pixels.
+
+    For each pair of columns the number of rows in which both are missing is compared with what is
+    expected if the missing entries of each column were in any rows; with twice as many they
+    depend.
+    """
+    m, n = observations.shape
+    share = observations.n_observed / (m * n)
+    if share == 1 or share < 1 / 3 or min(m, n) < 4:  # nothing is missing, or most of it is
+        return False
+    rows = np.linspace(0, m - 1, min(m, MAX_SAMPLED)).astype(int)
+    columns = np.linspace(0, n - 1, min(n, MAX_SAMPLED)).astype(int)
+    if observations.labels.table is not None:  # the indicators of a category are always together
+        columns = np.unique(observations.labels.table.first_of_cell[columns])
+    excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
+    excess -= excess.mean(axis=0)
+    together = np.square(excess.T @ excess)
+    variances = np.square(excess).mean(axis=0)
+    by_chance = rows.size * (variances.sum() ** 2 - np.square(variances).sum())
+    return bool(together.sum() - np.trace(together) > 2 * by_chance > 0)
+
+
+def _missing(observations: Observations) -> NDArray[np.bool_]:
+    """Return a mask (m, n) of the missing entries."""
+    missing = np.ones(observations.shape, dtype=bool)
+    rows, columns, _ = observations.entries()
+    missing[rows, columns] = False
+    return missing
+
+
+def moved_holes(
+    observations: Observations, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return a mask of observed entries that are missing in other rows.
+
+    Rows keep their order, so that a block of missing entries is moved as a whole.  Blocks are moved
+    again and again until a fraction of the entries is hidden, or ten moves in turn hide nothing.  A
+    row loses at most half of its entries, a column a fifth.
+    """
+    missing = _missing(observations)
+    if not missing.any():
+        raise ValueError(
+            "splitter='blocks' moves the missing regions of X, which has none: give masks, or "
+            "leave it out."
+        )
+    hidden, seen, (m, _) = np.zeros_like(missing), ~missing, missing.shape
+    of_row, of_column = _may_lose(seen.sum(axis=1), 0.5), _may_lose(seen.sum(axis=0), 0.2)
+    with_holes = np.flatnonzero(missing.any(axis=1))
+    to_hide, without_gain = share * np.count_nonzero(seen), 0
+    for _ in range(1000):
+        before, shift = to_hide, int(rng.integers(m // 4, m - m // 4)) if m > 4 else 1
+        first = int(rng.integers(with_holes.size))
+        for row in np.roll(with_holes, first).tolist():
+            to = (row + shift) % m
+            cells = np.flatnonzero(missing[row] & seen[to] & ~hidden[to])
+            if 0 < cells.size <= of_row[to] and np.all(of_column[cells] >= 1):
+                hidden[to, cells] = True
+                of_row[to] -= cells.size
+                of_column[cells] -= 1
+                to_hide -= cells.size
+            if to_hide <= 0:
+                break
+        without_gain = 0 if to_hide < before else without_gain + 1
+        if to_hide <= 0 or without_gain == 10:
+            break
+    rows, columns, _ = observations.entries()
+    return np.asarray(hidden[rows, columns])
+
+
+def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:
+    """Return how many of its entries each row (or column) may lose; one stays at least."""
+    return np.asarray(np.minimum(np.maximum(share * counts, 1), counts - 1))
+
+
+KINDS: dict[str, tuple[Callable[..., NDArray[np.bool_]], str]] = {
+    "blocks": (moved_holes, "as the missing entries are"),
+}
+"""Functions that hide a fraction of the observed entries, by the name of `Choice.splitter`, and how
+their folds are drawn, in words."""
+
+
+class RowSplit(NamedTuple):
+    """Masks (m,) of the rows that teach a fit, and of those in which entries are held out."""
+
+    train: NDArray[np.bool_]
+    test: NDArray[np.bool_]
+
+
+def row_splits(
+    splitter: Any, groups: NDArray[np.intp] | None, m: int, rng: np.random.Generator
+) -> list[RowSplit]:
+    """Return the splits of m rows; a splitter without a seed gets one."""
+    name = repr(splitter)
+    if getattr(splitter, "random_state", 0) is None:
+        splitter = copy.copy(splitter)
+        splitter.random_state = int(rng.integers(2**31))
+    arguments = {} if groups is None else {"groups": groups}
+    try:
+        pairs = list(splitter.split(np.zeros((m, 1)), **arguments))
+    except (TypeError, ValueError) as error:
+        remedy = "give groups=" if groups is None and "groups" in str(error) else "give another one"
+        raise ValueError(
+            f"splitter={name} cannot split the {m} rows of X ({str(error).rstrip('.')}): {remedy}."
+        ) from error
+    return [RowSplit(*(np.isin(np.arange(m), rows) for rows in pair)) for pair in pairs]
+
+
+def row_folds(
+    splits: list[RowSplit], observations: Observations, rng: np.random.Generator
+) -> list[Fold]:
+    """Return folds in which a fifth of the columns is held out in the test rows, the largest first.
+
+    Each split holds out another fifth, in all its test rows: what is known of these columns comes
+    from the training rows alone.  The indicators of a category are held out together.
+    """
+    n, table = observations.shape[1], observations.labels.table
+    n_parts = max(2, min(5, n))
+    parts = rng.permutation(math.ceil(n / n_parts) * n_parts)[:n] % n_parts
+    parts = parts if table is None else parts[table.first_of_cell]
+    folds: list[Fold] = []
+    for shift in range(max(1, min(n_parts, MAX_FOLDS // max(len(splits), 1)))):
+        if n_held_out(folds) >= ENOUGH:
+            break
+        for number, each in enumerate(splits):
+            fold = _fold(each, parts == (number + shift) % n_parts, observations)
+            folds += [] if fold is None else [fold]
+    return sorted(folds, key=lambda fold: -fold.rest.n_observed)
+
+
+def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations) -> Fold | None:
+    """Return the fold with some columns held out in the test rows; None if nothing can be.
+
+    Neither rows that would keep no entry nor columns that no other row has are judged.
+    """
+    m, n = observations.shape
+    rows, columns, _ = observations.entries()
+    held = split.test[rows] & hidden[columns]
+    rest = (split.train | split.test)[rows] & ~held
+    known_rows, known_columns = np.zeros(m, bool), np.zeros(n, bool)
+    known_rows[rows[rest]], known_columns[columns[rest]] = True, True
+    held &= known_rows[rows] & known_columns[columns]
+    if not held.any():
+        return None
+    return make_fold(observations, held, rest)
+
+
+CELLS = 300_000  # observed cells from which settings are chosen
+CELLS_TABLE = 100_000  # the same for a table with classes or levels, which take longer
+ROWS = 1000  # least number of rows for that
+
+
+def sample_of_rows(
+    observations: Observations, rng: np.random.Generator, *, has_classes: bool
+) -> Observations:
+    """Return as many of the rows as a choice needs, or all of them."""
+    m, n = observations.shape
+    cells = CELLS_TABLE if has_classes else CELLS
+    number = max(ROWS, 4 * n, round(cells * m / observations.n_observed))
+    return observations if m < 2 * number else some_rows(observations, number, rng)
+
+
+def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
+    """Return folds: most of each count, and a multiple of the others with the same mean.
+
+    The others have the entries of which something is held out; if they are few, there are several
+    folds, and no event is held out twice.
+    """
+    x, folds = counts.values, list[Fold]()
+    left = x.astype(np.int64)
+    while len(folds) < MAX_FOLDS and n_held_out(folds) < ENOUGH:
+        share = min(SHARE / (1 - SHARE * len(folds)), 1.0)  # of the events that are in no fold
+        held_out = rng.binomial(left, share)
+        left -= held_out
+        rest = x - held_out.astype(x.dtype)
+        others = counts.with_values(((1 / SHARE - 1) * held_out).astype(x.dtype))
+        others = replace(others.select(held_out > 0), absent_are_zeros=False)
+        folds.append(Fold(counts.with_values(rest).select(rest > 0), others))
+    return folds
