@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -30,6 +31,20 @@ INTERVAL = 0.06  # seconds, at least, from the end of a call of the listeners to
 PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 of the time
 
 
+NO_RUN = "there is nothing to continue from"
+
+
+@dataclass
+class Begun:
+    """What a fit was begun with, and its errors."""
+
+    settings: dict[str, Any] = field(default_factory=dict)  # empty before a fit
+    arguments: dict[str, Any] = field(default_factory=dict)
+    data: Any = None  # what it sees of a matrix
+    before: dict[str, Any] | None = None  # the fit before the first stroke of the brush
+    errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
+
+
 class Forgotten(Exception):
     """The end of a run that no longer counts."""
 
@@ -51,12 +66,18 @@ class Background:
         self.warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
         self.planned = 0  # number of steps at the end of the present run
         self.began, self.done_before = 0.0, 0  # time and number of steps at its beginning
+        self.begun = Begun()
+        self.result: Any = None  # so far, once a run has ended
         self._next_look, self._done = 0.0, 0
 
     @property
     def done(self) -> int:
         """Number of steps that are done."""
         return self._done
+
+    def cannot_proceed(self) -> str:
+        """Return why the work cannot be continued, or an empty string."""
+        return NO_RUN
 
     def stop(self) -> None:
         """Ask running work to stop at its next step."""
@@ -110,7 +131,12 @@ class Background:
         with self._lock:
             if stop is not self._stop:
                 raise Forgotten
-            self.__dict__ |= values
+            self._change(**values)
+
+    def _change(self, **values: Any) -> None:
+        """Change attributes together."""
+        for name, value in values.items():
+            setattr(self, name, value)
 
     def _end(self, stop: threading.Event, phase: str, **values: Any) -> None:
         """End a run with its results."""

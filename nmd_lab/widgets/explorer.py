@@ -1,4 +1,4 @@
-"""The explorer of everything: the view that suits data, a result, a study, or their files."""
+"""The explorer of everything: the state that suits data, a result, a study, or their files."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from PIL import Image
 
+from nmd_lab import datasets
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import DROPPED, description, refused_columns
+from nmd_lab.datasets.film_ratings import small_folder
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.files import load, result_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
 
-from .matrix_state import DecompositionState
-from .matrix_view import DecompositionView
+from .matrix import MatrixState
+from .new_person import DEFAULT_COLUMNS, table_columns
 from .page import Page, ending_of, page_of
-from .photographs import PhotographState, PhotographView, is_photograph
-from .ratings_state import DEFAULT_COLUMNS, CompletionState, table_columns
-from .ratings_view import CompletionView
-from .result_view import FittedState, ResultView
-from .studies import StudyState, StudyView
-from .view import View
-from .words import call, library, name_in_notebook
+from .photographs import PhotographState, is_photograph
+from .printer import call, name_in_notebook
+from .ratings import RatingsState
+from .results import ResultState
+from .state import State
+from .studies import StudyState
 
 # Options that select the content of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
@@ -65,38 +66,67 @@ def read_picture(path: Path) -> tuple[Any, str, str]:
     return picture / 255, f"a picture of {size} in colours", f"{code} / 255"
 
 
-def view_of_library(data: str | None = None, **options: Any) -> View:
-    """Return the view of a data set of the library, which offers the others."""
+class DataSet(NamedTuple):
+    """A data set of `nmd_lab.datasets`."""
+
+    name: str  # name of the function that loads it
+    arguments: dict[str, Any]  # arguments of the function
+
+    @property
+    def code(self) -> str:
+        """Code that loads the data."""
+        return call(f"nmd.datasets.{self.name}", **self.arguments)
+
+    def load(self) -> Any:
+        """Return the data."""
+        return getattr(datasets, self.name)(**self.arguments)
+
+
+def library() -> dict[str, DataSet]:
+    """Return the data sets that an explorer offers without data, none of which is downloaded."""
+    sets = {
+        "digits": DataSet("digits", {}),
+        "photograph of a flower": DataSet("photograph", {"name": "flower", "size": (213, 320)}),
+        "photograph of a palace": DataSet("photograph", {"name": "china", "size": (213, 320)}),
+    }
+    if small_folder() is not None:
+        sets["MovieLens, small"] = DataSet("movielens_small", {})
+    size = {"n_users": 400, "n_items": 300, "n_ratings": 12_000}
+    return sets | {"generated": DataSet("make_ratings", {**size, "random_state": 0})}
+
+
+def state_of_library(data: str | None = None, **options: Any) -> State:
+    """Return the state for a data set of the library, which offers the others."""
     sets = library()
     name = next(iter(sets)) if data is None else data
     check_word("data", name, sets)
-    view = view_of(sets[name].load(), **options)
-    view.data_code, view.offered = sets[name].code, (name, *sets.keys() - {name})
-    return view
+    state = state_of(sets[name].load(), **options)
+    state.data_code, state.offered = sets[name].code, (name, *sets.keys() - {name})
+    return state
 
 
-def view_of(X: Any, **options: Any) -> View:
-    """Return the view that suits what `explore` takes, but no path."""
+def state_of(X: Any, **options: Any) -> State:
+    """Return the state that suits what `explore` takes, but no path."""
     if X is None:
-        return view_of_library(**options)
+        return state_of_library(**options)
     if isinstance(X, xr.Dataset) and RESULT_ATTRIBUTE in X.attrs:
         X = result_of(X)
     if isinstance(X, Decomposition | Posterior):
-        return ResultView(FittedState(X, **options))
+        return ResultState(X, **options)
     if isinstance(X, Study) or (isinstance(X, xr.Dataset) and RESULT_ATTRIBUTE in X.attrs):
-        return StudyView(StudyState(X, **options))
+        return StudyState(X, **options)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
     if table_columns(X, asked) is not None or is_sparse(X):
-        return CompletionView(CompletionState(X, **options))
+        return RatingsState(X, **options)
     refused = refused_columns(X) | empty_columns(X) if is_frame(X) else {}
     names = [name for some in refused.values() for name in some]
     if not names or set(refused) - set(DROPPED) or len(names) == X.shape[1]:
-        return view_of_matrix(X, **options)
-    view = view_of_matrix(X.drop(columns=names), **options)
-    view.mending = f".drop(columns={names!r}, errors='ignore')"
-    view.data_code = f"{name_in_notebook(X) or 'X'}{view.mending}"
-    view.said = f"left out: {description(X, refused)}"
-    return view
+        return state_of_matrix(X, **options)
+    state = state_of_matrix(X.drop(columns=names), **options)
+    state.mending = f".drop(columns={names!r}, errors='ignore')"
+    state.data_code = f"{name_in_notebook(X) or 'X'}{state.mending}"
+    state.said = f"left out: {description(X, refused)}"
+    return state
 
 
 def empty_columns(X: Any) -> dict[str, list[Any]]:
@@ -106,72 +136,69 @@ def empty_columns(X: Any) -> dict[str, list[Any]]:
     return {"empty": names} if names else {}
 
 
-def view_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> View:
-    """Return the view of a matrix; that of a photograph by patches, unless the options forbid it.
+def state_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> State:
+    """Return the state for a matrix; a photograph by patches, unless the options forbid it.
 
     The options of a model of its rows and columns do, such as `rank`.
     """
     if not is_photograph(X):
-        return DecompositionView(DecompositionState(X, **options))
+        return MatrixState(X, **options)
     by_patches &= set(options) <= {field.name for field in PhotographState.fields}
     if by_patches:
-        view: View = PhotographView(PhotographState(X, **options))
+        state: State = PhotographState(X, **options)
         about = "as a matrix", "Fit the rows and columns of pixels by f(WH)"
     else:
-        view = DecompositionView(DecompositionState(X, **options))
+        state = MatrixState(X, **options)
         about = "by patches", "Fill the picture by groups of its patches"
 
-    def turn(_: Any) -> View:
-        turned = view_of_matrix(X, by_patches=not by_patches)
-        turned.data_code, turned.offered = view.data_code, view.offered
-        turned.state.imports, turned.said = view.state.imports, about[0]
+    def turn(_: Any) -> State:
+        turned = state_of_matrix(X, by_patches=not by_patches)
+        turned.data_code, turned.offered, turned.said = state.data_code, state.offered, about[0]
         return turned
 
-    view.buttons["turn"], view.actions["turn"] = about, turn
-    return view
+    state.buttons["turn"], state.actions["turn"] = about, turn
+    return state
 
 
-def view_of_file(path: Path, **options: Any) -> View:
-    """Return the view of a file of results or of data."""
+def state_of_file(path: Path, **options: Any) -> State:
+    """Return the state for a file of results or of data."""
     if is_result(path):
-        view = view_of(load(path), **options)
-        view.data_code = call("nmd.load", f'"{path.as_posix()}"')
-        return view
+        state = state_of(load(path), **options)
+        state.data_code = call("nmd.load", f'"{path.as_posix()}"')
+        return state
     reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
     settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
     if path.suffix.lower() in PICTURES:
         X, said, code = read_picture(path)
-        imports = "from PIL import Image\n"
     else:
         X, said = read_file(path, **reading)
-        imports = "from nmd_lab.data.readers import read_matrix\n"
         code = call("read_matrix", f'"{path.as_posix()}"', **reading)
-    view = view_of(X, **settings)
-    view.data_code, view.state.imports = f"{code}{view.mending}", imports
-    view.said = "; ".join(filter(None, [said, view.said]))
-    return view
+    state = state_of(X, **settings)
+    state.data_code = f"{code}{state.mending}"
+    state.said = "; ".join(filter(None, [said, state.said]))
+    return state
 
 
-def view_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
-    """Return the view of a file that has a path on this machine, or that was uploaded."""
+def state_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> State:
+    """Return the state for a file that has a path on this machine, or that was uploaded."""
     if "data" in message:
-        view = view_of_library(message["data"])
-        view.said = f"{message['data']} is shown"
-        return view
+        state = state_of_library(message["data"])
+        state.said = f"{message['data']} is shown"
+        return state
     name = message["name"]
     if not buffers:
-        view = view_of_file(Path(name).expanduser())
+        state = state_of_file(Path(name).expanduser())
     else:
         with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
             path = Path(folder) / Path(name).name
             path.write_bytes(bytes(buffers[0]))
             try:
-                view = view_of_file(path)
+                state = state_of_file(path)
             except ValueError as error:
                 raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
-        view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
-    view.said = view.said or f"{name} is shown"
-    return view
+        state.data_code = state.data_code and state.data_code.replace(path.as_posix(), path.name)
+    state.said = state.said or f"{name} is shown"
+    return state
 
 
 class Explorer(Page):
@@ -238,13 +265,13 @@ class Explorer(Page):
 
     def __init__(self, X: Any = None, **options: Any) -> None:
         is_path = isinstance(X, str | os.PathLike)
-        view = view_of_file(Path(X), **options) if is_path else view_of(X, **options)
-        super().__init__(view)
-        if view.said:
-            self._tell(view.said)
+        state = state_of_file(Path(X), **options) if is_path else state_of(X, **options)
+        super().__init__(state)
+        if state.said:
+            self._tell(state.said)
 
-    def _view_opened(self, message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
-        return view_opened(message, buffers)
+    def _state_opened(self, message: Mapping[str, Any], buffers: Sequence[Any]) -> State:
+        return state_opened(message, buffers)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page to a file of HTML, or the result to a file of NetCDF.
@@ -282,14 +309,14 @@ class Explorer(Page):
         >>> explorer.join(60), explorer.save(f"{tempfile.mkdtemp()}/digits.html").name
         (True, 'digits.html')
         """
-        path = Path(path or self.view.filename).expanduser()
+        path = Path(path or self.state.filename).expanduser()
         ending = ending_of(path)
-        if self.view.result is None and (ending == ".nc" or self.view.opens):
+        if self.state.result is None and (ending == ".nc" or self.state.opens):
             raise ValueError("there is no result yet: fit first.")
         if check_target(path).exists() and path.absolute() not in self._saved:
             raise ValueError(f"{path.name} exists already: give another name.")
         if ending == ".nc":
-            self.view.write(path)
+            self.state.write(path)
         else:
             page = page_of(self)
             write_atomically(path, lambda file: file.write(page))
@@ -311,7 +338,7 @@ class Explorer(Page):
             If a setting is wrong or not chosen yet, or if there are no data.
         """
         self._note = None
-        self.view.act("sample")
+        self.state.act("sample")
 
     def brush(
         self,
@@ -339,7 +366,7 @@ class Explorer(Page):
         ValueError
             If nothing would be left to see, or if there is no matrix.
         """
-        self.view.act("brush", picture=picture, points=points, radius=radius, rain=rain)
+        self.state.act("brush", picture=picture, points=points, radius=radius, rain=rain)
         self._refresh()
 
 
@@ -387,7 +414,7 @@ def explore(X: Any = None, **options: Any) -> Explorer:
 
     >>> import nmd_lab as nmd
     >>> explorer = nmd.widgets.explore(nmd.datasets.digits(20))
-    >>> explorer.view.title
+    >>> explorer.state.title
     '20 pictures of 8 × 8'
 
     A table of measurements:

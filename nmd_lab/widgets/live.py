@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +37,16 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
-from .background import STARTING, Background, Measure, Positions, Recording, many
+from .background import (
+    NO_RUN,
+    STARTING,
+    Background,
+    Begun,
+    Measure,
+    Positions,
+    Recording,
+    many,
+)
 
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
@@ -62,17 +70,6 @@ KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun
 
 Keep = Callable[[], None]
 Choose = Callable[[Interruption], Keep]
-
-
-@dataclass
-class Begun:
-    """What a fit was begun with, and its errors."""
-
-    settings: dict[str, Any] = field(default_factory=dict)  # empty before a fit
-    arguments: dict[str, Any] = field(default_factory=dict)
-    data: Any = None  # what it sees of a matrix
-    before: dict[str, Any] | None = None  # the fit before the first stroke of the brush
-    errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
 
 
 class Choosing(Interruption):
@@ -102,9 +99,7 @@ class LiveFit(Background):
 
     def _clear(self) -> None:
         super()._clear()
-        self.result: Decomposition | None = None  # of the iterations so far, once it has stopped
         self.recording = Recording()  # what is kept of the iterates; another one for each fit
-        self.begun = Begun()
         self._resumable: ResumableFit | None = None
 
     @property
@@ -127,13 +122,13 @@ class LiveFit(Background):
         """Rows and columns of these entries."""
         return None if self.hidden is None else self.hidden.positions
 
-    @property
-    def can_proceed(self) -> bool:
-        """Whether there is a fit that has stopped before it converged."""
-        if self.result is None or self._resumable is None:
-            return False
+    def cannot_proceed(self) -> str:
+        """Return why the fit cannot be continued, or an empty string."""
+        has_ended = self.phase in ("stopped", "finished")
+        if not has_ended or self.result is None or self._resumable is None:
+            return NO_RUN
         converged = self.result.stop_reason.code == "converged"
-        return self.phase in ("stopped", "finished") and not converged
+        return "the fit has converged" if converged else ""
 
     def start(
         self,
@@ -166,9 +161,9 @@ class LiveFit(Background):
         self._begin(work, "nmd-fit")
 
     def proceed(self, iterations: int) -> None:
-        """Continue the fit for so many iterations, if `can_proceed` holds."""
+        """Continue the fit for so many iterations, if it can be continued."""
         fit, recording = self._resumable, self.recording
-        if self.can_proceed and fit is not None:
+        if fit is not None and not self.cannot_proceed():
             self.planned = iterations + self.done
             self._begin(lambda stop: self._work(fit, iterations, stop, recording), "nmd-fit")
 
@@ -179,7 +174,7 @@ class LiveFit(Background):
     def recall(self, saved: dict[str, Any]) -> None:
         """Come back to a fit, which can be continued if it could be before."""
         self.reset(tell=False)
-        self.__dict__ |= saved
+        self._change(**saved)
 
     def _preview(
         self, look: Callable[[], Decided], stop: threading.Event, recording: Recording

@@ -1,4 +1,4 @@
-"""State of an explorer of data: a fit whose settings may be "auto", and draws of a posterior."""
+"""Explorers of data: a fit whose settings may be "auto", and draws from a posterior."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_rank, is_auto
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.api.fits import ResumableFit
+from nmd_lab.api.prepare import prepare
+from nmd_lab.data.inputs import form_of
 from nmd_lab.fit.summary import Decided
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
-from nmd_lab.request.options import SampleOptions
+from nmd_lab.request.options import COMPLETION_DEFAULTS, Options, SampleOptions
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.selection import TRIAL, as_text
+from nmd_lab.selection.choice import in_words
 
-from .background import Measure, error_at
-from .history import Field, FitState, choice_for, has_bounds, prepared, settings_of
-from .live import MOST_CHECKED, Begun, Keep, LiveSample, SampleSettings
-from .words import Code, call
+from .background import Background, Begun, Measure, error_at
+from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
+from .live import MOST_CHECKED, Keep, LiveFit, LiveSample, SampleSettings
+from .printer import Code, call
+from .state import Field, State
+from .words import THIS, Number, shapes
 
 Numbers = NDArray[Any]
 
@@ -42,8 +49,8 @@ ITERATIONS = Field(
 )
 DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
 
-THIS = "this model"  # name of the fit among its rivals
 MOST_JUDGED = 20_000  # known entries at which components are judged, at most
+QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
 DECISIVE = ("rank", "nonlinearity", "loss", "alpha")  # arguments that trials decide if "auto"
 
@@ -51,28 +58,77 @@ DECISIVE = ("rank", "nonlinearity", "loss", "alpha")  # arguments that trials de
 SAMPLED = ("validation", "missing", "seed", "high", "rank", "draws")
 
 
-class ModelState(FitState):
-    """Settings of a fit of data, some of which may be "auto", and of a sampler of the same model.
+def prepared(
+    X: Any, arguments: Mapping[str, Any], *, signals: Interruption | None = None, **more: Any
+) -> Decided:
+    """Return what a fit of X begins with, given arguments of a call of `complete`."""
+    return prepare(X, form_of(X), Options(**COMPLETION_DEFAULTS | dict(arguments) | more), signals)
+
+
+def choice_for(
+    X: Any, arguments: Mapping[str, Any], *, asked: Interruption, **more: Any
+) -> Decided:
+    """Return a fit that is ready to be solved, with what was chosen for what is "auto"."""
+    # Explorers go on until a fit has converged: no trial ends early after a path of ridges
+    with one_thread():
+        return prepared(X, {"init": "svd"} | dict(arguments), signals=asked, **more)
+
+
+def settings_of(choice: Decided) -> dict[str, Any]:
+    """Return the chosen values as settings; those of an f with bounds include these."""
+    f, options = choice.problem.units.model.column_models[0].nonlinearity, choice.options
+    bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
+    return bounds | {
+        "nonlinearity": f.name,
+        "rank": int(options.rank),
+        "alpha": rounded(options.alpha),
+        "offsets": options.offsets,
+        "offset_alpha": rounded(options.offset_alpha),
+    }
+
+
+def has_bounds(f: Any) -> bool:
+    """Return whether a nonlinearity, or a class of them, has a lower and an upper bound."""
+    return bool(f.parameter_names == ("a", "b"))
+
+
+def rounded(number: float) -> float:
+    """Return a number with four digits: what controls show, the code has and the fit gets.
+
+    >>> rounded(16.185352), rounded(3.0)
+    (16.19, 3.0)
+    """
+    return float(f"{number:.4g}")
+
+
+class ModelState(State):
+    """Data, a fit of them whose settings may be "auto", and a sampler of the same model.
 
     A choice puts numbers in the place of "auto", and the fit begins as one with these numbers does.
     """
 
     hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
+    opens = True
+    fit: LiveFit
 
-    def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, X: Any, values: Mapping[str, Any], *, first: Mapping[str, Any] | None = None
+    ) -> None:
         self.sample = LiveSample()
-        super().__init__(first, values)
-        self.works = [self.sample, self.fit]
+        self._choice: Decomposition | None = None
+        fit = LiveFit(settings=tuple(field.name for field in self.fields))
+        super().__init__(X, values, first=first or {}, fit=fit)
+        self.works: list[Background] = [self.sample, self.fit]
         self.fit.finishing = self._compare
+        sampling = "Sample models that go with the data: predictions with 90 % intervals"
+        self.buttons["sample"] = "draw intervals", sampling
+        self.actions |= self.factors.actions | {
+            "continue": lambda _: self.proceed(),
+            "sample": lambda _: self.how_sure(),
+            "point": self._fit_with,
+        }
 
-    @property
-    def errors(self) -> dict[str, float]:
-        """The errors of the fit and of its rivals, at entries that it has not seen.
-
-        After a continuation there are none until its rivals have been fitted, too.
-        """
-        errors = self.fit.begun.errors
-        return errors if errors.get(THIS) == self.fit.recording.of_result else {}
+    # What a kind of data has
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the arguments of the fit without the matrix."""
@@ -99,21 +155,17 @@ class ModelState(FitState):
         """Return the errors of other models at the entries that a fit has not seen."""
         raise NotImplementedError
 
-    def _compare(self, fit: Decomposition) -> None:
-        """Keep the errors of a finished fit and of its rivals, unless a new run has begun."""
-        begun, error = self.fit.begun, self.fit.recording.of_result
-        found = {} if error is None else {THIS: error} | self.rivals(fit)
-        if self.fit.result is fit:
-            begun.errors = found
+    @property
+    def has_kinds(self) -> bool:
+        """Whether the data are a table whose columns are of several kinds."""
+        return False
 
-    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
-        """Return the error at known entries with and without some components."""
-        x, rows, columns = self.known()
-        with_all, without = (
-            error_at(each.model, x, each.at(rows, columns), rows, columns)
-            for each in (fitted, fitted.without(list(off)))
-        )
-        return with_all, without
+    @property
+    def draws_itself(self) -> bool:
+        """Whether it draws from the posterior in the background."""
+        return True
+
+    # Settings
 
     @property
     def choosable(self) -> list[str]:
@@ -145,7 +197,9 @@ class ModelState(FitState):
             for name, value in settings.items()
         }
 
-    def start(self, *, preview: bool = False) -> None:
+    # The fit
+
+    def run(self, *, preview: bool = False) -> None:
         """Choose what is "auto", and fit; all of it in the thread of the fit."""
         earlier = None if self.fit.result is None else self.fit.keep()
         self.forget_draws()
@@ -182,11 +236,6 @@ class ModelState(FitState):
             earlier=earlier,
         )
 
-    def forget_draws(self) -> None:
-        """Forget the posterior, which is of other data, and tell nobody."""
-        self.active = self.fit
-        self.sample.reset(tell=False)
-
     def _settle(self, begun: Begun, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
         """Put values in the place of "auto", unless the user has changed the setting meanwhile."""
         names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
@@ -198,20 +247,104 @@ class ModelState(FitState):
             settings[name] = found[name]
         begun.settings, begun.arguments = self._settings(settings), self.arguments(settings)
 
+    def follow(self, name: str) -> str:
+        """Fit again after a setting was changed on the page, or return how long that would take."""
+        if name in self.lengths or self.cannot_run():
+            return ""
+        fit, result = self.fit, self.fit.result
+        seconds = 0.0 if result is None else float(result.history.seconds[-1])
+        if result is not None and result.stop_reason.code == "callback":
+            seconds *= max(fit.planned, 1) / max(fit.done, 1)  # somebody stopped it before its end
+        if seconds >= QUICK:
+            return f"changed: ⟲ takes about {in_words(seconds)}"
+        return super().follow(name)
+
+    def proceed(self) -> None:
+        """Continue the fit."""
+        self.active = self.fit
+        self.fit.proceed(self.values["iterations"])
+
+    def _fit_with(self, message: Mapping[str, Any]) -> None:
+        """Fit with the number of components of a point that was clicked."""
+        self.set("rank", int(message["id"]))
+        self.start()
+
+    @property
+    def choice(self) -> Decomposition | None:
+        """The last fit whose settings were chosen by trials; None without one."""
+        fit = self.fit.result
+        if fit is not None and fit.selection.sizes[TRIAL]:
+            self._choice = fit
+        return self._choice
+
+    # Errors
+
+    def _compare(self, fit: Decomposition) -> None:
+        """Keep the errors of a finished fit and of its rivals, unless a new run has begun."""
+        begun, error = self.fit.begun, self.fit.recording.of_result
+        found = {} if error is None else {THIS: error} | self.rivals(fit)
+        if self.fit.result is fit:
+            begun.errors = found
+
     def _rival(self, fit: Decomposition, X: Any, options: Mapping[str, Any]) -> Decomposition:
         """Return a fit like another one, with other options, unless a new run begins meanwhile."""
         rival = ResumableFit(prepared(X, self.fit.begun.arguments | dict(options)))
         return rival.advance(fit._n_iter, lambda _: self.fit.result is not fit)
 
     @property
+    def errors(self) -> dict[str, float]:
+        """The errors of the fit and of its rivals, at entries that it has not seen.
+
+        After a continuation there are none until its rivals have been fitted, too.
+        """
+        errors = self.fit.begun.errors
+        return errors if errors.get(THIS) == self.fit.recording.of_result else {}
+
+    def _guess(self, *words: str) -> Number | None:
+        """Return how well the model guesses what is hidden; `words` as of `Number.of_guess`."""
+        error = self.fit.recording.of_result
+        errors = self.errors or ({} if error is None else {THIS: error})
+        return Number.of_guess(errors, *words)._replace(more=self.covered) if errors else None
+
+    @property
+    def covered(self) -> str:
+        """Words on the intervals of the draws, for the end of the sentence."""
+        found = self.sample.findings
+        return "" if found is None else f"; {found.covers()}"
+
+    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
+        """Return the error at known entries with and without some components."""
+        x, rows, columns = self.known()
+        with_all, without = (
+            error_at(each.model, x, each.at(rows, columns), rows, columns)
+            for each in (fitted, fitted.without(list(off)))
+        )
+        return with_all, without
+
+    def lost(self, fitted: FittedValues | None) -> str:
+        """Return what is lost without the components that are off."""
+        off = self.factors.off(fitted)
+        if fitted is None or not off or self.fit.phase == "running":
+            return ""
+
+        def words() -> str:
+            before, after = (as_text(e, 2) for e in self.loss_without(fitted, off))
+            named = ", ".join(map(str, off))
+            return f"without component {named}: error where seen ±{before} → {after}"
+
+        return self.memo("lost", words, fitted.H, off)
+
+    # Draws
+
+    @property
     def posterior(self) -> Posterior | None:
         """Draws from the posterior; None until they have been asked for."""
         return self.sample.posterior
 
-    @property
-    def has_kinds(self) -> bool:
-        """Whether the data are a table whose columns are of several kinds."""
-        return False
+    def forget_draws(self) -> None:
+        """Forget the posterior, which is of other data, and tell nobody."""
+        self.active = self.fit
+        self.sample.reset(tell=False)
 
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""
@@ -220,6 +353,10 @@ class ModelState(FitState):
                 return f"the {name} is not chosen yet: ⟲ chooses it"
         problems = self.problems()
         return next((problems[name] for name in SAMPLED if name in problems), "")
+
+    def why_not(self, name: str) -> str:
+        """Return why a button has no use now, or an empty string."""
+        return super().why_not(name) or (self.cannot_sample() if name == "sample" else "")
 
     def sample_now(self, *, idle: bool = False) -> None:
         """Draw from the posterior with the present settings; the fit stays.
@@ -237,6 +374,22 @@ class ModelState(FitState):
         settings = SampleSettings(options, values[self.hidden_share])
         self.sample.start(X, settings, idle=idle)
 
+    def how_sure(self) -> None:
+        """Draw from the posterior with the present settings, for everybody to see."""
+        if problem := self.cannot_sample():
+            raise ValueError(problem)
+        if self.sample.phase == "running":  # in the background: now everybody can see it
+            self.active = self.sample
+        else:
+            self.sample_now()
+
+    def idle(self) -> None:
+        """Draw from the posterior in the background, once a fit has ended."""
+        fitted = self.fit.phase == "finished" and bool(self.errors) and not self.changed
+        waits = fitted and self.sample.phase == "ready"
+        if waits and self.draws_itself and not self.cannot_sample():
+            self.sample_now(idle=True)
+
     def sample_code(self, data: str, before: str = "") -> str:
         """Return the code that makes the posterior after other lines; empty if there is none."""
         posterior, settings = self.posterior, self.sample.settings
@@ -249,13 +402,37 @@ class ModelState(FitState):
         options = {k: v for k, v in named.items() if k not in plain or v != plain[k]}
         split, seen, last = "", data, "posterior\n"
         if settings.held_out > 0:
-            share = {"test_size": settings.held_out, "random_state": options["random_state"]}
-            split = f"seen, held_out = {call('nmd.split_observed', data, **share)}\n"
+            split = split_code(data, settings.held_out, options["random_state"])
             split *= split not in before
             plot = f"posterior.plot.predictions(held_out, max_points={MOST_CHECKED})\n"
             seen, last = "seen", "" if self.has_kinds else plot  # not of several units
         drawn = call("nmd.sample", seen, **options)
         return f"{split}posterior = {drawn}\n{last}"
+
+    # The page
+
+    def parts(self) -> dict[str, Any]:
+        """Return the curves and the charts; subclasses add the others."""
+        fit, found = self.fit, self.sample.findings
+        intervals = {} if found is None else {"intervals": calibration_chart(found)}
+        tried, f = errors_by_shape(self.choice), str(self.values["nonlinearity"])
+        if fit.result is not None and not self.changed:
+            f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
+        return {
+            "curves": curves_chart(self.curves()),
+            "dots": intervals | trials_charts(self.choice),
+            "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
+        }
+
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return the curves of errors by iteration."""
+        return {"hidden": self.fit.recording.hidden}
+
+
+def split_code(data: str, share: float, seed: int) -> str:
+    """Return the line that hides a fraction of the entries."""
+    split = call("nmd.split_observed", data, test_size=share, random_state=seed)
+    return f"seen, held_out = {split}\n"
 
 
 def _as_long(posterior: Posterior) -> dict[str, int]:

@@ -1,9 +1,9 @@
 """The widget of an explorer, and the same page as one file of HTML without kernel and network.
 
-The widget shows the parts of a view, and passes on what the user does.  The file contains the page,
-the record of all that it shows, and recorded answers to a reader who switches a component off or
-looks at its rows, at another plane or at a point of a study.  Pictures of many pixels are in the 8
-bits that the page draws, a photograph as a browser compresses one, and many weights of a model in
+The widget shows the parts of a state, and passes on what the user does.  The file contains the
+page, the record of all that it shows, and recorded answers to a reader who switches a component off
+or looks at its rows, at another plane or at a point of a study.  Pictures of many pixels are in the
+8 bits that the page draws, a photograph as a browser compresses one, and many weights of a model in
 16 bits.
 """
 
@@ -32,9 +32,8 @@ from PIL import Image
 from nmd_lab._runtime.checks import sentence
 from nmd_lab._version import __version__
 
-from .history import History, value_of
 from .pictures import MOST_VALUES, as_bytes, static_html
-from .view import View, status_part
+from .state import State, value_of
 
 FOLDER = Path(__file__).parent / "front"
 
@@ -51,7 +50,7 @@ Message = Mapping[str, Any]
 
 SETTINGS = ("rank", "alpha", "nonlinearity")  # settings that are traits, too
 
-# Parts that come from the view; some stay until a run has its first iterate, so that nothing moves
+# Parts that come from the state; some stay until a run has its first iterate, so that nothing moves
 STAYING = ("curves", "modelled", "components", "scatter")
 PARTS = ("facts", "pictures", "grid", "drawing", "dots", "tables", *STAYING)
 
@@ -101,7 +100,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     alpha: Any = traitlets.Any(None, allow_none=True)
     nonlinearity: Any = traitlets.Any(None, allow_none=True)
 
-    def __init__(self, view: View) -> None:
+    state: State
+
+    def __init__(self, state: State) -> None:
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
@@ -114,20 +115,15 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self.on_msg(self._receive)
         self.observe(self._setting_given, list(SETTINGS))
         self.observe(self._selection_given, "selection")
-        self._take(view)
+        self._take(state)
 
-    def _take(self, view: View) -> None:
-        """Show a view; one before it is closed by `show`."""
-        self.view, self.history = view, History()
-        for work in view.state.works:
+    def _take(self, state: State) -> None:
+        """Show a state; one before it is closed by `show`."""
+        self.state = state
+        for work in state.works:
             work.listeners.append(self._refresh)
         self._show_settings()
         self._refresh()
-
-    @property
-    def state(self) -> Any:
-        """Data, settings and fit."""
-        return self.view.state
 
     def start(self) -> None:
         """Start a fit, as ⟲ does.
@@ -140,7 +136,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         if self.comm is None:
             raise ValueError("the explorer is closed: make another one.")
         self._note = None
-        self.view.start()
+        self.state.start()
 
     def stop(self) -> None:
         """Stop at the next iteration, as ■ does."""
@@ -153,7 +149,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def code(self) -> str:
         """Return the notebook cell that repeats the work, as the button code copies it."""
-        return self.view.code(self)
+        return self.state.code(self.state.source(self))
 
     def select(self, **what: Any) -> None:
         """Pick a row, a column or several rows: all parts of the page show it.
@@ -165,17 +161,17 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """
         self.selection = (self.selection or {}) | what
 
-    def show(self, view: View) -> None:
-        """Show another view in the place of the present one, whose work is stopped."""
-        self.view.close()
+    def show(self, state: State) -> None:
+        """Show another state in the place of the present one, whose work is stopped."""
+        self.state.close()
         self._note, self.selection = None, None
-        self._take(view)
+        self._take(state)
 
     def close(self) -> None:
         """Stop the fit, and give the model back."""
-        view: View | None = getattr(self, "view", None)  # None where the settings were refused
-        if view is not None:
-            view.close()
+        state: State | None = getattr(self, "state", None)  # None where settings were refused
+        if state is not None:
+            state.close()
         super().close()
 
     def __repr__(self) -> str:
@@ -198,21 +194,19 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "opened": lambda _: self._opened(),
             "run": lambda _: self.start(),
             "stop": lambda _: self.stop(),
-            "continue": lambda _: self.state.proceed(),
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
-            "select": lambda m: self.select(**self.view.place(m)),
+            "select": lambda m: self.select(**self.state.place(m)),
             "clear": lambda _: setattr(self, "selection", None),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
-            "history": lambda m: self.history.show_left(m["number"]),
-            "open": lambda m: self._view_opened(m, buffers),
-            **self.view.actions,
+            "open": lambda m: self._state_opened(m, buffers),
+            **self.state.actions,
         }
         if message["do"] not in ("stop", "opened"):
             self._note = None
         try:
             answer = actions[message["do"]](message)
-            if isinstance(answer, View):
+            if isinstance(answer, State):
                 self.show(answer)
                 self._tell(answer.said)
                 self._opened()
@@ -225,31 +219,32 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """Write the page or the result to a file; a subclass does it."""
         raise NotImplementedError
 
-    def _view_opened(self, message: Message, buffers: list[Any]) -> View:
-        """Return the view of a file; a subclass has them."""
+    def _state_opened(self, message: Message, buffers: list[Any]) -> State:
+        """Return the state for a file; a subclass has them."""
         raise NotImplementedError
 
     def _opened(self) -> None:
         """Fit as soon as the page is open; from now on changes on the page fit again."""
         self._is_open = True
-        self.view.begin()
+        self.state.begin()
 
-    def _set(self, name: str, value: Any) -> View | None:
-        """Change a setting to what the user entered; other data have a view of their own."""
+    def _set(self, name: str, value: Any) -> State | None:
+        """Change a setting to what the user entered; other data have a state of their own."""
         if name == "data":
-            return self._view_opened({"data": value}, [])
+            return self._state_opened({"data": value}, [])
         kind = next((each.kind for each in self.state.fields if each.name == name), "text")
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
         self._change(name, value_of(value, kind))
-        if self._is_open and (said := self.view.follow(name)):
+        if self._is_open and (said := self.state.follow(name)):
             self._tell(said)
         return None
 
     def _change(self, name: str, value: Any) -> None:
         """Change a setting."""
         self.state.set(name, value)
-        self.view.setting_changed(name)
+        if name == "rank":  # another model has all its components
+            self.state.factors.forget()
         self._show_settings()
         self._refresh()
 
@@ -264,14 +259,14 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self._show_settings()  # what is refused, or is no setting here, has no effect
 
     def _selection_given(self, change: Any) -> None:
-        """Tell the view what was picked."""
-        self.view.select(change.new)
+        """Tell the state what was picked."""
+        self.state.select(change.new)
         self._refresh()
 
     def _show_settings(self) -> None:
         """Show the settings in the controls and the traits."""
         with self._lock:
-            self.controls = self.view.controls()
+            self.controls = self.state.controls()
             self._reflecting = True
             try:
                 for name in SETTINGS:
@@ -287,7 +282,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _show_status(self) -> None:
         """Show the message, or how far it is if there is none."""
         with self._lock:
-            self.status = status_part(self.view, self._note)
+            self.status = self.state.status(self._note)
 
     def _refresh(self) -> None:
         """Bring everything up to date; any thread may call this."""
@@ -299,11 +294,11 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
                 before, self._run = self._run, self.state.active.began if running else 0.0
                 if not running:
                     self._show_settings()  # a choice may have put numbers in the place of "auto"
-                    self.runs = self.history.lines(self.view)
-                is_known = not self.state.problems() or self.view.result is not None
+                    self.runs = self.state.history.lines(self.state)
+                is_known = not self.state.problems() or self.state.result is not None
                 if is_known and (not running or before != self._run):  # it holds from the beginning
                     self.code_text = self.code()
-                parts = self.view.parts(self.history)
+                parts = self.state.parts()
                 for name in PARTS:
                     if name not in STAYING or not running or parts.get(name) is not None:
                         setattr(self, name, parts.get(name))
@@ -312,8 +307,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
                 self._tell(sentence(error), failed=True)
         is_idle = self.state.active.phase != "running" and not self._recording
         if self._is_open and is_idle:
-            self.view.idle()
-        result = self.view.result
+            self.state.idle()
+        result = self.state.result
         if is_idle and self.result is not result:
             self.value = self.result = result
             if self._picture is not None:
@@ -371,7 +366,7 @@ def page_of(explorer: Any) -> bytes:
     front = script().partition("export default")[0]
     code = f"{front}{as_script('saved')}\nopenRecord(render);\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    texts = {"digest": digest, "title": escape(explorer.view.title or "nmd_lab")}
+    texts = {"digest": digest, "title": escape(explorer.state.title or "nmd_lab")}
     return HTML.format(**texts, style=style(), record=record, script=code).encode()
 
 
@@ -393,7 +388,7 @@ def packed(record: Record) -> str:
 def record_of(explorer: Any) -> Record:
     """Return what an explorer shows, and its answers to messages, by their text."""
     explorer._refresh()
-    factors, off = explorer.view.factors, list[int]()
+    factors, off = explorer.state.factors, list[int]()
     if explorer.drawing is not None:  # then the page draws without those that are off
         off, factors._off = sorted(factors._off), set()
         explorer._refresh()

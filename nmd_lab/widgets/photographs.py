@@ -29,23 +29,14 @@ from nmd_lab.inpainting.inpaint import (
     refill,
 )
 
-from .background import Background, Memo, many
+from .background import Background, Begun, many
 from .charts import calibration_chart
-from .history import Field, FitState, History, hidden_fields
-from .live import LEVELS, Begun, Findings
-from .matrix_state import mean_difference
+from .live import LEVELS, Findings
+from .matrix_data import mean_difference
 from .pictures import STROKES, Frame, Paint, at, frame_of, pictures_part
-from .view import Guess, View
-from .words import (
-    AVERAGE,
-    PRINT_HIDDEN,
-    Number,
-    Piece,
-    call,
-    painted_words,
-    range_words,
-    size_words,
-)
+from .printer import PRINT_HIDDEN, call, given_code
+from .state import Field, State, hidden_fields
+from .words import AVERAGE, Number, Piece, painted_words, range_words, size_words
 
 STEPS = 3  # of a filling, besides a pass of similar patches
 CALM = 0.6  # seconds after a stroke until the whole picture is filled anew
@@ -89,8 +80,6 @@ class LiveFill(Background):
 
     def _clear(self) -> None:
         super()._clear()
-        self.begun = Begun()
-        self.result: xr.Dataset | None = None  # of the last run that has ended
         self.mean: Array | None = None  # the picture so far
         self.errors: dict[str, float] = {}  # at known pixels that it does not see, by model
         self.findings: Findings | None = None  # coverage of its intervals there
@@ -228,7 +217,7 @@ def _are_alike(pixels: Array) -> bool:
     return next_one < ALIKE * mean_difference(pixels, pixels[other])
 
 
-class PhotographState(FitState):
+class PhotographState(State):
     """A photograph, the pixels that are hidden or painted over, and its filling by patches."""
 
     fields = (
@@ -238,22 +227,16 @@ class PhotographState(FitState):
         Field("groups", "Groups", "integer", (), "components", "Groups of patches at most",
               value=GROUPS, check=lambda n: check_integer("groups", n, 1)),
     )  # fmt: skip
+    filename, opens = "picture.nc", True
+    fit: LiveFill
+    paint: Paint | None = None
 
     def __init__(self, X: Any, **values: Any) -> None:
-        super().__init__({}, values)
-        self.input = X
         self.X = X[..., :3] if np.ndim(X) == 3 else X  # without opacity
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
-        self.fill = LiveFill()
-        self.active, self.works = self.fill, [self.fill]
-        self.paint: Paint | None = None
-        self._memo = Memo()
-
-    @property
-    def work(self) -> LiveFill:
-        """The filling."""
-        return self.fill
+        super().__init__(X, values, fit=LiveFill())
+        self.actions |= {"brush": self._brush, "undo": lambda _: self.undo()}
 
     @property
     def grid(self) -> Grid:
@@ -267,16 +250,6 @@ class PhotographState(FitState):
         return height, width
 
     @property
-    def frame(self) -> Frame:
-        """The pixels that are shown."""
-        height, width = self.shape
-        return frame_of((height, width * self.channels), None, self.channels)
-
-    def as_matrix(self, picture: Array) -> Array:
-        """Return pixels with the channels side by side, as a frame has them."""
-        return picture.reshape(self.shape[0], -1)
-
-    @property
     def mask(self) -> NDArray[np.bool_]:
         """The pixels that are neither hidden nor painted over."""
         seed, share, paint = self.values["seed"], self.values["missing"], self.paint
@@ -285,13 +258,15 @@ class PhotographState(FitState):
             seen = np.random.default_rng(seed).random(self.shape) >= share
             return seen if paint is None else paint.mask(seen)
 
-        return self._memo("mask", mask, seed, share, paint)
+        return self.memo("mask", mask, seed, share, paint)
 
     @property
     def visible(self) -> Array:
         """The pixels that are seen; NaN for the others."""
         shown = self.mask.reshape(self.shape + (1,) * (self.pixels.ndim - 2))
         return np.where(shown, self.pixels, np.nan)
+
+    # Filling
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -303,16 +278,21 @@ class PhotographState(FitState):
 
         return super().checks() | {"missing": something_is_seen}
 
-    def start(self, *, preview: bool = False) -> None:
+    def run(self, *, preview: bool = False) -> None:
         """Fill the photograph with the present settings."""
-        self.fill.begun = Begun(self._settings(self.values))
+        self.fit.begun = Begun(self._settings(self.values))
         self._fill()
 
     def _fill(self, touched: Box | None = None) -> None:
         """Fill the photograph; strokes of the brush stay in one run."""
         values = self.values
         named = values["method"], values["groups"], values["seed"]
-        self.fill.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
+        self.fit.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
+
+    def _brush(self, stroke: Mapping[str, Any]) -> None:
+        """Hide pixels, and fill them anew."""
+        paint = Paint(self.shape) if self.paint is None else self.paint
+        self.repaint(paint.touched(frame_of(self.shape, None), stroke))
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted pixels, and fill them and then all of the picture anew."""
@@ -325,8 +305,8 @@ class PhotographState(FitState):
         if not rows.size:
             return
         box = slice(rows.min(), rows.max() + 1), slice(columns.min(), columns.max() + 1)
-        if self.fill.result is None or self.changed:
-            self.start()
+        if self.fit.result is None or self.changed:
+            self.run()
         else:
             self._fill(box)
 
@@ -334,13 +314,114 @@ class PhotographState(FitState):
         """Take the last stroke of the brush back."""
         self.repaint(None if self.paint is None else self.paint.before)
 
+    # The sentence
+
+    @property
+    def title(self) -> str:
+        """The size, and how much of it is known."""
+        share = 1 - float(np.mean(np.isnan(self.pixels)))
+        return size_words("a photograph of {} × {}", self.shape, share)
+
+    @property
+    def model(self) -> list[Piece]:
+        """The groups and the size of their patches."""
+        if self.result is None:
+            return []
+        grid = self.grid
+        size = " × ".join(str(grid.size[axis]) for axis in grid.space)
+        groups = many(self.result.sizes["group"], "group")
+        return [(groups, "components"), (f" of patches of {size}", "")]
+
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the error where pixels are hidden, once a run has ended."""
+        errors, found = self.fit.errors, self.fit.findings
+        if self.fit.phase == "running" or not errors:
+            return None
+        covered = "" if found is None else f"; {found.covers()}"
+        return Number.of_guess(errors, "pixels", "column", range_words(*self.limits), covered)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest value of a pixel."""
+        return float(np.nanmin(self.pixels)), float(np.nanmax(self.pixels))
+
+    @property
+    def painted(self) -> str:
+        """Words on what was painted, for below the picture."""
+        paint = self.paint
+        if paint is None or (filled := self.result) is None or self.fit.phase == "running":
+            return ""
+
+        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
+            average = np.full_like(self.pixels, np.nanmean(self.visible))
+            rivals = self.fit.rivals or {AVERAGE: average}
+            for stroke, sign in STROKES.items():
+                under = (paint.signs == sign) & ~self.mask
+                errors, found = compared(self.pixels, under, filled, rivals)
+                if found is not None:
+                    yield stroke, errors, f"; {found.covers()}"
+
+        return self.memo("painted", lambda: painted_words(strokes()), filled, paint)
+
+    # The page
+
+    def write(self, path: Path) -> None:
+        """Write the filled picture to a file."""
+        self.result.to_netcdf(path)
+
+    def frame(self) -> Frame:
+        """Return which pixels are shown."""
+        height, width = self.shape
+        return frame_of((height, width * self.channels), None, self.channels)
+
+    def _at(self, picture: Array) -> Array:
+        """Return pixels where they are shown, the channels side by side."""
+        return at(self.frame(), picture.reshape(self.shape[0], -1))
+
+    def parts(self) -> dict[str, Any]:
+        """Return the pictures, errors and the coverage of intervals."""
+        fill = self.fit
+        parts: dict[str, Any] = {
+            "facts": {"stage": "patches", "painted": self.painted},
+            "pictures": self._pictures(),
+        }
+        if fill.findings is not None:
+            parts["dots"] = {"intervals": calibration_chart(fill.findings)}
+        if fill.mean is not None:
+            parts["modelled"] = self.frame().arranged(self._at(fill.mean))
+        return parts
+
+    def _pictures(self) -> dict[str, Any]:
+        """Return the pictures that stay as they are while the photograph is filled."""
+        run = self.history.compared
+        title = "" if run is None else self.history.words(run)
+        key = self.mask, self.result, run and run.fit, title
+        return self.memo("pictures", lambda: self._layers(run and run.fit, title), *key)
+
+    def _layers(self, other: xr.Dataset | None, title: str) -> dict[str, Any]:
+        """Return the pictures, with those of a run that is compared."""
+        filled, paint = self.result, self.paint
+        layers = {"original": self.pixels, "seen": self.visible}
+        if filled is not None:
+            spread, known = filled["std"].to_numpy(), ~np.isnan(self.visible)
+            # A pixel that a stroke has just hidden, or given back, is not filled yet
+            layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
+        if other is not None:
+            layers["beside"] = other["picture"].to_numpy().astype(float)
+        shown = {name: self._at(each) for name, each in layers.items()}
+        n = 0 if paint is None else paint.n_painted
+        frame, limits = self.frame(), self.limits
+        pictures = pictures_part(frame, limits, [], shown, n_painted=n, beside_title=title)
+        # Without hidden pixels both sides of the divider would be alike
+        return pictures | {"many_missing": True}
+
+    # Code
+
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat the filling."""
-        values, lines = self.fill.begun.settings or self.values, ""
+        values = self.fit.begun.settings or self.values
         channels = "[..., :3]" if np.shape(self.input) != np.shape(self.X) else ""
-        picture = f"{source or '...'}{channels}"
-        if picture != "X":
-            lines += f"X = {picture}{'' if source else '  # your picture'}\n"
+        lines = given_code("X", source, channels)
         size = f"({self.shape[0]}, {self.shape[1]})"
         lines += f"mask = np.random.default_rng({values['seed']}).random({size})"
         lines += f" >= {float(values['missing'])}\n"
@@ -352,119 +433,3 @@ class PhotographState(FitState):
         hidden = float(values["missing"]) > 0 or self.paint is not None
         off = "np.sqrt(np.nanmean((filled.picture.values - np.asarray(X, float))[~mask] ** 2))"
         return lines + (PRINT_HIDDEN.format("pixels", off) if hidden else "")
-
-
-class PhotographView(View):
-    """Pixels as they are seen and filled, and their uncertainty."""
-
-    state: PhotographState
-    filename, opens = "picture.nc", True
-
-    def __init__(self, state: PhotographState) -> None:
-        super().__init__(state)
-        self.actions |= {"brush": self._brush, "undo": lambda _: self.state.undo()}
-
-    @property
-    def title(self) -> str:
-        """The size, and how much of it is known."""
-        share = 1 - float(np.mean(np.isnan(self.state.pixels)))
-        return size_words("a photograph of {} × {}", self.state.shape, share)
-
-    @property
-    def result(self) -> xr.Dataset | None:
-        """The filled picture."""
-        return self.state.fill.result
-
-    @property
-    def model(self) -> list[Piece]:
-        """The groups and the size of their patches."""
-        if self.result is None:
-            return []
-        grid = self.state.grid
-        size = " × ".join(str(grid.size[axis]) for axis in grid.space)
-        groups = many(self.result.sizes["group"], "group")
-        return [(groups, "components"), (f" of patches of {size}", "")]
-
-    def guess(self) -> Guess:
-        """Return how well the pixels that are hidden are filled, once a run has ended."""
-        fill, found = self.state.fill, self.state.fill.findings
-        return Guess(
-            {} if fill.phase == "running" else fill.errors,
-            "pixels",
-            range_words(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels)),
-            "" if found is None else f"; {found.covers()}",
-        )
-
-    def number(self, *, of_fit: bool = False) -> Number | None:
-        """Return the error where pixels are hidden."""
-        guess = self.guess()
-        return guess.number if guess.errors else None
-
-    @property
-    def painted(self) -> str:
-        """Words on what was painted, for below the picture."""
-        state, paint = self.state, self.state.paint
-        if paint is None or (filled := self.result) is None or state.fill.phase == "running":
-            return ""
-
-        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
-            average = np.full_like(state.pixels, np.nanmean(state.visible))
-            rivals = state.fill.rivals or {AVERAGE: average}
-            for stroke, sign in STROKES.items():
-                under = (paint.signs == sign) & ~state.mask
-                errors, found = compared(state.pixels, under, filled, rivals)
-                if found is not None:
-                    yield stroke, errors, f"; {found.covers()}"
-
-        return self.memo("painted", lambda: painted_words(strokes()), filled, paint)
-
-    def write(self, path: Path) -> None:
-        """Write the filled picture to a file."""
-        assert self.result is not None
-        self.result.to_netcdf(path)
-
-    def frame(self) -> Frame:
-        """Return which pixels are shown."""
-        return self.state.frame
-
-    def parts(self, history: History) -> dict[str, Any]:
-        """Return the pictures, errors and the coverage of intervals."""
-        state, fill, frame = self.state, self.state.fill, self.state.frame
-        parts: dict[str, Any] = {
-            "facts": {"stage": "patches", "painted": self.painted},
-            "pictures": self._pictures(history),
-        }
-        if fill.findings is not None:
-            parts["dots"] = {"intervals": calibration_chart(fill.findings)}
-        if fill.mean is not None:
-            parts["modelled"] = frame.arranged(at(frame, state.as_matrix(fill.mean)))
-        return parts
-
-    def _pictures(self, history: History) -> dict[str, Any]:
-        """Return the pictures that stay as they are while the photograph is filled."""
-        run = history.runs.get(history.left or 0)
-        title = "" if run is None else history.words(run)
-        key = self.state.mask, self.result, run and run.fit, title
-        return self.memo("pictures", lambda: self._layers(run and run.fit, title), *key)
-
-    def _layers(self, other: xr.Dataset | None, title: str) -> dict[str, Any]:
-        """Return the pictures, with those of a run that is compared."""
-        state, filled, paint = self.state, self.result, self.state.paint
-        layers = {"original": state.pixels, "seen": state.visible}
-        if filled is not None:
-            spread, known = filled["std"].to_numpy(), ~np.isnan(state.visible)
-            # A pixel that a stroke has just hidden, or given back, is not filled yet
-            layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
-        if other is not None:
-            layers["beside"] = other["picture"].to_numpy().astype(float)
-        shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
-        limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
-        n = 0 if paint is None else paint.n_painted
-        pictures = pictures_part(state.frame, limits, [], shown, n_painted=n, beside_title=title)
-        # Without hidden pixels both sides of the divider would be alike
-        return pictures | {"many_missing": True}
-
-    def _brush(self, stroke: Mapping[str, Any]) -> None:
-        """Hide pixels, and fill them anew."""
-        paint = Paint(self.state.shape) if self.state.paint is None else self.state.paint
-        self.state.repaint(paint.touched(frame_of(self.state.shape, None), stroke))

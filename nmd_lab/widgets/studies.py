@@ -32,11 +32,13 @@ from nmd_lab.studies.summary import (
 
 from .background import many
 from .charts import chart, series, table
-from .history import Field, FitState, History
-from .view import View
-from .words import Number, Piece, call
+from .printer import call
+from .state import Field, State
+from .words import Number, Piece
 
 NO_DIMENSION = "none"  # option for a chart without colours or without panels
+CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
+MAX_LISTED = 24  # fits of a point, or models, in a table
 
 
 class ChartPoint(NamedTuple):
@@ -92,11 +94,12 @@ def is_numeric(results: xr.Dataset, dim: str) -> bool:
     return results[dim].dtype.kind in "iuf"
 
 
-class StudyState(FitState):
-    """The results of a study, and the layout of their chart."""
+class StudyState(State):
+    """The results of a study, the chart with its points, and the details of one."""
+
+    filename = "study-copy.nc"
 
     def __init__(self, study: Study | xr.Dataset, **values: Any) -> None:
-        self.input = study
         self.results = study.results if isinstance(study, Study) else study
         sizes = {str(dim): size for dim, size in self.results.sizes.items() if dim != "seed"}
         if not sizes:
@@ -117,7 +120,11 @@ class StudyState(FitState):
         conditions = (dim for dim in trials(self.results) if dim in varied and dim != color)
         first = {"metric": variable(self.results, None), "x": x, "color": color}
         first["panel"] = next(conditions, NO_DIMENSION)
-        super().__init__(first, values)
+        super().__init__(study, values, first=first)
+        self.buttons = {}
+        self.points: list[ChartPoint] = []
+        self._shown: dict[str, Any] | None = None
+        self.actions["point"] = self._choose
 
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
@@ -134,24 +141,6 @@ class StudyState(FitState):
 
         return super().checks() | {name: partial(check_unused, name) for name in ("color", "panel")}
 
-    def points(self) -> list[ChartPoint]:
-        """Return the points of the chart, see `chart_points`."""
-        x, color, panel = (self.values[name] for name in ("x", "color", "panel"))
-        return chart_points(self.results, self.values["metric"], x, color, panel)
-
-    @property
-    def averaged(self) -> list[str]:
-        """The conditions and the seed over which a point is a mean."""
-        shown, sizes = {self.values[name] for name in ("x", "color", "panel")}, self.results.sizes
-        return [
-            dim for dim in (*trials(self.results), "seed") if dim not in shown and sizes[dim] > 1
-        ]
-
-    def cells(self, point: ChartPoint) -> xr.Dataset:
-        """Return the results of the cells that a point stands for."""
-        dims = self.results.dims
-        return select(self.results, {dim: v for dim, v in point.labels.items() if dim in dims})
-
     def set(self, name: str, value: Any) -> None:
         """Change a setting; another measure gives the chosen point other scores."""
         super().set(name, value)
@@ -159,96 +148,77 @@ class StudyState(FitState):
             scores = self.cells(self.selected)[value].transpose(..., "seed").values
             self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
 
-    def lines(self, source: str | None) -> str:
-        """Return the lines that print the models with differences, or the mean of the point."""
-        metric, is_error = self.values["metric"], self.values["metric"] not in POSTERIOR_SCORES
-        lines = (
-            f"results = {source or '...'}{'.results' if isinstance(self.input, Study) else ''}\n"
-        )
-        errors, means = f'results["{metric}"]', [*trials(self.results), "seed"]
-        point = ""
-        if self.selected is not None:
-            at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}
-            point = f"{lines}print({call(f'{errors}.sel', f'{at!r}')}.mean().item())\n"
-        if isinstance(self.input, Study) and choices(self.results) and is_error:
-            return f'print({source or "..."}.rank_test("{metric}").head(24).to_string())\n{point}'
-        if point:
-            return point
-        mean = call(f"{errors}.mean", f"{means!r}", skipna=False)
-        ranked = ".to_series().dropna().sort_values().head(24)" if choices(self.results) else ""
-        return f"{lines}print({mean}{ranked})\n"
+    def cannot_run(self) -> str:
+        """Return why nothing runs here."""
+        return "a study is shown, not fitted: study.best() fits its best model"
 
-
-CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
-MOST_CELLS = 24  # largest number of fits of a point, or of points, that are listed
-
-
-class StudyView(View):
-    """The chart with its points, and the details of one."""
-
-    state: StudyState
-    filename = "study-copy.nc"
-
-    def __init__(self, state: StudyState) -> None:
-        super().__init__(state)
-        self.buttons = {}
-        self.points: list[ChartPoint] = []
-        self._shown: dict[str, Any] | None = None
-        self.actions["point"] = self._choose
+    # Results
 
     @property
     def result(self) -> xr.Dataset:
         """The results, or those of the point that was clicked."""
-        state, chosen = self.state, self.state.selected
+        chosen = self.selected
         if chosen is None:
-            return state.results
-        return self.memo("cells", lambda: state.cells(chosen), chosen)
+            return self.results
+        return self.memo("cells", lambda: self.cells(chosen), chosen)
 
-    def cannot_run(self) -> str:
-        """Return why nothing runs here."""
-        return "a study is shown, not fitted: study.best() fits its best model"
+    def cells(self, point: ChartPoint) -> xr.Dataset:
+        """Return the results of the cells that a point stands for."""
+        dims = self.results.dims
+        return select(self.results, {dim: v for dim, v in point.labels.items() if dim in dims})
 
     def write(self, path: Path) -> None:
         """Write the results, or those of the point, to a file."""
         serialization.write(self.result, path)
 
     @property
-    def title(self) -> str:
-        """The size of the study."""
-        return f"a study of {many(math.prod(self.state.results.sizes.values()), 'fit')}"
-
-    @property
-    def _models(self) -> pd.DataFrame:
+    def models(self) -> pd.DataFrame:
         """The errors of the models in all conditions, the best model first."""
-        state, metric = self.state, self.state.values["metric"]
-        return self.memo("models", lambda: ranked(state.results, metric), metric)
+        metric = self.values["metric"]
+        return self.memo("models", lambda: ranked(self.results, metric), metric)
 
     def _labels(self, place: int = 0) -> dict[str, Any]:
         """Return the labels of a model, the best one by default."""
-        return labels_of(self.state.results, self._models.index[place])
+        return labels_of(self.results, self.models.index[place])
+
+    @property
+    def best(self) -> ChartPoint | None:
+        """The best model over all conditions, as the sentence has it."""
+        if self.models.empty:
+            return None
+        scores = self.models.iloc[0].to_numpy().reshape(-1, self.results.sizes["seed"])
+        return ChartPoint("", "", 0.0, self._labels(), scores)
+
+    # The sentence
+
+    @property
+    def title(self) -> str:
+        """The size of the study."""
+        return f"a study of {many(math.prod(self.results.sizes.values()), 'fit')}"
 
     @property
     def model(self) -> list[Piece]:
         """The model that is best over all conditions."""
-        return [] if self._models.empty else [(f"best is {_words(self._labels())}", "")]
+        return [] if self.models.empty else [(f"best is {_words(self._labels())}", "")]
 
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
-        if (best := self._best()) is None:
+        if (best := self.best) is None:
             return None
         conditions = len(best.scores)
         where = f", mean of {conditions} conditions" if conditions > 1 else ""
-        metric = self.state.results[self.state.values["metric"]]
-        name = measure_name(metric.attrs.get("long_name", metric.name))
-        after = where + self._difference(self._models)
+        name, after = self._measure(), where + self._difference()
         return Number(best.mean, f"Its {name} is ", after, value=two_digits(best.mean))
 
-    def _difference(self, models: pd.DataFrame) -> str:
+    def _measure(self) -> str:
+        """Return the name of the measure for a reader."""
+        metric = self.results[self.values["metric"]]
+        return measure_name(metric.attrs.get("long_name", metric.name))
+
+    def _difference(self) -> str:
         """Return the paired difference of the next model in words."""
-        if len(models) < 2:
-            return ""
-        results, metric = self.state.results, self.state.values["metric"]
-        if metric in POSTERIOR_SCORES:  # the lowest is not the best
+        results, metric = self.results, self.values["metric"]
+        if len(self.models) < 2 or metric in POSTERIOR_SCORES:  # whose lowest is not the best
             return ""
         tested = rank_test(results, metric, CONFIDENCE, {})
         more, *ends = tested[["difference", "low", "high"]].iloc[1]
@@ -261,17 +231,12 @@ class StudyView(View):
         paired = f"paired by {results.sizes['seed']} seeds"
         return f"{text} clearly (95 % interval {low} to {high}, {paired})"
 
-    def _best(self) -> ChartPoint | None:
-        """Return the best model over all conditions, as the sentence has it."""
-        if self._models.empty:
-            return None
-        scores = self._models.iloc[0].to_numpy().reshape(-1, self.state.results.sizes["seed"])
-        return ChartPoint("", "", 0.0, self._labels(), scores)
+    # The page
 
-    def parts(self, history: History) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
         """Return the chart, the fits of the chosen point or of the best model, and all models."""
-        chosen, values = self.state.selected, self.state.values
-        wrong = {"color", "panel"} & set(self.state.problems())
+        chosen, values = self.selected, self.values
+        wrong = {"color", "panel"} & set(self.problems())
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
             self._shown = self.memo("chart", self._chart, *layout)
@@ -281,42 +246,42 @@ class StudyView(View):
             "facts": {
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
-            "tables": [*map(self._about, filter(None, [chosen or self._best()])), self._ranking()],
+            "tables": [*map(self._about, filter(None, [chosen or self.best])), self._ranking()],
         }
 
     def _choose(self, message: Mapping[str, Any]) -> None:
         """Choose a point, or no point by a second click on it."""
-        point, chosen = self.points[message["id"]], self.state.selected
+        point, chosen = self.points[message["id"]], self.selected
         is_chosen = chosen is not None and point.labels == chosen.labels
-        self.state.selected = None if is_chosen else point
+        self.selected = None if is_chosen else point
 
     def _chart(self) -> dict[str, Any]:
         """Return the chart of the present layout, and keep its points."""
-        state, values = self.state, self.state.values
-        results, x, metric = state.results, values["x"], values["metric"]
-        points = state.points()
-        if not points:
+        results, sizes = self.results, self.results.sizes
+        metric, x, color, panel = (self.values[name] for name in ("metric", "x", "color", "panel"))
+        self.points, joined = chart_points(results, metric, x, color, panel), is_numeric(results, x)
+        if not self.points:
             raise ValueError(f"{metric} is NaN everywhere: choose another measure.")
-        self.points, joined = points, is_numeric(results, x)
         ticks = [
             [float(label) if joined else float(k), label_text(label)]
             for k, label in enumerate(results[x].values)
         ]
-        averaged = [label_text(dim) for dim in state.averaged]
+        hidden = (dim for dim in (*trials(results), "seed") if dim not in (x, color, panel))
+        averaged = [label_text(dim) for dim in hidden if sizes[dim] > 1]
         return chart(
             f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
-            measure_name(results[metric].attrs.get("long_name", metric)),
+            self._measure(),
             [],
-            panels=_panels(points, joined, values["panel"]),
-            color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
+            panels=_panels(self.points, joined, panel),
+            color="" if color == NO_DIMENSION else label_text(color),
             ticks=ticks,
             joined=joined,
         )
 
     def _ranking(self) -> dict[str, Any]:
         """Return the table of the models, the best one first."""
-        models, metric = self._models, measure_name(self.state.values["metric"])
+        models, metric = self.models, measure_name(self.values["metric"])
         spread = models.T.groupby("seed").mean().std().fillna(0)
         rows = [
             [*map(label_text, self._labels(k).values()), f"{mean:.4g}", f"{spread.iloc[k]:.2g}"]
@@ -328,7 +293,7 @@ class StudyView(View):
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
-        cells, metric = self.state.cells(point), self.state.values["metric"]
+        cells, metric = self.cells(point), self.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
         chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
         names = [n for n in dict.fromkeys([metric, *chosen, "n_iter", "seconds"]) if n in cells]
@@ -343,6 +308,25 @@ class StudyView(View):
         )
         head = [measure_name(n.replace("n_iter", "iterations")) for n in dims + names]
         return _shortened(head, rows, caption, "fits")
+
+    # Code
+
+    def lines(self, source: str | None) -> str:
+        """Return the lines that print the models with differences, or the mean of the point."""
+        metric, is_study = self.values["metric"], isinstance(self.input, Study)
+        results = f"{source or '...'}{'.results' if is_study else ''}"
+        lines, errors = f"results = {results}\n", f'results["{metric}"]'
+        point = ""
+        if self.selected is not None:
+            at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}
+            point = f"{lines}print({call(f'{errors}.sel', f'{at!r}')}.mean().item())\n"
+        if is_study and choices(self.results) and metric not in POSTERIOR_SCORES:
+            return f'print({source or "..."}.rank_test("{metric}").head(24).to_string())\n{point}'
+        if point:
+            return point
+        mean = call(f"{errors}.mean", f"{[*trials(self.results), 'seed']!r}", skipna=False)
+        ranked = ".to_series().dropna().sort_values().head(24)" if choices(self.results) else ""
+        return f"{lines}print({mean}{ranked})\n"
 
 
 def _panels(
@@ -367,9 +351,9 @@ def _panels(
 
 def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:
     """Return a table with its first rows; the caption has their number."""
-    if len(rows) > MOST_CELLS:
-        caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
-    return table(what, head, rows[:MOST_CELLS], caption=caption)
+    if len(rows) > MAX_LISTED:
+        caption += f" (the first {MAX_LISTED} of {len(rows)} {what})"
+    return table(what, head, rows[:MAX_LISTED], caption=caption)
 
 
 def _words(labels: Mapping[str, Any]) -> str:

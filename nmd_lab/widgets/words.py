@@ -1,29 +1,18 @@
-"""The sentence of an explorer, and notebook cells that repeat what was done.
-
-The sentence has the data, the model and its error in words, some of which open.
-"""
+"""The sentence of an explorer: data, model and error in words, some of which open popovers."""
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab import datasets
-from nmd_lab.api.fits import complete, decompose
-from nmd_lab.datasets.film_ratings import small_folder
 from nmd_lab.model.nonlinearities import NONLINEARITIES
-from nmd_lab.model.nonlinearity import Nonlinearity
-from nmd_lab.request.settings import ADMM, as_solver
 from nmd_lab.result.selection import TIED, TRIAL, as_text
 from nmd_lab.result.summary import two_digits
 
 from .background import many
-from .history import default_nonlinearity
 
 Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
 SHAPES = {  # f in words, of which some have bounds
@@ -43,6 +32,7 @@ CURVES = {
     "modulus": "absolute value",
     "square": "square",
 }
+THIS = "this model"  # name of the fit among its rivals
 AVERAGE = "the average"  # the simplest rival of a guess
 BETTER = 0.9  # part of the error of a rival below which a guess is better than it
 ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
@@ -57,9 +47,23 @@ class Number(NamedTuple):
     after: str = ""  # and behind it
     rivals: Mapping[str, float] = {}
     sign: str = "±"
-    name: str = "this model"
+    name: str = THIS
     more: str = ""  # words behind the rivals
     value: str = ""  # the number, if it is not the error
+
+    @classmethod
+    def of_guess(
+        cls,
+        errors: Mapping[str, float],
+        things: str = "entries",
+        of: str = "column",
+        range: str = "",
+        more: str = "",
+    ) -> Number:
+        """Return the error of guesses; of the simplest one, the mean of each `of`, in words."""
+        (_, error), *rivals = errors.items()
+        named = {f"each {of}'s average" if name == "average" else name: e for name, e in rivals}
+        return cls(error, f"Hidden {things} are guessed to ", range, named, more=more)
 
     @property
     def pieces(self) -> list[Piece]:
@@ -177,112 +181,3 @@ def _path(name: str) -> str:
     across = np.linspace(2, WIDE - 2, POINTS)
     up = HIGH - 3 - (x - x.min()) / (np.ptp(x) or 1) * (HIGH - 6)
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(across, up, strict=True))
-
-
-# Lines that print the number of the page
-PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
-PRINT_HIDDEN = 'print(f"hidden {}: ±{{{}:.3g}}")\n'
-WIDTH = 88  # longest call on one line
-
-
-class Code(str):
-    """Code that stands for itself, not for a text."""
-
-
-def expression(value: Any) -> str:
-    """Return the code of a value.
-
-    >>> import nmd_lab as nmd
-    >>> expression(nmd.MinMax(0, 1)), expression("l1")
-    ('nmd.MinMax(0.0, 1.0)', '"l1"')
-    """
-    if isinstance(value, Nonlinearity):
-        kind, inner = type(value), ", ".join(map(repr, value.parameters))
-        where = "nmd.nonlinearities" if value.form in (None, "monotone") else "nmd"
-        return f"{where}.{kind.__name__}({inner})"
-    if isinstance(value, ADMM):
-        values = {f.name: getattr(value, f.name) for f in fields(value)}
-        changed = {f.name: values[f.name] for f in fields(value) if values[f.name] != f.default}
-        return call("nmd.ADMM", **changed)
-    if isinstance(value, Code):
-        return str(value)
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return repr(value.item() if hasattr(value, "item") else value)
-
-
-def call(function: str, *positional: str, **named: Any) -> str:
-    """Return the code of a call, with an argument a line if it is too long for one."""
-    arguments = [*positional, *(f"{name}={expression(value)}" for name, value in named.items())]
-    line = f"{function}({', '.join(arguments)})"
-    if len(line) <= WIDTH:
-        return line
-    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
-
-
-def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
-    """Return the code of a fit."""
-    named = dict(arguments)
-    if fit is not None:
-        validated = named.get("validation") is not None
-        named |= stopping_arguments(fit, named.get("solver", "auto"), validated=validated)
-    function = {"decompose": decompose, "complete": complete}[verb]
-    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
-    if defaults["nonlinearity"] is None:
-        defaults["nonlinearity"] = default_nonlinearity(named.get("alpha", defaults["alpha"]))
-    defaults["solver"] = as_solver(defaults["solver"])
-    named = {name: value for name, value in named.items() if value != defaults[name]}
-    return f"fit = {call(f'nmd.{verb}', data, **named)}\n"
-
-
-def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, Any]:
-    """Return the arguments that stop a repeated fit where the first one stopped."""
-    # The iteration that overflowed is not part of the result, but it has to be repeated
-    overflowed = fit.stop_reason.code == "not finite"
-    iterations = fit._n_iter + overflowed
-    patient = {"solver": replace(as_solver(solver), patience=iterations)} if validated else {}
-    return {"max_iter": iterations, **patient}
-
-
-def name_in_notebook(value: Any) -> str | None:
-    """Return the name of the variable that holds an object in the notebook, or None."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    shell = get_ipython()
-    variables = {} if shell is None else shell.user_ns
-    return next(
-        (name for name, held in variables.items() if held is value and not name.startswith("_")),
-        None,
-    )
-
-
-class DataSet(NamedTuple):
-    """A data set of `nmd_lab.datasets`."""
-
-    name: str  # name of the function that loads it
-    arguments: dict[str, Any]  # arguments of the function
-
-    @property
-    def code(self) -> str:
-        """Code that loads the data."""
-        return call(f"nmd.datasets.{self.name}", **self.arguments)
-
-    def load(self) -> Any:
-        """Return the data."""
-        return getattr(datasets, self.name)(**self.arguments)
-
-
-def library() -> dict[str, DataSet]:
-    """Return the data sets that an explorer offers without data, none of which is downloaded."""
-    sets = {
-        "digits": DataSet("digits", {}),
-        "photograph of a flower": DataSet("photograph", {"name": "flower", "size": (213, 320)}),
-        "photograph of a palace": DataSet("photograph", {"name": "china", "size": (213, 320)}),
-    }
-    if small_folder() is not None:
-        sets["MovieLens, small"] = DataSet("movielens_small", {})
-    size = {"n_users": 400, "n_items": 300, "n_ratings": 12_000}
-    return sets | {"generated": DataSet("make_ratings", {**size, "random_state": 0})}

@@ -44,7 +44,7 @@ explorer
 """
 RATINGS = """
 import nmd_lab as nmd
-from nmd_lab.widgets.words import library
+from nmd_lab.widgets.explorer import library
 explorer = nmd.widgets.Explorer(
     data=[*library()][3], rank=8, alpha=15.0, draws=20_000, iterations=100_000_000,
     patience=100_000_000,

@@ -16,7 +16,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.datasets import film_ratings
 from nmd_lab.datasets.film_ratings import CHECKOUT
-from nmd_lab.widgets.words import library
+from nmd_lab.widgets.explorer import library
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

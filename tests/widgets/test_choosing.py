@@ -11,8 +11,8 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
 from nmd_lab.widgets import model_state
-from nmd_lab.widgets.ratings_state import CompletionState
-from nmd_lab.widgets.words import library
+from nmd_lab.widgets.explorer import library
+from nmd_lab.widgets.ratings import RatingsState
 
 GENERATED = library()["generated"].load()
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
@@ -53,7 +53,7 @@ def joined(state):
 
 
 def test_everything_is_chosen_and_the_code_has_the_numbers():
-    state = CompletionState(GENERATED, iterations=40)
+    state = RatingsState(GENERATED, iterations=40)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
     assert state.choosable == CHOOSABLE
     assert state.problems() == {}
@@ -74,7 +74,7 @@ def test_everything_is_chosen_and_the_code_has_the_numbers():
 
 
 def test_what_the_user_changes_meanwhile_stays(monkeypatch):
-    state = CompletionState(GENERATED, iterations=5)
+    state = RatingsState(GENERATED, iterations=5)
 
     def changes(*_, **__):
         state.set("alpha", 99.0)

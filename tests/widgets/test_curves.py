@@ -10,7 +10,7 @@ from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
 from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import curves_chart
-from nmd_lab.widgets.matrix_state import DecompositionState
+from nmd_lab.widgets.matrix import MatrixState
 
 pytest.importorskip("anywidget")
 
@@ -50,7 +50,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
 
 
 def test_stop_measures_where_it_stands(small):
-    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho=1.0)
+    state = plain(MatrixState, small, rank=4, iterations=ENDLESS, missing=0.2, rho=1.0)
     state.start()
     wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
     state.fit.stop()
@@ -60,7 +60,7 @@ def test_stop_measures_where_it_stands(small):
 
 def test_what_is_read_does_not_change_while_it_runs(small):
     settings = {"iterations": ENDLESS, "tol": 0.0, "rho": 1.0}
-    state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
+    state = plain(MatrixState, small, rank=4, missing=0.2, **settings)
     state.start()
     wait_for(lambda: state.fit.state is not None)
     before = state.fit.recording.hidden

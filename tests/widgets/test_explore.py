@@ -11,11 +11,11 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
-from nmd_lab.widgets import live, view
-from nmd_lab.widgets.matrix_view import DecompositionView
-from nmd_lab.widgets.ratings_view import CompletionView
-from nmd_lab.widgets.result_view import ResultView
-from nmd_lab.widgets.studies import StudyView
+from nmd_lab.widgets import live, model_state
+from nmd_lab.widgets.matrix import MatrixState
+from nmd_lab.widgets.ratings import RatingsState
+from nmd_lab.widgets.results import ResultState
+from nmd_lab.widgets.studies import StudyState
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 
@@ -113,7 +113,7 @@ def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypa
 
 
 def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
-    monkeypatch.setattr(view, "QUICK", np.inf)
+    monkeypatch.setattr(model_state, "QUICK", np.inf)
     explorer = plain(widgets.explore, digits, iterations=5)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
@@ -122,7 +122,7 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     assert explorer.result.rank == 3
     enter(explorer, "iterations", "9")  # which changes no model
     assert explorer.state.fit.phase == "finished"
-    monkeypatch.setattr(view, "QUICK", 0.0)
+    monkeypatch.setattr(model_state, "QUICK", 0.0)
     enter(explorer, "rank", "2")
     assert said(explorer).startswith("changed: ⟲ takes about")
     assert explorer.result.rank == 3
@@ -139,7 +139,7 @@ def with_texts(m=40):
 PLAIN = {"rank": 2, "alpha": 1.0, "nonlinearity": "identity", "iterations": 5}
 
 
-def test_explore_picks_the_view(tmp_path, fit):
+def test_explore_picks_the_state(tmp_path, fit):
     digits = datasets.digits(30)
     study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
     study.run(tmp_path / "study.nc", progress=False)
@@ -147,25 +147,25 @@ def test_explore_picks_the_view(tmp_path, fit):
     np.save(tmp_path / "matrix.npy", digits.values)
     renamed("userId", "movieId", "rating").to_csv(tmp_path / "ratings.csv", index=False)
     for X, kind in [
-        (None, DecompositionView),
-        (digits, DecompositionView),
+        (None, MatrixState),
+        (digits, MatrixState),
         # a picture with holes is no list of ratings
-        (digits.where(np.random.default_rng(0).random(digits.shape) < 0.2), DecompositionView),
-        (tmp_path / "matrix.npy", DecompositionView),
-        (RATINGS, CompletionView),
-        (renamed("Reader ID", "BookID", "Score"), CompletionView),
-        (nmd.observations_from_table(RATINGS), CompletionView),
-        (tmp_path / "ratings.csv", CompletionView),
-        (study, StudyView),
-        (study.results, StudyView),
-        (tmp_path / "study.nc", StudyView),
-        (fit, ResultView),
-        (fit._to_dataset(), ResultView),
-        (str(tmp_path / "fit.nc"), ResultView),
+        (digits.where(np.random.default_rng(0).random(digits.shape) < 0.2), MatrixState),
+        (tmp_path / "matrix.npy", MatrixState),
+        (RATINGS, RatingsState),
+        (renamed("Reader ID", "BookID", "Score"), RatingsState),
+        (nmd.observations_from_table(RATINGS), RatingsState),
+        (tmp_path / "ratings.csv", RatingsState),
+        (study, StudyState),
+        (study.results, StudyState),
+        (tmp_path / "study.nc", StudyState),
+        (fit, ResultState),
+        (fit._to_dataset(), ResultState),
+        (str(tmp_path / "fit.nc"), ResultState),
     ]:
         explorer = widgets.explore(X)
-        assert isinstance(explorer.view, kind)
-        if kind is ResultView:
+        assert isinstance(explorer.state, kind)
+        if kind is ResultState:
             assert explorer.result.W.identical(fit.W)
     names = {}
     exec(explorer.code().partition("fit.plot")[0], names)
@@ -222,7 +222,7 @@ def test_columns_of_text_and_without_a_value_are_left_out(in_file, tmp_path):
     run(explorer, X=frame)
     assert list(explorer.state.X.columns) == ["a", "b", "c", "note"]
     assert list(frame.columns) == ["a", "b", "c", "name", "note", "void"]  # the user's stays
-    assert explorer.view.said.endswith("in column 'name' and no value in column 'void'")
+    assert explorer.state.said.endswith("in column 'name' and no value in column 'void'")
 
 
 def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():

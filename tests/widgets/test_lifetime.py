@@ -45,7 +45,7 @@ def test_a_closed_explorer_gives_all_models_back(make):
     before = len(_instances)
     explorer = make()
     assert len(_instances) == before + 1  # one model an explorer
-    if explorer.view.buttons:
+    if explorer.state.buttons:
         explorer.start()
         explorer.join(PATIENCE)
     gone = weakref.ref(explorer)

@@ -71,7 +71,7 @@ def test_an_error_becomes_a_sentence(small):
     fit.start(overflows, 3)
     fit.join(PATIENCE)
     assert (fit.phase, fit.message) == ("failed", "FloatingPointError: overflow in W")
-    assert not fit.can_proceed
+    assert fit.cannot_proceed()
     fit.start(preparing(small), 3)  # and it lives on
     fit.join(PATIENCE)
     assert fit.phase == "finished"
@@ -151,7 +151,7 @@ def test_stop_ends_a_choice_that_tells_how_far_it_is(small):
     assert fit.join(PATIENCE)
     assert (fit.phase, fit.message) == ("stopped", "stopped before a choice was made")
     assert said[-1] == fit.message
-    assert (kept, fit.result, fit.state, fit.can_proceed) == ([], None, None, False)
+    assert (kept, fit.result, fit.state, bool(fit.cannot_proceed())) == ([], None, None, True)
 
 
 def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(small, clock):

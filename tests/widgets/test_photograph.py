@@ -114,11 +114,11 @@ def test_the_code_repeats_the_picture(X, capsys):
 
 def test_a_stroke_is_filled_at_once_where_it_was():
     explorer = filled()
-    before, result = explorer.state.fill.mean.copy(), explorer.result
+    before, result = explorer.state.fit.mean.copy(), explorer.result
     act(explorer, "brush", rain=True, picture=0, points=[(40, 50)], radius=8)
     wait_for(lambda: "groups so far" in said(explorer))
     during = explorer.code_text
-    now = explorer.state.fill.mean
+    now = explorer.state.fit.mean
     rows, columns = np.nonzero(now != before)
     assert explorer.result is result
     assert explorer.status["headline"] is None  # the old number is of another picture

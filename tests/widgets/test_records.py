@@ -81,7 +81,7 @@ def test_session_of_a_table(session):
 
 
 def test_session_of_ratings(session, monkeypatch):
-    monkeypatch.setattr("nmd_lab.widgets.words.small_folder", lambda: None)
+    monkeypatch.setattr("nmd_lab.widgets.explorer.small_folder", lambda: None)
     settings = {"rank": 3, "alpha": 2.0, "offsets": "both", "nonlinearity": "identity"}
     explorer = widgets.Explorer(data="generated", iterations=20, **settings)
     session.step("opened", explorer)

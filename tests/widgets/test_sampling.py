@@ -7,9 +7,9 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import widgets
+from nmd_lab.widgets.explorer import library
 from nmd_lab.widgets.live import MOST_CHECKED, LiveSample
-from nmd_lab.widgets.ratings_state import CompletionState
-from nmd_lab.widgets.words import library
+from nmd_lab.widgets.ratings import RatingsState
 
 TUNE = 100
 GENERATED = library()["generated"].load()
@@ -41,7 +41,7 @@ def same_draws(first, second):
 
 @pytest.mark.parametrize("validation", [0.0, 0.2])
 def test_the_code_repeats_the_draws(validation):
-    state = CompletionState(
+    state = RatingsState(
         GENERATED, **MODEL, draws=20, validation=validation, offsets="rows", seed=3
     )
     posterior = sampled(state)
@@ -69,7 +69,7 @@ def test_stop_keeps_what_there_is(monkeypatch, keep_all):
         options = "nmd_lab.request.options.KEPT_BYTES"
         monkeypatch.setattr(options, 4 * 700 * 3 * 30)
     stop_at(monkeypatch, TUNE + 37)
-    state = CompletionState(GENERATED, **MODEL, draws=500, offsets="none")
+    state = RatingsState(GENERATED, **MODEL, draws=500, offsets="none")
     posterior = sampled(state)
     assert state.sample.phase == "stopped"
     assert state.sample.message.startswith("stopped after 37 draws")
@@ -80,7 +80,7 @@ def test_stop_keeps_what_there_is(monkeypatch, keep_all):
 
 def test_stop_while_tuning_leaves_nothing(monkeypatch):
     stop_at(monkeypatch, 30)
-    state = CompletionState(GENERATED, **MODEL)
+    state = RatingsState(GENERATED, **MODEL)
     state.sample_now()
     assert state.sample.join(PATIENCE)
     assert (state.sample.phase, state.posterior) == ("stopped", None)
@@ -89,7 +89,7 @@ def test_stop_while_tuning_leaves_nothing(monkeypatch):
 
 
 def test_a_new_run_forgets_the_posterior():
-    state = CompletionState(GENERATED, **MODEL, draws=3)
+    state = RatingsState(GENERATED, **MODEL, draws=3)
     sampled(state)
     state.start()
     assert state.posterior is None
@@ -115,14 +115,14 @@ def test_a_new_run_forgets_the_posterior():
     ],
 )
 def test_why_there_can_be_no_draws(settings, reason):
-    state = CompletionState(GENERATED, **MODEL | settings)
+    state = RatingsState(GENERATED, **MODEL | settings)
     why = state.cannot_sample()
     assert why.startswith(reason)
     assert bool(why) == bool(reason)
 
 
 def test_entries_have_intervals():
-    state = CompletionState(GENERATED, **MODEL, draws=20)
+    state = RatingsState(GENERATED, **MODEL, draws=20)
     posterior = sampled(state)
     row, n = 7, posterior._shape[1]
     state.least = 1

@@ -94,7 +94,7 @@ def test_every_point_of_a_study_has_its_answer(tmp_path):
 def test_a_file_asks_for_nothing_and_names_of_the_data_are_harmless(tmp_path, monkeypatch):
     frame = with_holes(people(30)).rename(columns={"kg": EVIL})
     explorer = done(widgets.explore(frame, rank=2, alpha=1.0, iterations=5))
-    monkeypatch.setattr(type(explorer.view), "title", EVIL)
+    monkeypatch.setattr(type(explorer.state), "title", EVIL)
     explorer._refresh()
     text = explorer.save(tmp_path / "table.html").read_text("utf-8")
     assert "<title>&lt;/script&gt;&lt;script&gt;" in text

@@ -13,10 +13,10 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
-from nmd_lab.widgets.matrix_state import DecompositionState
-from nmd_lab.widgets.ratings_state import CompletionState
+from nmd_lab.widgets.explorer import library
+from nmd_lab.widgets.matrix import MatrixState
+from nmd_lab.widgets.ratings import RatingsState
 from nmd_lab.widgets.studies import StudyState
-from nmd_lab.widgets.words import library
 
 GENERATED = library()["generated"].load()
 SETTINGS = [
@@ -31,7 +31,7 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_copied_code_repeats_a_decomposition(settings, capsys):
     X = datasets.digits(100)
-    state = plain(DecompositionState, X, rank=4, iterations=8, **settings)
+    state = plain(MatrixState, X, rank=4, iterations=8, **settings)
     assert state.problems() == {}
     fit = ended(state)
     again = executed(state.code("X"), X=X)["fit"]
@@ -47,7 +47,7 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
 
 def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     settings = {"rank": 2, "alpha": 0.1, "iterations": 20}
-    state = plain(DecompositionState, small, missing=0.2, **settings)
+    state = plain(MatrixState, small, missing=0.2, **settings)
     fit = ended(state)
     seen = np.asarray(state.data.seen)
     hidden = np.isnan(seen)
@@ -81,7 +81,7 @@ COLUMNS = {"row": "who", "column": "film", "value": "stars"}
 
 
 def test_observed_and_best_entries_of_a_row():
-    state = CompletionState(TABLE, **COLUMNS, rank=1, alpha=15.0, iterations=5, validation=0.0)
+    state = RatingsState(TABLE, **COLUMNS, rank=1, alpha=15.0, iterations=5, validation=0.0)
     row = state.data.find(" cy ")
     observed, best = state.entries(row, 5, "highest")
     assert list(zip(observed.label, observed.observed, strict=True)) == [
@@ -102,22 +102,21 @@ def test_observed_and_best_entries_of_a_row():
 @pytest.mark.parametrize("validation", [0.0, 0.2])
 def test_copied_code_repeats_a_completion(validation):
     numbers = {"rank": 8, "alpha": 15.0, "validation": validation, "patience": 3}
-    state = CompletionState(GENERATED, iterations=30, **numbers)
+    state = RatingsState(GENERATED, iterations=30, **numbers)
     fit = ended(state)
     np.testing.assert_array_equal(executed(state.code("X"), X=GENERATED)["fit"].W, fit.W)
-    mine = CompletionState(TABLE, **COLUMNS, rank=2, alpha=15.0, iterations=5, validation=0.0)
+    mine = RatingsState(TABLE, **COLUMNS, rank=2, alpha=15.0, iterations=5, validation=0.0)
     ended(mine)
     repeats(mine, TABLE=TABLE)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "observations"])
+@pytest.mark.parametrize("kind", ["sparse", "observations"])
 def test_ratings_of_every_kind(kind):
     rng = np.random.default_rng(0)
-    dense = np.where(rng.random((12, 9)) < 0.5, rng.random((12, 9)) + 1, np.nan)
-    holes = sparse.csr_array(np.nan_to_num(dense))
-    X = {"dense": dense, "sparse": holes, "observations": nmd.observations_from_table(
-        TABLE, **COLUMNS)}[kind]  # fmt: skip
-    state = CompletionState(X, rank=1, alpha=15.0, iterations=4, validation=0.0)
+    dense = np.where(rng.random((12, 9)) < 0.5, rng.random((12, 9)) + 1, 0)
+    table = nmd.observations_from_table(TABLE, **COLUMNS)
+    X = {"sparse": sparse.csr_array(dense), "observations": table}[kind]
+    state = RatingsState(X, rank=1, alpha=15.0, iterations=4, validation=0.0)
     ended(state)
     repeats(state, X=X)
 
@@ -135,7 +134,8 @@ def study():
 @pytest.mark.parametrize("metric", ["seconds", "observed_rmse", "held_out_mae"])
 def test_a_chosen_point_has_the_scores_of_the_present_measure(study, metric):
     state = StudyState(study, panel="missing")
-    for point in state.points():
+    state.parts()
+    for point in state.points:
         state.set("metric", "held_out_rmse")
         state.selected = point
         state.set("metric", metric)
@@ -147,7 +147,8 @@ def test_a_chosen_point_has_the_scores_of_the_present_measure(study, metric):
 
 def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):
     state = StudyState(study, x="missing", color="none")
-    for point in state.points():
+    state.parts()
+    for point in state.points:
         part = study.results.held_out_rmse.sel(missing=point.place)
         assert point.mean == pytest.approx(float(part.mean("seed").min()))
 
@@ -179,16 +180,16 @@ def test_a_study_is_read_again_and_its_code_prints_the_numbers_of_the_page(study
     ],
 )
 def test_a_wrong_setting_is_named_unless_it_has_no_effect(small, settings, name, message):
-    state = plain(DecompositionState, small, rank=2, low=5.0, high=7.0)
+    state = plain(MatrixState, small, rank=2, low=5.0, high=7.0)
     assert state.problems() == {}
     for setting, value in {"low": 0.0, "high": 1.0, **settings}.items():
         state.set(setting, value)
     ((named, said),) = state.problems().items()
     assert named == name
     assert message in said
-    negative = plain(DecompositionState, small - 10.0, rank=2, loss="kl")
+    negative = plain(MatrixState, small - 10.0, rank=2, loss="kl")
     assert "negative" in negative.problems()["loss"]
     check_all_refused([
         ("'ranks' is no setting", lambda name: state.set(name, 3), "ranks"),
-        ("sparse", lambda X: plain(DecompositionState, X), sparse.eye_array(4)),
+        ("sparse", lambda X: plain(MatrixState, X), sparse.eye_array(4)),
     ])  # fmt: skip

@@ -28,7 +28,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
 from nmd_lab.widgets.charts import order_of
-from nmd_lab.widgets.history import MOST
+from nmd_lab.widgets.history import MAX_RUNS
 from nmd_lab.widgets.pictures import MOST_ROWS
 
 
@@ -203,12 +203,12 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
         raise MemoryError("no room for T & U")
 
     with monkeypatch.context() as patch:
-        patch.setattr("nmd_lab.widgets.history.prepare", fails)
+        patch.setattr("nmd_lab.widgets.model_state.prepare", fails)
         assert said(done(explorer)) == "MemoryError: no room for T & U"
     assert explorer.status["failed"]
     assert done(explorer).result._n_iter == 10
     monkeypatch.setattr(explorer.state, "unused", lambda: 1 / 0)
-    explorer.state.start()
+    explorer.state.run()
     assert explorer.join(PATIENCE)
     assert (explorer.status["phase"], explorer.status["failed"]) == ("finished", True)
     assert "ZeroDivisionError" in said(explorer)
@@ -252,6 +252,6 @@ def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgot
     assert "painted" in explorer.runs[2]["text"]
     assert [line["current"] for line in explorer.runs] == [False, False, True]
     enter(explorer, "iterations", "1")
-    for _ in range(MOST):
+    for _ in range(MAX_RUNS):
         done(explorer)
-    assert [line["number"] for line in explorer.runs] == list(range(4, MOST + 4))
+    assert [line["number"] for line in explorer.runs] == list(range(4, MAX_RUNS + 4))

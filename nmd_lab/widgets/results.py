@@ -14,83 +14,65 @@ from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
 
 from .background import is_measured
 from .charts import curves_chart, table, texts, trials_charts
-from .history import FitState, History
 from .photographs import is_photograph
 from .pictures import Frame, drawn_at, frame_of, pictures_part
+from .printer import PRINT_ERROR
+from .state import State
 from .tables import Grid
-from .view import View
-from .words import PRINT_ERROR, Number, size_words
+from .words import Number, size_words
 
 EDGE = 1.0  # percentage of the values that may lie beyond each end of the scale
 
 
-class FittedState(FitState):
-    """A finished fit or a posterior, without the data that it was made of."""
-
-    def __init__(
-        self, fit: Decomposition | Posterior, shape: tuple[int, int] | None = None
-    ) -> None:
-        super().__init__({}, {})
-        self.input: Any = fit
-        row = fit._labels.label_columns(np.zeros((1, fit._shape[1])))
-        self.picture = picture_of(row.isel(component=0, drop=True), shape)
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """The posterior, if it is one."""
-        return self.input if isinstance(self.input, Posterior) else None
-
-    def lines(self, source: str | None) -> str:
-        """Return the lines that show the same without an explorer."""
-        if self.posterior is not None:
-            return f"posterior = {source or '...'}\nprint(posterior)\n"
-        reading = "" if source == "fit" else f"fit = {source or '...'}\n"
-        plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        plots += "fit.plot.selection()\n" if self.input.selection.sizes["trial"] else ""
-        return f"{reading}{PRINT_ERROR}{plots}"
-
-
-class ResultView(View):
+class ResultState(State):
     """A fit or a posterior, of whose data nothing is known: nothing can be fitted here."""
 
-    state: FittedState
-
-    def __init__(self, state: FittedState) -> None:
-        super().__init__(state)
-        outcome = self.outcome = state.input
-        self.name = "fit" if state.posterior is None else "posterior"
+    def __init__(
+        self, outcome: Decomposition | Posterior, shape: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(outcome, {})
+        row = outcome._labels.label_columns(np.zeros((1, outcome._shape[1])))
+        self.picture = picture_of(row.isel(component=0, drop=True), shape)
+        self.posterior = outcome if isinstance(outcome, Posterior) else None
+        self.name = "fit" if self.posterior is None else "posterior"
         self.filename = f"{self.name}-copy.nc"
         self.buttons = {}
         self.actions["arrange"] = self.order.arrange
-        state.fit.phase = "finished"
-        if state.posterior is None:
-            state.fit.result, state.fit.message = outcome, ""  # nothing can go on here
+        self.fit.phase = "finished"
+        if self.posterior is None:
+            self.fit.result, self.fit.message = outcome, ""  # nothing can go on here
             self.actions |= self.factors.actions
         else:
-            state.fit.message = str(outcome.stop_reason)
-            state.fit.warnings = tuple(message_of_chains(outcome).values())
+            self.fit.message = str(self.posterior.stop_reason)
+            self.fit.warnings = tuple(message_of_chains(self.posterior).values())
 
     @property
     def result(self) -> Any:
         """The fit or the posterior."""
-        return self.outcome
+        return self.input
 
     @property
-    def title(self) -> str:
-        """What is shown, and its size."""
-        (m, n), table = self.outcome._shape, self.outcome._labels.table
-        if table is not None:  # classes have several columns of the matrix
-            return size_words(f"a {self.name} of {{}} rows × {{}} columns", (m, len(table.columns)))
-        return size_words(f"a {self.name} of {{}} × {{}}", (m, n))
+    def choice(self) -> Any:
+        """The fit, if its settings were chosen by trials."""
+        is_chosen = self.posterior is None and self.input.selection.sizes["trial"]
+        return self.input if is_chosen else None
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
         return f"a {self.name} holds no data: give the data to make a new one"
 
+    @property
+    def title(self) -> str:
+        """What is shown, and its size."""
+        (m, n), table = self.input._shape, self.input._labels.table
+        if table is not None:  # classes have several columns of the matrix
+            return size_words(f"a {self.name} of {{}} rows × {{}} columns", (m, len(table.columns)))
+        return size_words(f"a {self.name} of {{}} × {{}}", (m, n))
+
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error of a fit, by which it was chosen, or the mean SD of a posterior."""
-        outcome = self.outcome
-        if self.state.posterior is None:
+        outcome = self.input
+        if self.posterior is None:
             if not outcome.selection.sizes["trial"] or "validation_rmse" in outcome.history:
                 return super().number()
             of = headline_of(outcome)
@@ -102,24 +84,24 @@ class ResultView(View):
 
     def _drawn(self, frame: Frame) -> tuple[Any, Any]:
         """Return mean and standard deviation of the posterior where pictures are shown."""
-        return self.memo("drawn", lambda: drawn_at(self.outcome, frame), frame.rows.tolist())
+        return self.memo("drawn", lambda: drawn_at(self.input, frame), frame.rows.tolist())
 
     @property
     def _fitted(self) -> Any:
         """The model of a fit with its components by size; None of a posterior."""
-        return None if self.state.posterior else self.factors.sorted(self.outcome._fitted)
+        return None if self.posterior else self.factors.sorted(self.input._fitted)
 
     def _rows(self) -> Any:
         """Return rows that were picked or those of a component; None for all."""
-        return self.factors.shown_rows(self._fitted, self.selection, self.outcome._shape[0])
+        return self.factors.shown_rows(self._fitted, self.selection, self.input._shape[0])
 
     def frame(self) -> Frame:
         """Return which entries are shown."""
-        return frame_of(self.outcome._shape, self.state.picture, rows=self._rows())
+        return frame_of(self.input._shape, self.picture, rows=self._rows())
 
-    def parts(self, history: History) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
         """Return facts and pictures, of a fit curves, trials, components and plane, or a table."""
-        outcome, frame, fitted = self.outcome, self.frame(), self._fitted
+        outcome, frame, fitted = self.input, self.frame(), self._fitted
         names, labels, without = texts(outcome._labels, "rows"), outcome._labels, None
         parts: dict[str, Any] = {"facts": {}}
         if fitted is None:
@@ -137,7 +119,7 @@ class ResultView(View):
         tables = [table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])]
         if labels.table is not None:
             nothing = np.full(outcome._shape, np.nan)
-            grid = Grid(labels.table, nothing, nothing, without, self.state.posterior)
+            grid = Grid(labels.table, nothing, nothing, without, self.posterior)
             parts["grid"] = grid.shown(self._rows(), names, self.order)
             doubts = self.memo("doubts", lambda: grid.least_sure(names))
             tables += [] if doubts is None else [doubts]
@@ -151,6 +133,15 @@ class ResultView(View):
             "modelled": frame.arranged(shown),
             "tables": tables,
         }
+
+    def lines(self, source: str | None) -> str:
+        """Return the lines that show the same without an explorer."""
+        if self.posterior is not None:
+            return f"posterior = {source or '...'}\nprint(posterior)\n"
+        reading = "" if source == "fit" else f"fit = {source or '...'}\n"
+        plots = "fit.plot.convergence()\nfit.plot.components()\n"
+        plots += "fit.plot.selection()\n" if self.input.selection.sizes["trial"] else ""
+        return f"{reading}{PRINT_ERROR}{plots}"
 
 
 def curves_of(history: Any) -> dict[str, dict[int, float]]:

@@ -1,0 +1,580 @@
+"""The explorer of a matrix: pictures, a table, the brush, components and the plane of the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from nmd_lab.data.inputs import observe_dense
+from nmd_lab.data.labels import is_frame, picture_of
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.model import make_model
+from nmd_lab.request.options import Options
+from nmd_lab.request.penalty import as_penalty_rule
+from nmd_lab.request.settings import ADMM
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior import Posterior
+
+from .background import Begun, Measure, in_sample, many
+from .charts import row_texts, texts
+from .matrix_data import (
+    NO_PICTURE,
+    NOTHING_HIDDEN,
+    HiddenEntries,
+    MatrixData,
+    as_matrix,
+    guessed_shape,
+)
+from .model_state import (
+    DRAWS,
+    ITERATIONS,
+    MODEL,
+    MOST_JUDGED,
+    ModelState,
+    Numbers,
+    prepared,
+    split_code,
+)
+from .photographs import is_photograph
+from .pictures import (
+    MANY_MISSING,
+    STROKES,
+    Frame,
+    Paint,
+    at,
+    drawn_at,
+    frame_of,
+    mask_code,
+    pictures_part,
+)
+from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, fit_call, given_code
+from .state import Field, hidden_fields
+from .tables import Grid
+from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, range_words, size_words
+
+BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
+MAX_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too
+MAX_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background
+MAX_JOIN = 5.0  # seconds that a stroke of the brush waits for a run to stop
+OF_DATA = ("missing", "seed")  # settings that change the data of a fit
+NUMBERS = """numbers = held_out.select_dtypes("number").astype(float)
+off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
+off /= seen[numbers.columns].astype(float).std(ddof=0).replace(0, 1)
+print(f"hidden numbers{1}: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
+"""
+CLASSES = """classes = held_out.select_dtypes(exclude="number")
+right = {0}.impute(seen)[classes.columns] == classes
+print(f"hidden classes{1}: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
+"""
+
+
+class MatrixState(ModelState):
+    """A matrix, a model of it, and a fit that can be stopped.
+
+    Each stroke of the brush fits again from the factors before the first one, with all that is
+    painted so far, so that a few lines of code repeat it.
+    """
+
+    fields = (
+        *hidden_fields("missing", "entries"),
+        Field("shape"),  # height and width of the picture that each row is; None: what rows seem
+        *MODEL,
+        Field("loss", "Loss", "choice", tuple(LOSSES), "again", "",
+              {name: loss.label for name, loss in LOSSES.items()}, value="frobenius"),
+        Field("rho", value="auto", check=as_penalty_rule),
+        Field("tol", value=Options().tol, check="tol"),
+        ITERATIONS._replace(value=300), DRAWS._replace(value=150),
+    )  # fmt: skip
+    numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
+    hidden_share = "missing"
+    paint: Paint | None = None  # what the brush has done
+
+    def __init__(self, X: Any, **values: Any) -> None:
+        if is_sparse(X):
+            raise TypeError("X is sparse: give X.toarray().")
+        self._matrix = as_matrix(X)
+        self.X = self._matrix.matrix
+        self.shows_fit = False  # whether a table is that of the fit although there are draws
+        super().__init__(X, values)
+        if self.guessed is not None:
+            self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
+        self.actions |= {
+            "flat": lambda _: self.set("shape", NO_PICTURE),
+            "brush": self._brush,
+            "undo": lambda _: self.undo(),
+            "arrange": self.order.arrange,
+            "swap": lambda _: self._swap(),
+        }
+
+    # Data
+
+    @property
+    def fitted_data(self) -> MatrixData | None:
+        """The data of the fit."""
+        data: MatrixData | None = self.fit.begun.data
+        return data
+
+    @property
+    def data(self) -> MatrixData:
+        """The data of the present settings, with the present paint."""
+        return self.data_with(self.paint)
+
+    def data_with(self, paint: Paint | None) -> MatrixData:
+        """Return the data with the gaps of the present settings, and some paint."""
+        values = self.values
+
+        def data() -> MatrixData:
+            return MatrixData(self.X, values, self._layout(), self._matrix.channels, paint)
+
+        return self.memo("data", data, *(values[name] for name in (*OF_DATA, "shape")), paint)
+
+    def shown_data(self) -> MatrixData | None:
+        """Return the data of the settings, or those of the fit where the settings are wrong."""
+        wrong = {*OF_DATA, "shape"} & set(self.problems())
+        return self.fitted_data if self.fit.phase == "running" or wrong else self.data
+
+    @property
+    def hidden(self) -> HiddenEntries:
+        """The entries where the iterates of the fit are measured."""
+        return NOTHING_HIDDEN if self.fitted_data is None else self.fitted_data.unseen
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix that is fitted; categories have a column for each."""
+        return observe_dense(self.X).shape
+
+    @property
+    def has_kinds(self) -> bool:
+        """Whether the data are a table whose columns are of several kinds."""
+        return is_frame(self.X) and self.data.labels.table is not None
+
+    def _layout(self) -> tuple[int, int] | None:
+        """Return the shape of the picture that each row is; None for that of the labels, if any."""
+        return self.values["shape"] or self.guessed
+
+    @cached_property
+    def guessed(self) -> tuple[int, int] | None:
+        """Height and width of the pictures that rows of plain numbers seem to be."""
+        if type(self.X) is not np.ndarray or self._matrix.channels > 1:
+            return None
+        return guessed_shape(np.asarray(self.X, dtype=float))
+
+    def _is_photograph(self, data: MatrixData) -> bool:
+        """Return whether the matrix is one picture, whose rows are no cases."""
+        if data.picture is not None or data.labels.table is not None:
+            return False
+        X = self.X
+        return data.channels > 1 or self.memo("is photograph", lambda: is_photograph(X))
+
+    # Settings and fit
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting; draws are of entries that the data have hidden."""
+        if name in OF_DATA and self.values[name] != value:
+            self.forget_draws()
+        super().set(name, value)
+
+    def checks(self) -> dict[str, Callable[[], Any]]:
+        """Return a function for each checked setting that raises an error if it is wrong."""
+        values = self.values
+
+        def shape() -> None:
+            layout = self._layout()
+            if layout is not None and layout != NO_PICTURE and self._matrix.channels == 1:
+                picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), layout)
+
+        def loss() -> None:
+            if not 0 <= values["missing"] < 1 or values["nonlinearity"] == "auto":
+                return  # a choice is of those that go with the data
+            model = make_model(self.nonlinearity(), values["loss"])
+            observed = self.data.observed
+            model.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
+
+        return super().checks() | {"shape": shape, "loss": loss}
+
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of the fit without the matrix."""
+        values = self.values if values is None else values
+        return {
+            "rank": values["rank"],
+            "nonlinearity": self.nonlinearity(values),
+            "loss": values["loss"],
+            "solver": ADMM(rho=values["rho"]),
+            "alpha": values["alpha"],
+            "offsets": "none",
+            "tol": values["tol"],
+            "random_state": values["seed"],
+            "max_iter": values["iterations"],
+        }
+
+    def to_fit(self, begun: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Return the present data, and what measures the entries that a fit does not see."""
+        data = begun.data = self.data
+        options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
+        return data.seen, options, data.unseen.error if data.unseen.count else None
+
+    def to_sample(self) -> tuple[Any, Any]:
+        """Return the data of the sampler, and what is not hidden or painted over."""
+        return self.X, self.data.mask
+
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return some of what the fit has seen: values, rows and columns."""
+        assert self.fitted_data is not None
+        observed = self.fitted_data.observed
+        rows, columns = np.nonzero(~np.isnan(observed))
+        some = in_sample(rows.size, MOST_JUDGED)
+        return observed[rows[some], columns[some]], rows[some], columns[some]
+
+    def rivals(self, fit: Decomposition) -> dict[str, float]:
+        """Return the errors of a linear model, and of the means of columns."""
+        data, hidden, errors = self.fitted_data, self.hidden, dict[str, float]()
+        if data is None or data.original.size > MAX_COMPARED:
+            return {}
+        linear = {"nonlinearity": "identity", "loss": "frobenius"}
+        if self.fit.begun.arguments != self.fit.begun.arguments | linear:
+            rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
+            errors["linear"] = hidden.error(rival)
+        return errors | {"average": hidden.error_of_means(data.observed, fit)}
+
+    # Draws
+
+    @property
+    def draws_itself(self) -> bool:
+        """Whether draws take little time; cells of a table stay those of the fit."""
+        return self.data.labels.table is None and math.prod(self.shape) <= MAX_DRAWN
+
+    @property
+    def drawn_table(self) -> Posterior | None:
+        """The draws that the cells of a table show; None where these are of the fit."""
+        data = self.fitted_data
+        is_table = data is not None and data.labels.table is not None
+        return self.posterior if is_table and not self.shows_fit else None
+
+    def _swap(self) -> None:
+        """Turn a table from the draws to the fit, and back; make the draws if there are none."""
+        if self.posterior is None:
+            self.how_sure()
+        else:
+            self.shows_fit = not self.shows_fit
+            self.active = self.fit if self.shows_fit else self.sample
+
+    def how_sure(self) -> None:
+        """Draw from the posterior, and show the draws."""
+        self.shows_fit = False
+        super().how_sure()
+
+    # The brush
+
+    def _brush(self, stroke: Mapping[str, Any]) -> None:
+        """Hide entries under the brush, and continue from the present factors."""
+        data, frame = self.shown_data(), self.frame()
+        if data is None or frame is None:
+            raise ValueError("the settings of the data are wrong: put them right first.")
+        paint = Paint(data.shape) if self.paint is None else self.paint
+        self.repaint(paint.touched(frame, stroke))
+
+    def undo(self) -> None:
+        """Take the last stroke of the brush back; of the first one, come back to the fit before."""
+        paint = None if self.paint is None else self.paint.before
+        before = self.fit.begun.before
+        if before is not None and before["begun"].data.paint is paint and not self.changed:
+            self.paint = paint
+            self.forget_draws()
+            self.fit.recall(before)
+            self.fit.tell()
+        else:
+            self.repaint(paint)
+
+    def repaint(self, paint: Paint | None) -> None:
+        """Take other painted entries, and fit again from the factors before the first stroke."""
+        if self.fit.phase == "running" and self.fit.begun.before is None:
+            self.fit.stop()
+            self.fit.join(MAX_JOIN)
+        data, before = self.data_with(paint), self.fit.begun.before
+        if np.isnan(data.observed).all():
+            raise ValueError("the brush would hide everything: take some of it back.")
+        if before is None and self.fit.result is not None:
+            before = self.fit.keep()
+        self.paint = paint
+        self.forget_draws()
+        if before is None or not self.fit.begun.arguments or self.changed:
+            return  # the paint only counts in the next run
+        begun = replace(self.fit.begun, before=before, errors={})
+        X, options, measure = self.to_fit(begun)
+        init, length = before["result"], {"max_iter": BRUSH_ITERATIONS}
+        arguments = begun.arguments | options | length | {"absent_are_zeros": False, "init": init}
+        remembers = not np.isnan(before["begun"].data.observed[data.hidden]).all()
+        make = partial(prepared, X, arguments)
+        self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers, begun=begun)
+
+    @property
+    def painted(self) -> str:
+        """Words on what was painted, for below the picture."""
+        data, fit, hidden = self.fitted_data, self.result, self.hidden
+        if data is None or data.paint is None or fit is None or not hidden.count:
+            return ""
+        paint, seen = data.paint, data.observed
+
+        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
+            for stroke, sign in STROKES.items():
+                under = (paint.signs == sign) & np.isnan(seen)
+                if under.any():
+                    error, other = hidden.error(fit, under), hidden.error_of_means(seen, fit, under)
+                    yield stroke, {THIS: error, AVERAGE: other}, ""
+
+        return self.memo("painted", lambda: painted_words(strokes()), fit, paint)
+
+    # The sentence
+
+    @property
+    def title(self) -> str:
+        """The data and their size."""
+        data = self.shown_data() if self.problems() else self.data
+        if data is None:
+            return ""
+        table, known, (m, n) = data.labels.table, ~np.isnan(data.original), data.shape
+        if table is not None:  # classes have several columns of the matrix
+            share = float(np.mean(known[:, table.first_columns]))
+            return size_words("{} rows × {} columns", (m, len(table.columns)), share)
+        share = float(np.mean(known))
+        if data.picture is not None:
+            kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
+            guessed = self.values["shape"] is None and self.guessed is not None
+            words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
+            return size_words(words, (m, n), share)
+        what = "a photograph of {} × {}" if self._is_photograph(data) else "a matrix of {} × {}"
+        return size_words(what, (m, n // data.channels), share)
+
+    @property
+    def model(self) -> list[Piece]:
+        """The model of what is shown: of the fit, or of the draws of a table."""
+        drawn = self.drawn_table
+        if drawn is None:
+            return super().model
+        return [*model_words(drawn), (f", mean of {many(drawn.trace.sizes['sweep'], 'draw')}", "")]
+
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the error where entries are hidden, compared with the rivals."""
+        data, fit = self.fitted_data, self.result
+        if data is not None and fit is not None and data.unseen.count:
+            if (guess := self.guess()) is None:
+                return None
+            if fit._fitted.model.is_mixed and data.labels.table is not None:
+                return self._number_of_table(data, None if of_fit else self.drawn_table)
+            return guess
+        return super().number()
+
+    def guess(self) -> Number | None:
+        """Return how well the model guesses what is hidden."""
+        if (data := self.fitted_data) is None:
+            return self._guess()
+        is_picture = data.picture is not None or self._is_photograph(data)
+        words = ("pixels", "pixel") if is_picture else ("entries", "column")
+        return self._guess(*words, range_words(*data.limits))
+
+    def _number_of_table(self, data: MatrixData, drawn: Posterior | None) -> Number:
+        """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
+        fitted, units = self.result._fitted, self.result._fitted.model
+        table, of = data.labels.table, (data, fitted.W, drawn)
+        assert table is not None
+        grid = Grid(table, data.original, data.observed, fitted, drawn)
+        name = "errors of the fit" if drawn is None else "errors of draws"
+        found = self.memo(name, lambda: grid.judged(units), *of)
+        (numbers, right), (by_means, commonest) = found
+        if math.isnan(numbers):
+            value, after = (f"{100 * each:.0f} %" for each in (right, commonest))
+            after = f", the commonest class in {after}"
+            return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
+        classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
+        more = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
+        more += "" if drawn is None else self.covered
+        before, after = "Hidden numbers are guessed to ", f" SD{classes}"
+        return Number(numbers, before, after, {"each column's average": by_means}, more=more)
+
+    # The page
+
+    def parts(self) -> dict[str, Any]:
+        """Return the pictures, curves, components, plane, trials and errors."""
+        data, parts = self.shown_data(), super().parts()
+        if data is None:
+            return parts
+        fitted, frame, posterior = self._fitted(), self._frame_of(data), self.posterior
+        parts["facts"]["painted"], off = self.painted, self.factors.off(fitted)
+        whole = None if off else posterior  # of which alone draws know the uncertainty
+        parts["pictures"] = self._pictures(data, frame, whole)
+        shown = None if fitted is None else fitted.without(off)
+        if shown is not None:
+            parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
+        elif posterior is not None:
+            parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
+        if data.labels.table is not None:
+            parts |= self._grid(data, shown)
+        said, rows = self.lost(fitted), self._rows(data)
+        if data.picture is not None and rows is not None and not said:
+            said = f"{many(rows.size, 'picture')} shown; Escape on them shows all"
+        parts |= self.factors.parts(fitted, frame, data.labels, said)
+        if self._is_photograph(data):
+            parts["facts"]["stage"], parts["scatter"] = "photograph", None
+        if self.drawn_table is not None:  # these are of the fit, of which nothing is shown
+            parts |= {"components": None, "scatter": None}
+        if data.labels.table is not None and fitted is not None:
+            is_fit = self.drawn_table is None
+            parts["facts"]["swap"] = "least sure cells" if is_fit else "components of the fit"
+        if data.labels.table is None and self.fit.phase != "running":
+            seen = None if fitted is None else self.memo("known", self.known, data)
+            parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
+        return parts
+
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return the curves of errors by iteration, in the unit of the data where it is known."""
+        data, recording = self.fitted_data, self.fit.recording
+        unit = 1.0 if data is None else data.unit
+        seen = {k: unit * error for k, error in dict(recording.seen).items()}
+        table = None if data is None else data.labels.table
+        has_classes = table is not None and any(column.is_class for column in table.columns)
+        hidden = "hidden, with classes" if has_classes else "hidden"
+        return {"seen": seen, hidden: recording.hidden}
+
+    def _grid(self, data: MatrixData, shown: Any) -> dict[str, Any]:
+        """Return the cells of a table, and those of which its draws are least sure."""
+        assert data.labels.table is not None
+        drawn, names = self.drawn_table, texts(data.labels, "rows")
+        grid = Grid(data.labels.table, data.original, data.observed, shown, drawn)
+        doubts = self.memo("doubts", lambda: grid.least_sure(names), data, drawn)
+        return {
+            "tables": [] if doubts is None else [doubts],
+            "grid": grid.shown(self._rows(data), names, self.order),
+        }
+
+    def _fitted(self) -> FittedValues | None:
+        """Return the model of the last iterate, if it is of the data that are shown."""
+        fit = self.fit
+        others = any(self.values[name] != fit.begun.settings.get(name) for name in OF_DATA)
+        state = None if others and fit.phase != "running" else fit.state
+        return self.factors.sorted(None if state is None else state._fitted)
+
+    def _rows(self, data: MatrixData) -> Any:
+        """Return selected rows, or those of a component; None for neither."""
+        return self.factors.shown_rows(self._fitted(), self.selection, data.shape[0])
+
+    def frame(self) -> Frame | None:
+        """Return which entries are shown as pictures; None without data."""
+        data = self.shown_data()
+        return None if data is None else self._frame_of(data)
+
+    def _frame_of(self, data: MatrixData) -> Frame:
+        """Return which entries are shown: selected rows, those of a component, or all."""
+        rows = self._rows(data)
+        key = None if rows is None else rows.tolist()
+        of_data = data.shape, data.picture, data.channels
+        return self.memo("frame", lambda: frame_of(*of_data, rows), data, key)
+
+    def _pictures(
+        self, data: MatrixData, frame: Frame, posterior: Posterior | None
+    ) -> dict[str, Any]:
+        """Return the pictures that do not change while the fit runs."""
+        run = self.history.compared
+
+        def pictures() -> dict[str, Any]:
+            seen, paint = data.observed, self.paint
+            if data.picture is not None and data.values["missing"] <= MANY_MISSING:  # only strokes
+                unmarked = True if paint is None else paint.signs == 0
+                seen = np.where(unmarked, data.original, seen)
+            layers = {"original": at(frame, data.original), "seen": at(frame, seen)}
+            if posterior is not None:
+                layers["spread"] = self._drawn_at(posterior, frame)[1]
+            if run is not None:
+                layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
+            return pictures_part(
+                frame,
+                data.limits,
+                row_texts(data.labels),
+                layers,
+                beside_title="" if run is None else self.history.words(run),
+                n_painted=0 if paint is None else paint.n_painted,
+            )
+
+        return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
+
+    def _drawn_at(self, posterior: Posterior, frame: Frame) -> tuple[Any, Any]:
+        """Return mean and standard deviation of a posterior where pictures are shown."""
+        return self.memo("drawn", lambda: drawn_at(posterior, frame), posterior, frame)
+
+    # Code
+
+    def lines(self, source: str | None) -> str:
+        """Return the lines that repeat the fit, or that make one if there is none."""
+        result, begun = self.fit.result, self.fit.begun
+        data, arguments, before = begun.data, begun.arguments, begun.before
+        if not arguments or data is None or (result is None and before is None):
+            result, before, data, arguments = None, None, self.data, self.arguments()
+        making = self._matrix.code
+        load = given_code("images" if making else "X", source)
+        load += f"X = images{making}\n" if making else ""
+        body = fitting_code(data, arguments, result, before) + printing_code(data)
+        return load + body + self._drawn_code(body, data.paint)
+
+    def _drawn_code(self, before: str, paint: Paint | None) -> str:
+        """Return the lines that make the posterior, with the mask of its paint."""
+        settings, drawn = self.sample.settings, self.sample_code("X", before)
+        if settings is None or not drawn:
+            return ""
+        painted = self.paint if settings.options["observed"] is not None else None
+        if painted is not None and paint is not painted:
+            seen = "seen" if self.values["missing"] > 0 else "X"
+            drawn = mask_code(seen, painted) + drawn
+        if not self.has_kinds:
+            return drawn
+        known = "X" if np.isnan(self.data.original).any() or not settings.held_out else "seen"
+        report = call("posterior.report", known, *["held_out"] * bool(settings.held_out))
+        return f"{drawn}{printing_code(self.data, 'posterior')}{report}\n"
+
+
+def fitting_code(
+    data: MatrixData,
+    arguments: Mapping[str, Any],
+    result: Decomposition | None,
+    before: Mapping[str, Any] | None,
+) -> str:
+    """Return the lines that hide entries of X, and fit: before strokes and after them."""
+    share = float(data.values["missing"])
+    lines = split_code("X", share, int(data.values["seed"])) if share > 0 else ""
+    seen = "seen" if lines else "X"
+    # Without a choice there are no offsets to name
+    named = {k: v for k, v in arguments.items() if k != "offsets" or arguments["alpha"] == "auto"}
+
+    def fit(result: Decomposition | None, paint: Paint | None, **options: Any) -> str:
+        if paint is None or not paint.n_painted:
+            holes = share > 0 or bool(np.isnan(data.original).any())
+            verb = "complete" if holes or options else "decompose"
+            return fit_call(result, verb, seen, named | options)
+        options["observed"] = Code("mask")
+        return mask_code(seen, paint) + fit_call(result, "complete", "X", named | options)
+
+    if before is None:
+        return lines + fit(result, data.paint)
+    first, now = fit(before["result"], before["begun"].data.paint), {"init": Code("fit")}
+    return lines + first + fit(result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
+
+
+def printing_code(data: MatrixData, model: str = "fit") -> str:
+    """Return the lines that print the number of the page for a model."""
+    if not data.unseen.count:
+        return PRINT_ERROR
+    if data.labels.table is not None:
+        there = {column.is_class for column in data.labels.table.of_matrix}
+        kinds = (NUMBERS, False), (CLASSES, True)
+        by = "" if model == "fit" else ", by draws"
+        return "".join(code.format(model, by) for code, is_class in kinds if is_class in there)
+    at = "held_out, " if data.mask is None else "X, "
+    at += f"{model}.reconstruct()" + ("" if data.mask is None else ", observed=~mask")
+    return PRINT_HIDDEN.format("entries", f"nmd.metrics.rmse({at})")

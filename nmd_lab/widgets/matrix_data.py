@@ -1,0 +1,161 @@
+"""A matrix with hidden entries, at which models are compared, and the pictures in its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nmd_lab.data.inputs import observe_dense
+from nmd_lab.data.labels import Picture, picture_of
+from nmd_lab.data.split import split_observed
+from nmd_lab.problem.state import State as FitState
+from nmd_lab.result.decomposition import Decomposition
+
+from .background import error_at, in_sample
+from .pictures import Paint
+
+Array = NDArray[Any]
+Iterate = FitState | Decomposition
+NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
+
+
+class Given(NamedTuple):
+    """What the user gave, as a matrix."""
+
+    matrix: Any  # the matrix
+    channels: int = 1  # neighbouring columns that make a pixel: 3 for a picture in colours
+    code: str = ""  # what makes the matrix, after the name ``images``; empty if given as it is
+
+
+def as_matrix(X: Any) -> Given:
+    """Return X as a matrix: colours side by side, all but the first dimension stacked."""
+    if isinstance(X, xr.DataArray) and X.ndim > 2:
+        dims = tuple(map(str, X.dims[1:]))
+        return Given(X.stack(pixel=dims), code=f".stack(pixel={dims!r})")
+    if not isinstance(X, np.ndarray) or X.ndim != 3:
+        return Given(X)
+    if X.shape[2] not in (3, 4):
+        raise ValueError(
+            f"X has the shape {X.shape}: give a picture (height, width, 3), or pictures as rows, "
+            f"explore(X.reshape(len(X), -1), shape={X.shape[1:]})."
+        )
+    return Given(X[..., :3].reshape(len(X), -1), 3, "[..., :3].reshape(len(images), -1)")
+
+
+class HiddenEntries:
+    """Entries that a fit does not see, to measure the error of its iterates there."""
+
+    def __init__(self, truth: Array, rows: Array, columns: Array, most: int = 100_000) -> None:
+        self.count = rows.size
+        drawn = in_sample(self.count, most)
+        self._at = rows[drawn], columns[drawn]
+        self._truth = truth[self._at]
+
+    def error_of_means(self, seen: Array, state: Iterate, within: Array | None = None) -> float:
+        """Return the error of the mean of what is seen of each column; `within` as of `error`."""
+        counts = np.count_nonzero(~np.isnan(seen), axis=0)
+        means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
+        return self._error(means[self._at[1]], state, within)
+
+    def error(self, state: Iterate, within: Array | None = None) -> float:
+        """Return the error of f(WH) at the entries, or at those of them that a mask has."""
+        return self._error(np.asarray(state._fitted.at(*self._at)), state, within)
+
+    def _error(self, predicted: Array, state: Iterate, within: Array | None) -> float:
+        some = slice(None) if within is None else within[self._at]
+        rows, columns = self._at
+        at = rows[some], columns[some]
+        return error_at(state._fitted.model, self._truth[some], predicted[some], *at)
+
+
+class MatrixData:
+    """A matrix as arrays with NaN where an entry is missing, and what of it a fit gets."""
+
+    def __init__(
+        self,
+        X: Any,
+        values: Mapping[str, Any],
+        layout: tuple[int, int] | None,
+        channels: int = 1,
+        paint: Paint | None = None,
+    ) -> None:
+        observations = observe_dense(X)
+        self.labels, self.original = observations.labels, observations.to_array()
+        share = float(values["missing"])
+        split = X if share == 0 else split_observed(X, share, int(values["seed"]))[0]
+        self.seen = split  # what the fit gets, with the labels of X
+        self.observed, self.mask = observe_dense(self.seen).to_array(), None
+        if paint is not None and paint.n_painted:
+            self.seen = X
+            self.mask = paint.mask(~np.isnan(self.observed))  # what the fit sees of it
+            self.observed = np.where(self.mask, observe_dense(self.seen).to_array(), np.nan)
+        row = X[0] if isinstance(X, xr.DataArray) else xr.DataArray(np.zeros(self.shape[1]))
+        is_plain = channels > 1 or layout == NO_PICTURE
+        self.picture: Picture | None = None if is_plain else picture_of(row, layout)
+        self.channels, self.values, self.paint = channels, dict(values), paint
+        # Rows and columns of the entries that only the fit misses
+        self.hidden = np.nonzero(np.isnan(self.observed) & ~np.isnan(self.original))
+        self.has_holes = bool(np.isnan(self.observed).any())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        m, n = self.original.shape
+        return m, n
+
+    @cached_property
+    def unseen(self) -> HiddenEntries:
+        """The entries where the iterates of a fit are measured."""
+        rows, columns = self.hidden
+        return HiddenEntries(self.original, rows, columns)
+
+    @cached_property
+    def unit(self) -> float:
+        """What relative errors are multiplied by: nothing hidden leaves them relative."""
+        if not self.unseen.count or self.labels.table is not None:
+            return 1.0
+        return float(np.sqrt(np.nanmean(np.square(self.observed)))) or 1.0
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest original value."""
+        return float(np.nanmin(self.original)), float(np.nanmax(self.original))
+
+
+NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
+
+
+def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int, int] | None:
+    """Return the height and width of the pictures that rows seem to be, or None."""
+    m, n = X.shape
+    if n < 36 or m < 5:
+        return None
+    some = X[np.unique(np.linspace(0, m - 1, min(m, 200)).astype(int))]
+    shuffled = np.random.default_rng(0).permutation(n)
+    any_two = mean_difference(some, some[:, shuffled])
+    best, shape = share, None
+    for width in range(6, n // 6 + 1):
+        height = n // width
+        if n % width or max(height, width) > most * min(height, width):
+            continue
+        # Pixels one below the other are alike, more than those a column further left or right
+        below, left, right = (
+            mean_difference(some[:, :-lag], some[:, lag:]) / (any_two or 1.0)
+            for lag in (width, width - 2, width + 2)
+        )
+        if below < best and below < 0.97 * min(left, right):
+            best, shape = below, (height, width)
+    return shape
+
+
+def mean_difference(a: Array, b: Array) -> float:
+    """Return the mean absolute difference of entries that are both there."""
+    with np.errstate(all="ignore"):
+        differences = np.abs(a - b)
+    finite = differences[np.isfinite(differences)]
+    return float(finite.mean()) if finite.size else 0.0

@@ -1,0 +1,118 @@
+"""Notebook cells that repeat what an explorer did: calls, values and imports."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from nmd_lab.api.fits import complete, decompose
+from nmd_lab.model.nonlinearity import Nonlinearity
+from nmd_lab.request.settings import ADMM, as_solver
+
+IMPORTS = {  # what a line uses, the import, and whether it comes before that of the library
+    "np.": ("import numpy as np", True),
+    "pd.": ("import pandas as pd", True),
+    "Image.open(": ("from PIL import Image", False),
+    "read_matrix(": ("from nmd_lab.data.readers import read_matrix", False),
+}
+MAX_WIDTH = 88  # characters of the longest call on one line
+
+# Lines that print the number of the page
+PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
+PRINT_HIDDEN = 'print(f"hidden {}: ±{{{}:.3g}}")\n'
+
+
+def cell(lines: str) -> str:
+    """Return a notebook cell: the imports that lines need, and the lines."""
+    used = [each for words, each in IMPORTS.items() if words in lines]
+    first = [line for line, is_before in used if is_before]
+    last = [line for line, is_before in used if not is_before]
+    blank = [""] * bool(first)
+    return "\n".join([*first, *blank, "import nmd_lab as nmd", *last, "", lines])
+
+
+def given_code(name: str, source: str | None, more: str = "") -> str:
+    """Return the line that gives data a name; none where they have it already."""
+    about = "" if source is not None and source.startswith("nmd.") else "  # your data"
+    return "" if f"{source}{more}" == name else f"{name} = {source or '...'}{more}{about}\n"
+
+
+class Code(str):
+    """Code that stands for itself, not for a text."""
+
+
+def expression(value: Any) -> str:
+    """Return the code of a value.
+
+    >>> import nmd_lab as nmd
+    >>> expression(nmd.MinMax(0, 1)), expression("l1")
+    ('nmd.MinMax(0.0, 1.0)', '"l1"')
+    """
+    if isinstance(value, Nonlinearity):
+        kind, inner = type(value), ", ".join(map(repr, value.parameters))
+        where = "nmd.nonlinearities" if value.form in (None, "monotone") else "nmd"
+        return f"{where}.{kind.__name__}({inner})"
+    if isinstance(value, ADMM):
+        values = {f.name: getattr(value, f.name) for f in fields(value)}
+        changed = {f.name: values[f.name] for f in fields(value) if values[f.name] != f.default}
+        return call("nmd.ADMM", **changed)
+    if isinstance(value, Code):
+        return str(value)
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value.item() if hasattr(value, "item") else value)
+
+
+def call(function: str, *positional: str, **named: Any) -> str:
+    """Return the code of a call, with an argument a line if it is too long for one."""
+    arguments = [*positional, *(f"{name}={expression(value)}" for name, value in named.items())]
+    line = f"{function}({', '.join(arguments)})"
+    if len(line) <= MAX_WIDTH:
+        return line
+    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
+
+
+def default_nonlinearity(alpha: float | str) -> str:
+    """Return the nonlinearity that `complete` has by default with a ridge."""
+    return "auto" if alpha == "auto" else "identity"
+
+
+def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
+    """Return the code of a fit."""
+    named = dict(arguments)
+    if fit is not None:
+        validated = named.get("validation") is not None
+        named |= stopping_arguments(fit, named.get("solver", "auto"), validated=validated)
+    function = {"decompose": decompose, "complete": complete}[verb]
+    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    if defaults["nonlinearity"] is None:
+        defaults["nonlinearity"] = default_nonlinearity(named.get("alpha", defaults["alpha"]))
+    defaults["solver"] = as_solver(defaults["solver"])
+    named = {name: value for name, value in named.items() if value != defaults[name]}
+    return f"fit = {call(f'nmd.{verb}', data, **named)}\n"
+
+
+def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, Any]:
+    """Return the arguments that stop a repeated fit where the first one stopped."""
+    # The iteration that overflowed is not part of the result, but it has to be repeated
+    overflowed = fit.stop_reason.code == "not finite"
+    iterations = fit._n_iter + overflowed
+    patient = {"solver": replace(as_solver(solver), patience=iterations)} if validated else {}
+    return {"max_iter": iterations, **patient}
+
+
+def name_in_notebook(value: Any) -> str | None:
+    """Return the name of the variable that holds an object in the notebook, or None."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    shell = get_ipython()
+    variables = {} if shell is None else shell.user_ns
+    return next(
+        (name for name, held in variables.items() if held is value and not name.startswith("_")),
+        None,
+    )

@@ -1,0 +1,497 @@
+"""The explorer of ratings: the error where some are hidden, one person, films for them, a map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.request.options import OFFSETS
+from nmd_lab.request.settings import ADMM, SPLITS
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.summary import validation_error
+
+from .background import Begun, Measure, Positions, error_of_means, in_sample
+from .charts import MOST_COMPONENTS, order_of, plane_part, texts
+from .live import LEVEL
+from .matrix import MAX_COMPARED
+from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
+from .new_person import (
+    BEST,
+    DEFAULT_COLUMNS,
+    MAX_LISTED,
+    NewPerson,
+    as_ratings,
+    reading_code,
+    table_columns,
+)
+from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
+from .state import Field, hidden_fields
+from .words import Number
+
+WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
+LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
+SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
+MAX_SUGGESTIONS = 500  # row labels that are suggested
+MAX_MAPPED, MAX_NAMED = 3000, 120  # columns in the map, the most rated ones, and with a name there
+MAX_REASONS, MIN_MOVE = 2, 0.05  # ratings that say why a column is suggested
+MAX_NEAR = 6  # columns that light up beside one
+YOU = "you"  # label of a person who is not in the data
+DRAWN = "predicted by the draws; ● are hidden from them"
+
+
+class RatingsState(ModelState):
+    """Partly observed entries, a model of them, a fit and draws, and the entries of one row."""
+
+    fields = (
+        *hidden_fields("validation", "ratings"),
+        *MODEL,
+        Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True),
+        Field("offset_alpha", "Penalty of offsets", "number", (), "again",
+              "Keeps the offsets of rows and columns small", auto=True, value="auto",
+              check="offset_alpha"),
+        Field("split", "", "choice", SPLITS, value="auto"),
+        Field("patience", value=20, check=lambda patience: ADMM(patience=patience)),
+        ITERATIONS._replace(value=500), DRAWS._replace(value=300),
+    )  # fmt: skip
+    numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
+    hidden_share = "validation"
+    filename = "completion.nc"
+
+    def __init__(self, ratings: Any, **values: Any) -> None:
+        named = {role: values.pop(role, name) for role, name in DEFAULT_COLUMNS.items()}
+        titles: Mapping[Any, str] | None = values.pop("titles", None)
+        self.columns = table_columns(ratings, named)
+        self.data = as_ratings(ratings, self.columns, titles)
+        self.observations = self.data.observations
+        self.person = NewPerson(self.data)  # somebody who is not in the data
+        self.counts = self.person.counts
+        enough = int((self.counts >= LEAST).sum()) >= ENOUGH
+        self.least = LEAST if enough else 1  # number of ratings from which a column is suggested
+        self.before = self.search = ""
+        self.sort: str = SORTS[0]
+        self.asked = str(self.data.labels("rows")[0])  # whose ratings are listed
+        self._unseen: Positions | None = None
+        alpha = values.get("alpha", "auto")
+        offsets = "auto" if alpha == "auto" else "both"
+        first = {"nonlinearity": default_nonlinearity(alpha), "offsets": offsets}
+        super().__init__(ratings, values, first=first)
+        ends = zip(("low", "high"), self.observations.range(), strict=True)
+        self.values |= {name: values.get(name, end) for name, end in ends}
+        self.actions |= {
+            "ask": self._ask,
+            "rate": lambda m: self.person.rate(m["column"], m["number"]),
+        }
+
+    # Settings and fit
+
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of the fit without the data."""
+        values = self.values if values is None else values
+        arguments = {
+            "rank": values["rank"],
+            "nonlinearity": self.nonlinearity(values),
+            "offsets": values["offsets"],
+            "alpha": values["alpha"],
+            "solver": ADMM(split=values["split"]),
+            "random_state": values["seed"],
+            "max_iter": values["iterations"],
+        }
+        if values["offsets"] not in WITHOUT_RIDGE:
+            arguments["offset_alpha"] = values["offset_alpha"]
+        if values["validation"] > 0:
+            arguments["validation"] = values["validation"]
+            arguments["solver"] = ADMM(split=values["split"], patience=values["patience"])
+        return arguments
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix that is fitted."""
+        return self.observations.shape
+
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        return ["offset_alpha"] if self.values["offsets"] in WITHOUT_RIDGE else []
+
+    def to_sample(self) -> tuple[Any, Any]:
+        """Return the data of the sampler, of which it sees a random fraction."""
+        return self.data.matrix, None
+
+    def to_fit(self, _: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Return the data; the fit holds out entries itself."""
+        return self.data.matrix, {}, None
+
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return a sample of the ratings: values, rows and columns."""
+        entries = self.observations
+        rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_JUDGED)).entries()
+        return x, rows, columns
+
+    def rivals(self, fit: Decomposition) -> dict[str, float]:
+        """Return the errors of the means of columns, and of a linear model."""
+        hidden, entries = self.fit.hidden, self.observations
+        if hidden is None:
+            return {}
+        found, few = dict[str, float](), entries.n_observed <= MAX_COMPARED
+        if fit.nonlinearity.name != "identity" and few:
+            linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
+            found["linear"] = validation_error(linear) or math.nan
+        return found | {"average": error_of_means(entries, hidden)}
+
+    @property
+    def shown(self) -> FittedValues | None:
+        """The last iterate while the fit runs, and then the result; None without a fit."""
+        last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
+        return None if last is None else last._fitted
+
+    # Predictions for a row, or for the new person, who is None
+
+    def hidden_of(self, row: int) -> NDArray[Any]:
+        """Return the columns of a row that the model has not seen; while it runs, the last."""
+        shown = self.fit if self.posterior is None else self.sample
+        if shown.phase != "running":
+            self._unseen = shown.unseen
+        if self._unseen is None:
+            return np.empty(0, np.intp)
+        rows, columns = self._unseen
+        return np.asarray(columns[rows == row])
+
+    def model_of(self, row: int | None, ratings: Any = None, *, drawn: bool = True) -> Any:
+        """Return the draws or the fit, None without one, and where a row is there.
+
+        A new person, who may have other `ratings`, needs a fit that has ended.
+        """
+        model: Any = self.posterior if drawn else None
+        if row is not None:
+            return self.shown if model is None else model, row
+        if model is None and self.fit.phase != "running":
+            model = self.fit.result
+        return None if model is None else self.person.folded(model, ratings), 0
+
+    @property
+    def off(self) -> list[int]:
+        """The components that are switched off, by size; lists do without them."""
+        return self.factors.off(self.shown)
+
+    def _shown_of(self, row: int | None, ratings: Any = None) -> Any:
+        """Return what `model_of` does, or the fit without the components that are off."""
+        off = self.off
+        model, at = self.model_of(row, ratings, drawn=not off)
+        if off and model is not None and self.shown is not None:
+            order, _ = order_of(self.shown)
+            model = model.without([int(order[k]) for k in off])
+        return model, at
+
+    def predicted(self, row: int | None, ratings: Any = None) -> Numbers:
+        """Return the predictions of all columns in a row, NaN without a model."""
+        (model, at), n = self._shown_of(row, ratings), self.shape[1]
+        if isinstance(model, Posterior):
+            return np.asarray(model.predict(entries_at(at, np.arange(n))))
+        return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
+
+    def intervals(self, row: int | None, columns: Numbers) -> Numbers:
+        """Return the ends of the intervals of some columns, NaN without draws."""
+        model, at = self._shown_of(row)
+        if not isinstance(model, Posterior) or not columns.size:
+            return np.full((columns.size, 2), np.nan)
+        return np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
+
+    def added(self) -> Numbers:
+        """Return what the ratings of the new person add to the predictions."""
+        return self.predicted(None) - self.predicted(None, {})
+
+    def because(self, column: int) -> dict[int, float]:
+        """Return by how much each rating of the new person moves one column more than others."""
+        ratings, now = self.person.ratings, self.predicted(None)
+        less = ({j: x for j, x in ratings.items() if j != k} for k in ratings)
+        added = [now - self.predicted(None, each) for each in less]
+        return {k: float(x[column] - x.mean()) for k, x in zip(ratings, added, strict=True)}
+
+    def entries(self, row: int | None, top: int, sort: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the ratings of a row, and the first of the others."""
+        person, enough = self.person, self.counts >= self.least
+        if row is None:
+            rated, columns = np.array([*person.ratings], np.intp), np.array(person.offered)
+            values = np.array([person.ratings.get(k, np.nan) for k in person.offered])
+        else:
+            entries = self.observations
+            of_row = slice(entries.indptr[row], entries.indptr[row + 1])
+            rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
+            order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
+            columns, values = rated[order], values[order]
+        predicted, for_you = self.predicted(row), np.full(self.shape[1], np.nan)
+        if row is None and person.ratings:
+            added = self.added()
+            for_you = np.round(added - added.mean(), 1) + 0.0  # no -0.0
+        by = for_you if sort == "for_you" else predicted
+        if sort == "surest":
+            by = np.full(self.shape[1], np.nan)
+            by[enough] = self.intervals(row, np.flatnonzero(enough))[:, 0]
+        by, among = predicted if np.isnan(by).all() else by, enough & ~np.isnan(predicted)
+        among[rated] = False
+        if by is for_you and among.any():
+            among &= predicted >= np.quantile(predicted[among], 1 - BEST)
+        others = np.where(among, by, -np.inf)
+        best = np.lexsort((-predicted, -others))[:top]  # of those that look alike, the highest
+        best = best[others[best] > -np.inf]
+
+        def listed(columns: Numbers, values: Any) -> pd.DataFrame:
+            scale = person.ends or (-np.inf, np.inf)
+            low, high = self.intervals(row, columns).clip(*scale).T
+            return pd.DataFrame({
+                "label": self.data.column_titles(columns), "column": columns, "observed": values,
+                "predicted": predicted[columns].clip(*scale), "low": low, "high": high,
+                "for_you": for_you[columns], "n": self.counts[columns],
+            })  # fmt: skip
+
+        return listed(columns, values), listed(best, np.nan)
+
+    # The sentence
+
+    @property
+    def title(self) -> str:
+        """The data and their size."""
+        (m, n), (who, what) = self.observations.shape, self._things
+        return f"{self.observations.n_observed} ratings of {n} {what} by {m} {who}"
+
+    @property
+    def _things(self) -> tuple[str, str]:
+        """The words for rows and for columns."""
+        labels = self.observations.labels
+        named = (("rows", labels.rows), ("columns", labels.columns))
+        who, what = (f"{dims[0]}s" if len(dims) == 1 else plain for plain, dims in named)
+        return who, what
+
+    def guess(self) -> Number | None:
+        """Return how well the model guesses the ratings that are hidden, on their scale."""
+        ends = self.person.ends
+        scale = "" if ends is None else " of {:g}…\N{WORD JOINER}{:g}".format(*ends)
+        return self._guess("ratings", self._things[1][:-1], scale)
+
+    # The page
+
+    def select(self, selection: dict[str, Any] | None) -> None:
+        """Show the entries of the row that was picked, also if it is the only one of a lasso."""
+        before, now = self.selection or {}, selection or {}
+        super().select(selection)
+        row, rows = now.get("row"), now.get("rows") or []
+        if row is None or row == before.get("row"):
+            row = rows[0] if len(rows) == 1 and rows != before.get("rows") else None
+        if row is not None:
+            self.asked = str(self.data.labels("rows")[row])
+
+    def _ask(self, message: Mapping[str, Any]) -> None:
+        """Change the row, the order of the list, or look for an item that can be rated."""
+        name, text = message["name"], message["value"]
+        self.search = text if name == "search" else ""
+        if name == "row":
+            self.before = self.before if self.asked == YOU else self.asked
+            self.asked = text.strip()
+        elif name == "item" and text:
+            self.person.offer(text)
+        elif name == "sort" and text in SORTS:
+            self.sort = text
+        elif name == "least" and text.isdecimal():
+            self.least = int(text)
+
+    def _row(self) -> tuple[int | None, str]:
+        """Return the row that is asked for, None for the new person, and what is wrong with it."""
+        if self.asked == YOU:
+            return None, ""
+        try:
+            return self.data.find(self.asked), ""
+        except ValueError as error:
+            return 0, str(error)
+
+    def _sort(self, row: int | None) -> str:
+        """Return the order of the suggestions; those for a row have no difference for it alone."""
+        return self.sort if row is None else self.sort.replace("for_you", "highest")
+
+    def parts(self) -> dict[str, Any]:
+        """Return curves, intervals, components, the map of the columns, and the lists of a row."""
+        shown, (row, problem) = self.factors.sorted(self.shown), self._row()
+        labels, data = self.observations.labels, self.data
+        columns = data.column_titles() if data.titles else texts(labels, "columns")
+        parts = super().parts()
+        parts |= self.factors.parts(shown, None, labels, self.lost(shown), columns)
+        parts["facts"] |= {"lists": self._lists(row, problem)}
+        parts["scatter"] = self._map(shown, row, problem)
+        return parts
+
+    def _map(self, shown: FittedValues | None, row: int | None, problem: str) -> Any:
+        """Return the columns in the plane of two components, and where the person points."""
+        if shown is None or (rank := shown.H.shape[0]) < 2:
+            return None
+        a, b = self.factors.shown_plane(rank)
+        often = np.argsort(-self.counts, kind="stable")[:MAX_MAPPED]
+        often = often[self.counts[often] >= self.least]
+        x, y = shown.H[a, often], shown.H[b, often]
+        plane = plane_part(rank, (a, b), (x, y), often) | {
+            "things": self._things[1],
+            "labels": self.data.column_titles(often),
+            "named": list(range(min(often.size, MAX_NAMED))),
+            "groups": [],
+            "color": "",
+            "values": [],
+            "total": int(often.size),
+        }
+        if self.active.phase != "running":  # along which things slide
+            every = np.ascontiguousarray(shown.H[:, often], dtype="<f4")
+            plane["every"] = every[:MOST_COMPONENTS].tobytes()
+        model, at = self.model_of(row, drawn=False)
+        if model is not None and not problem and often.size:
+            order, signs = order_of(self.shown or shown)
+            w = np.asarray(model.W[at])[order] * signs
+            # As far away as columns are: only the direction of a person means something here
+            size = math.sqrt(float(np.mean(x**2 + y**2))) / (math.hypot(w[a], w[b]) or 1.0)
+            plane["person"] = {"name": self.asked, "x": float(w[a] * size), "y": float(w[b] * size)}
+        return plane
+
+    def _fields(self, problem: str) -> list[dict[str, Any]]:
+        """Return the inputs above the list of ratings."""
+        rows = [YOU, *map(str, self.data.labels("rows")[:MAX_SUGGESTIONS])]
+        fields = [Field("row", "Person", "text", rows, help="Label of a row, such as a user")]
+        if self.asked == YOU:
+            found = self.data.column_titles(self.person.search(self.search))
+            about = "Words of a title, to rate it, too"
+            fields = [Field("item", "+ title", "text", found, help=about, searched=True)]
+        values = {"row": self.asked, "item": ""}
+        return [field.shown(values, {"row": problem}) for field in fields]
+
+    def _lists(self, row: int | None, problem: str) -> dict[str, Any]:
+        """Return the ratings of a row or of the new person, and the best of the other columns."""
+        person, sort = self.person, self._sort(row)
+        known, best = [[], []]
+        if not problem:
+            known, best = (list(each.itertuples()) for each in self.entries(row, MAX_LISTED, sort))
+        hidden = set() if row is None else set(self.hidden_of(row).tolist())
+
+        def rating(entry: Any) -> dict[str, Any]:
+            if row is not None:
+                return {"rating": f"{entry.observed:g}"}
+            stars = person.ratings.get(entry.column)
+            return {"number": 0 if stars is None else person.levels.index(stars) + 1}
+
+        def for_you(entry: Any) -> dict[str, Any]:
+            return {} if math.isnan(entry.for_you) else {"for_you": f"{entry.for_you:+.1f}"}
+
+        return {
+            "you": row is None,
+            "person": self.asked,
+            "turn": self.before if row is None else YOU,
+            "fields": self._fields(problem),
+            "levels": person.levels,
+            "known": [
+                self._line(each) | {"hidden": each.column in hidden} | rating(each)
+                for each in known
+            ],
+            "top": [self._line(each) | for_you(each) | {"n": each.n} for each in best],
+            "sort": sort,
+            "least": self.least,
+            "about": self._about(row, {each.column: each for each in best}),
+        }
+
+    def _line(self, entry: Any) -> dict[str, Any]:
+        """Return one column of the data with its prediction; its interval on the scale."""
+        low, high = self.person.ends or (math.nan, math.nan)
+        drawn, ends = not math.isnan(entry.low), None
+        if drawn and high > low:
+            ends = np.array([entry.low, entry.high, entry.predicted])
+            ends = np.clip((ends - low) / (high - low), 0, 1).round(3).tolist()
+        return {
+            "column": entry.column,
+            "title": entry.label,
+            "near": self._near(entry.column),
+            "predicted": "" if math.isnan(entry.predicted) else f"{entry.predicted:.1f}",
+            "text": f"{100 * LEVEL:.0f} %: {entry.low:.3g} to {entry.high:.3g}" if drawn else "",
+            "ends": ends,
+        }
+
+    def _near(self, column: int) -> list[int]:
+        """Return the columns with enough ratings that are most like one."""
+        shown, counts = self.shown, self.counts
+        if shown is None or self.active.phase == "running":
+            return []
+
+        def directions() -> tuple[Any, Any]:
+            often = np.flatnonzero(counts >= self.least)
+            H = np.asarray(shown.H) / (np.linalg.norm(shown.H, axis=0) + 1e-12)
+            return often, H
+
+        often, H = self.memo("directions", directions, shown.H, self.least)
+        like = often[np.argsort(-(H[:, column] @ H[:, often]), kind="stable")[: MAX_NEAR + 1]]
+        return [int(k) for k in like if k != column][:MAX_NEAR]
+
+    def _reasons(self, entry: Any) -> str:
+        """Return which ratings of the new person move one column, and by how much."""
+        column, ratings = entry.column, self.person.ratings
+        of = column, dict(ratings), self.posterior, self.fit.result, self.off
+        moved = self.memo("reasons", lambda: self.because(column), *of)
+        most = sorted(moved, key=lambda k: -abs(moved[k]))[:MAX_REASONS]
+        most = [k for k in most if abs(moved[k]) > MIN_MOVE]
+        ends = f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
+        about = f"{entry.label}: {entry.predicted:.1f}, {ends * (entry.low <= entry.high)}"
+        if not most:
+            return f"{about}none of your stars alone moves it by more than {MIN_MOVE}"
+        titles = zip(self.data.column_titles(most), most, strict=True)
+        why = [f"{title} ({ratings[k]:g}★) {moved[k]:+.1f}" for title, k in titles]
+        return f"{about}for you {entry.for_you:+.1f}, of it {', '.join(why)}"
+
+    def _about(self, row: int | None, best: Mapping[Any, Any]) -> str:
+        """Return what the stars of the new person do; or what is missing for suggestions."""
+        column = (self.selection or {}).get("column")
+        share = 100 * self.sample.done // max(self.sample.planned, 1)
+        follow = f"draws follow ({share} %): with 90 % intervals, and another list"
+        later = follow if self.sample.phase == "running" else ""
+        later = "by the fit without what is off, which has no intervals" if self.off else later
+        if self.model_of(row)[0] is None:
+            return "suggestions follow once the model is fitted"
+        if row is not None:
+            return later or DRAWN * (self.posterior is not None)
+        if not self.person.ratings:
+            return "give some stars: the list follows them"
+        if column is not None and column in best:
+            return self._reasons(best[column])
+        moved = round(self.added().mean(), 1) + 0.0  # no -0.0
+        added = f"your stars add {moved:+.1f} to all {self._things[1]}, and “for you” to each"
+        added += ", which orders the quarter predicted highest" * (self.sort == SORTS[0])
+        return f"{added}; a click on one says why" + f"; {later}" * bool(later)
+
+    # Code
+
+    def lines(self, source: str | None) -> str:
+        """Return the lines that repeat fit and draws, and print the suggestions of the page."""
+        arguments = self.fit.begun.arguments or self.arguments()
+        result = self.fit.result if self.fit.begun.arguments else None
+        lines, data = given_code("X", source), "X"
+        if self.columns is not None:
+            lines, data = lines + reading_code(data, self.columns), "observed"
+        drawn = self.sample_code(data)
+        if result is not None or not drawn:
+            lines += fit_call(result, "complete", data, arguments)
+            error = PRINT_HIDDEN.format("ratings", "fit.history.validation_rmse.values.min()")
+            lines += error if arguments.get("validation") else PRINT_ERROR
+            lines += "\n" * bool(drawn)
+        return lines + drawn + self._suggestions_code()
+
+    def _suggestions_code(self) -> str:
+        """Return the lines that print the suggestions; none before a fit."""
+        row, problem = self._row()
+        if self.fit.result is None or problem:
+            return ""
+        observed = ""
+        if self.columns is None:
+            sparse = "nmd.observations_from_sparse(X)"
+            is_sparse = isinstance(self.data.matrix, SparseObservations)
+            observed = f"observed = {'X' if is_sparse else sparse}\n"
+        drawn = self.posterior is not None
+        return observed + self.person.code(row, self._sort(row), self.least, drawn=drawn)

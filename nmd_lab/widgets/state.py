@@ -1,0 +1,380 @@
+"""The base of all explorers: settings, work in the background, what is shown, and the acts."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from nmd_lab._runtime.checks import check_share, check_word, sentence
+from nmd_lab.request.options import Options
+from nmd_lab.result.summary import validation_error
+from nmd_lab.selection.choice import in_words
+
+from .background import Background, Memo
+from .charts import FactorsPart
+from .history import History
+from .pictures import Frame
+from .printer import cell, name_in_notebook
+from .tables import Order
+from .words import THIS, Number, Piece, choice_words, model_words
+
+HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
+
+Check = Callable[[Any], Any]  # raises an error if a value is wrong
+
+Action = Callable[[Mapping[str, Any]], Any]
+"""What a message of the front end does; a state that it returns is shown from then on."""
+
+BUTTONS = {  # labels and tooltips of the buttons that all explorers of data have, by their action
+    "run": ("fit again", "Fit with these settings, from the start"),
+    "continue": ("resume", "Continue where it stopped"),
+}
+
+
+class Field(NamedTuple):
+    """One setting."""
+
+    name: str
+    label: str = ""  # in front of the input
+    kind: Literal["choice", "integer", "number", "share", "text"] = "text"
+    options: Sequence[str] = ()  # options of a choice, or suggestions for a text
+    group: str = ""  # popover with the field; without one, it is an argument of `explore` alone
+    help: str = ""  # tooltip of one line
+    option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
+    auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
+    value: Any = None  # at first
+    check: Check | str | None = None  # refuses wrong values, or names an option of a fit that does
+    searched: bool = False  # whether each letter that is entered searches
+
+    def verify(self, value: Any) -> None:
+        """Raise an error if a value is wrong whatever the other settings are."""
+        if isinstance(self.check, str):
+            Options.of({self.check: value})
+        elif self.check is not None:
+            self.check(value)
+
+    def shown(
+        self, values: Mapping[str, Any], problems: Mapping[str, str], unused: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Return the field as the page shows it, with its value and what is wrong with it."""
+        return {
+            **{name: getattr(self, name) for name in ("name", "label", "kind", "group")},
+            "options": [[each, self.option_labels.get(each, each)] for each in self.options],
+            "help": self.help or self.label,
+            "auto": self.auto and self.kind in ("integer", "number"),
+            "value": entered(values[self.name], self.kind),
+            "problem": problems.get(self.name, ""),
+            "unused": self.name in unused,
+            "searched": self.searched,
+        }
+
+
+def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
+    """Return the fraction of what is hidden at random, and the seed."""
+    share, seed = f"Fraction of hidden {what}", f"Seed of hidden {what} and of the start"
+    check = partial(check_share, name)
+    return (
+        Field(name, "Hidden", "share", (), "data", share, value=HIDDEN, check=check),
+        Field("seed", "Seed", "integer", (), "again", seed, value=0, check="random_state"),
+    )
+
+
+def entered(value: Any, kind: str) -> Any:
+    """Return a value as an input shows it.
+
+    >>> entered(3.0, "number"), entered("auto", "integer"), entered(0.5, "share")
+    ('3', 'auto', 0.5)
+    """
+    if value is None:
+        return ""
+    if kind in ("integer", "number") and isinstance(value, numbers.Number):
+        return f"{value:.12g}"
+    return value if kind == "share" else str(value)
+
+
+def value_of(value: Any, kind: str) -> Any:
+    """Return what was entered: as a number where the kind asks for one and it is one.
+
+    >>> value_of("12", "integer"), value_of("2.7", "integer"), value_of("1,5", "number")
+    (12, '2.7', '1,5')
+    """
+    if kind not in ("integer", "number") or value == "auto":
+        return value
+    try:
+        return int(value) if kind == "integer" else float(value)
+    except (TypeError, ValueError):
+        return value  # which the check of the setting refuses, with what was entered
+
+
+class State:
+    """Data or a result with settings, work in the background, and what the page shows of them."""
+
+    fields: Sequence[Field] = ()
+    numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
+    lengths = ("iterations", "draws", "shape")  # settings that change no model
+    filename = "fit.nc"  # of the result, at first
+    opens = False  # whether a fit begins by itself when the page is opened
+    data_code: str | None = None  # code that gives the data, if they are from a file
+    mending = ""  # code that leaves columns of the data out
+    said = ""  # a line about these data
+    offered: tuple[str, ...] = ()  # data sets of the library, the present one first
+
+    def __init__(
+        self,
+        X: Any,
+        values: Mapping[str, Any],
+        *,
+        first: Mapping[str, Any] = MappingProxyType({}),
+        fit: Background | None = None,
+    ) -> None:
+        self.input = X  # what the user gave
+        self.fit: Any = fit or Background()
+        self.active = self.fit  # what was begun last; its progress is shown
+        self.works: list[Background] = [self.fit]
+        self.actions: dict[str, Action] = {"history": lambda m: self.history.show_left(m["number"])}
+        self.buttons = dict(BUTTONS)
+        self.factors = FactorsPart()
+        self.history = History()
+        self.memo = Memo()
+        self.order = Order()  # of the rows of a table
+        self.selection: dict[str, Any] | None = None
+        self.values = {field.name: field.value for field in self.fields} | dict(first)
+        for name, value in values.items():
+            self.set(name, value)
+
+    # Settings
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting."""
+        field = next((each for each in self.fields if each.name == name), None)
+        if field is None:
+            raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
+        if field.kind == "choice":
+            check_word(name, value, tuple(field.options))
+        self.values[name] = value
+
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        return []
+
+    def checks(self) -> dict[str, Callable[[], Any]]:
+        """Return a function for each checked setting that raises an error if it is wrong."""
+        return {each.name: partial(each.verify, self.values[each.name]) for each in self.fields}
+
+    def problems(self) -> dict[str, str]:
+        """Return what is wrong and what to do, by the name of each wrong setting."""
+        problems: dict[str, str] = {}
+        unused = self.unused()
+        for name, check in self.checks().items():
+            if name in unused:
+                continue
+            try:
+                check()
+            except Exception as error:
+                message = sentence(error)
+                if message not in problems.values():
+                    problems[name] = message
+        return problems
+
+    def controls(self) -> list[dict[str, Any]]:
+        """Return the settings as the page shows them, before them the data sets of the library."""
+        problems, unused = self.problems(), self.unused()
+        data = Field("data", "Data", "choice", sorted(self.offered), "data")
+        offered = [data.shown({"data": self.offered[0]}, {})] if self.offered else []
+        shown = (field for field in self.fields if field.group)
+        return offered + [field.shown(self.values, problems, unused) for field in shown]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the settings differ from those of the last run."""
+        fitted = self.fit.begun.settings
+        return bool(fitted) and self._settings(self.values) != fitted
+
+    def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings without `lengths`."""
+        return {name: value for name, value in values.items() if name not in self.lengths}
+
+    # Work
+
+    @property
+    def result(self) -> Any:
+        """Result so far, or None."""
+        return self.fit.result
+
+    def cannot_run(self) -> str:
+        """Return why no fit can be started now, or an empty string."""
+        return next(iter(self.problems().values()), "")
+
+    def why_not(self, name: str) -> str:
+        """Return why a button has no use now, or an empty string."""
+        if self.active.phase == "running":
+            return "it is running"
+        if name != "continue":
+            return self.cannot_run() if name == "run" else ""
+        changed = "the settings have changed: a new fit is needed" if self.changed else ""
+        return self.fit.cannot_proceed() or changed
+
+    def start(self, *, preview: bool = False) -> None:
+        """Fit with the present settings; with a first look before a choice if `preview`."""
+        if problem := self.cannot_run():
+            raise ValueError(problem)
+        self.run(preview=preview)
+
+    def run(self, *, preview: bool = False) -> None:
+        """Do what `start` does, without a check of the settings."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Fit as soon as the page is open, unless there is something to see already."""
+        fresh = self.active.phase == "ready" and self.result is None
+        if fresh and self.opens and not self.cannot_run():
+            self.run(preview=True)
+
+    def follow(self, name: str) -> str:
+        """Fit again after a setting was changed on the page; return why not, if that is new."""
+        if self.opens and name not in self.lengths and not self.cannot_run():
+            self.run()
+        return ""
+
+    def idle(self) -> None:
+        """Do what is for the background, when nothing runs."""
+
+    def act(self, name: str, **message: Any) -> None:
+        """Do the act of a message of the page, if this explorer has it."""
+        if name not in self.actions:
+            raise ValueError(f"no {name} here: explore data, and a matrix to hide pixels of it.")
+        self.actions[name](message)
+
+    def write(self, path: Path) -> None:
+        """Write the result to a file."""
+        self.result.save(path)
+
+    def close(self) -> None:
+        """Stop everything, and forget it."""
+        for work in self.works:
+            work.reset(tell=False)
+            work.listeners.clear()
+
+    # Code
+
+    def code(self, source: str | None = None) -> str:
+        """Return a notebook cell that repeats what was done, from data that some code gives."""
+        return cell(self.lines(source))
+
+    def source(self, explorer: Any) -> str | None:
+        """Return the code that gives the data in the notebook with an explorer of them."""
+        name = self.data_code or name_in_notebook(self.input)
+        if name is None and (variable := name_in_notebook(explorer)):
+            return f"{variable}.state.input"
+        return name
+
+    def lines(self, source: str | None) -> str:
+        """Return the lines of the cell without imports."""
+        raise NotImplementedError
+
+    # The page
+
+    def parts(self) -> dict[str, Any]:
+        """Return the parts of the page between the buttons and the runs, by their names."""
+        raise NotImplementedError
+
+    def frame(self) -> Frame | None:
+        """Return which entries are shown as pictures; None without pictures."""
+        return None
+
+    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return positions "row", "column" and "pixel" that a message picks."""
+        if "picture" not in message:
+            return {name: value for name, value in message.items() if name != "do"}
+        frame = self.frame()
+        return {} if frame is None else frame.entry(message)
+
+    def select(self, selection: dict[str, Any] | None) -> None:
+        """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
+        self.selection = selection
+        self.order.sought = (selection or {}).get("row")
+        if selection is None or selection.get("rows"):  # in the place of those of a component
+            self.factors.chosen = None
+
+    @property
+    def title(self) -> str:
+        """What the data are, in a few words."""
+        return ""
+
+    @property
+    def model(self) -> list[Piece]:
+        """The model that is shown, in words that open popovers."""
+        return [] if self.result is None else model_words(self.result)
+
+    @property
+    def choice(self) -> Any:
+        """The last fit whose settings were chosen by trials; None without one."""
+        return None
+
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the number of what is shown, or of the fit in any case; None before a fit."""
+        if self.result is None:
+            return None
+        where = "The relative error is ", " where seen; nothing is hidden"
+        return self.guess() or Number(self.result._returned("relative_error"), *where, sign="")
+
+    def guess(self) -> Number | None:
+        """Return how well the model guesses what is hidden; None where nothing is."""
+        error = validation_error(self.result)
+        return None if error is None else Number.of_guess({THIS: error})
+
+    def sentence(self, number: Number | None) -> list[Piece]:
+        """Return the words about data, model and error."""
+        pieces: list[Piece] = [(self.title, "data")]
+        if model := self.model:
+            pieces += [(": ", ""), *model, (". ", "")]
+        return pieces if number is None else pieces + number.pieces
+
+    def status(self, note: tuple[str, bool] | None) -> dict[str, Any]:
+        """Return the status of the work that was begun last, or of an error in what is shown."""
+        active, choice = self.active, self.choice
+        headline, pieces, why_not = None, [("", "")], dict.fromkeys(self.buttons, "")
+        try:
+            number = self.number()
+            headline, pieces = number and number.record, self.sentence(number)
+            why_not = {name: self.why_not(name) for name in self.buttons}
+        except Exception as error:
+            note = sentence(error), True
+        message, failed = note or (active.message, active.phase == "failed")
+        return {
+            "phase": active.phase,
+            "message": message,
+            "failed": failed,
+            "done": active.done,
+            "planned": max(active.planned, 1),
+            "left": seconds_left(active) if active.phase == "running" and not note else "",
+            "warnings": list(active.warnings),
+            "filename": self.filename,
+            "folder": Path.cwd().as_posix(),
+            "save": "" if self.result is not None else "there is no result yet",
+            "headline": headline,
+            "sentence": [list(piece) for piece in pieces],
+            "why": "" if choice is None else choice_words(choice),
+            "buttons": {
+                name: {"label": label, "disabled": bool(why), "title": why or about}
+                for (name, (label, about)), why in zip(
+                    self.buttons.items(), why_not.values(), strict=True
+                )
+            },
+        }
+
+
+FEWEST = 5  # steps from which their seconds are known: the first one compiles
+
+
+def seconds_left(active: Background) -> str:
+    """Return about how long a run will still take; empty while little of it is done."""
+    spent, steps = time.perf_counter() - active.began, active.done - active.done_before
+    if spent < 3 or steps < FEWEST or active.done >= active.planned:
+        return ""
+    return f"about {in_words(spent / steps * (active.planned - active.done))} left"
