@@ -19,12 +19,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nmd_lab._runtime.checks import check_rank
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.baselines._iterations import BaselineRun, first_factors
+from nmd_lab.baselines.methods import first_factors
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
 from nmd_lab.result.decomposition import Decomposition
+
+from ._iterations import BaselineRun
 
 COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 """Options of Numba. After a division by zero a kernel goes on with infinity or NaN, which no

@@ -21,11 +21,13 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import eigh
 
 from nmd_lab._runtime.checks import check_rank
-from nmd_lab.baselines._iterations import BaselineRun, first_factors
+from nmd_lab.baselines.methods import first_factors
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import ReLU
+
+from ._iterations import BaselineRun
 
 
 class LatentProblem:

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import check_number, check_rank
-from nmd_lab.baselines._iterations import BaselineRun, first_factors
+from nmd_lab.baselines.methods import first_factors
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
@@ -23,6 +23,8 @@ from nmd_lab.model.nonlinearities import (
 )
 from nmd_lab.problem.columns import with_bounds
 from nmd_lab.result.decomposition import Decomposition
+
+from ._iterations import BaselineRun
 
 FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
     ReLU: lambda torch, f, t: torch.relu(t),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_word
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.baselines._iterations import BaselineRun, first_factors
+from nmd_lab.baselines.methods import first_factors
 from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.observations import Observations
@@ -20,6 +20,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
+from ._iterations import BaselineRun
 from ._observed_matrices import ObservedMatrices
 
 

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import check_number, check_rank
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.baselines._iterations import BaselineRun, first_factors
+from nmd_lab.baselines.methods import first_factors
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.problem.columns import with_bounds
 from nmd_lab.result.decomposition import Decomposition
 
+from ._iterations import BaselineRun
 from ._observed_matrices import ObservedMatrices, solve_rows
 
 

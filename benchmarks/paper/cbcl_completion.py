@@ -14,7 +14,7 @@ import xarray as xr
 
 import nmd_lab as nmd
 from benchmarks import methods
-from nmd_lab.baselines import methods as soft_impute
+from nmd_lab.baselines import soft_impute
 
 from . import data
 from .cells import Cell, Scores, run_cells

@@ -3,26 +3,172 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import svd
 
-from nmd_lab._runtime.checks import check_number, check_rank
+from nmd_lab._runtime.checks import (
+    as_generator,
+    check_number,
+    check_rank,
+    check_size,
+    check_word,
+)
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe, observe_dense
+from nmd_lab.data.observations import Observations
+from nmd_lab.fit.loop import Stopping
 from nmd_lab.kernels.lowrank import singular_factors
-from nmd_lab.kernels.products import CsrStorage
+from nmd_lab.kernels.products import CsrStorage, products_of_blocks, storage_of
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
+from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.problem.columns import with_bounds
+from nmd_lab.problem.initialization import given_start, random_start, svd_start
+from nmd_lab.request.options import Options
 from nmd_lab.result.decomposition import Decomposition
 
-from ._iterations import BaselineRun, Objective, first_factors, pack
+
+@dataclass(frozen=True)
+class Iterate:
+    """Factors after one iteration, with their objective. Callbacks get it.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of the iteration, 1 for the first.
+    W, H : ndarray (m, rank), (rank, n)
+        Factors. The arrays are never changed later.
+    objective : float
+        Weighted loss of f(WH) on the observed entries plus alpha/2 (‖W‖² + ‖H‖²).
+    relative_error : float
+        Relative error of f(WH) on the observed entries, as the loss defines it.
+    seconds : float
+        Time of all iterations so far. The time of evaluating the objective is not included.
+    """
+
+    iteration: int
+    W: FloatArray
+    H: FloatArray
+    objective: float
+    relative_error: float
+    seconds: float
+
+    @property
+    def record(self) -> dict[str, float]:
+        """The numbers for the history."""
+        return {name: getattr(self, name) for name in ("objective", "relative_error", "seconds")}
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The weighted loss of f(WH) on the observed entries, plus a ridge on the factors."""
+
+    observations: Observations
+    nonlinearity: Nonlinearity
+    loss: Loss
+    alpha: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse data that the loss does not allow, or whose errors overflow or vanish."""
+        values, _ = self.observations.observed()
+        smallest, largest = float(values.min()), float(values.max())
+        self.loss.check_data(smallest, largest)
+        check_size("X", max(-smallest, largest), values.dtype)
+
+    @cached_property
+    def reference(self) -> float:
+        """The data term that stands for a relative error of one."""
+        return self.loss.reference(*self.observations.observed())
+
+    def evaluate(
+        self, W: FloatArray, H: FloatArray, *, iteration: int = 1, seconds: float
+    ) -> Iterate:
+        """Return an iterate with copies of the factors, in the precision of the data."""
+        dtype = self.observations.dtype
+        W, H = (np.array(factor, dtype=dtype, order="C") for factor in (W, H))
+        data_term = self._data_term(W, H)
+        norms = np.sum(np.square(W), dtype=float) + np.sum(np.square(H), dtype=float)
+        objective = data_term + 0.5 * self.alpha * float(norms)
+        error = self.loss.relative_error(data_term, self.reference)
+        return Iterate(iteration, W, H, objective, error, seconds)
+
+    def _data_term(self, W: FloatArray, H: FloatArray) -> float:
+        """Return the weighted loss of f(WH), summed block by block."""
+        observations = self.observations
+        storage, values = storage_of(observations), observations.values.ravel()
+        weights = None if observations.weights is None else observations.weights.ravel()
+        total = 0.0
+        for block, model in products_of_blocks(storage, W, storage.pack(H)):
+            losses = self.loss(values[block.entries], self.nonlinearity(model))
+            total += float(np.sum(losses if weights is None else losses * weights[block.entries]))
+        return total
+
+    def result(
+        self,
+        iterate: Iterate,
+        stop_reason: StopReason,
+        method: str,
+        history: Sequence[Mapping[str, float]] = (),
+        **parameters: Any,
+    ) -> Decomposition:
+        """Return an iterate as the result of a method, with the labels of X."""
+        records = history or [iterate.record]
+        parameters = {name: storable(value) for name, value in parameters.items()}
+        return Decomposition._from_matrices(
+            self.observations.labels,
+            iterate.W,
+            iterate.H,
+            {name: [record[name] for record in records] for name in iterate.record},
+            nonlinearity=self.nonlinearity,
+            loss=self.loss,
+            stop_reason=stop_reason,
+            parameters={
+                "rank": iterate.W.shape[1],
+                "n_observed": self.observations.n_observed,
+                "method": method,
+                "iteration": iterate.iteration,
+                **parameters,
+            },
+        )
+
+
+def storable(value: Any) -> Any:
+    """Return a number, text or None for a file; of any other object only its type is kept."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, str | float | int | None) else f"given {type(value).__name__}"
+
+
+START_FUNCTIONS = {"svd": svd_start, "random": random_start}
+"""Functions that make starting factors, by the value of `init`."""
+
+
+def first_factors(
+    observations: Observations,
+    rank: int,
+    init: Any,
+    random_state: Any,
+    nonlinearity: Nonlinearity | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return new arrays W (m, rank) and H (rank, n) to start from."""
+    f, rng = nonlinearity or Identity(), as_generator(random_state)
+    if not isinstance(init, str):
+        start = given_start(observations, rank, init, NO_OFFSETS)
+    else:
+        check_word("init", init, START_FUNCTIONS, ", a pair (W, H) or a fit")
+        model = make_model(f, "frobenius")
+        start = START_FUNCTIONS[init](observations, model, rank, NO_OFFSETS, rng)
+    return start.W, start.H
+
 
 BETA_LOSSES = {"frobenius": "frobenius", "kl": "kullback-leibler"}
 """Names of the losses here, and in scikit-learn's NMF."""
@@ -75,7 +221,7 @@ def mean_fill(
     objective = Objective(observations, Identity(), Frobenius())
     iterate = objective.evaluate(np.ones((m, 1)), np.full((1, n), mean), seconds=seconds)
     stop_reason = StopReason("direct", "direct: the mean of the observed entries")
-    return pack(objective, iterate, method="mean_fill", stop_reason=stop_reason)
+    return objective.result(iterate, stop_reason, "mean_fill")
 
 
 def truncated_svd(
@@ -135,7 +281,7 @@ def truncated_svd(
     seconds = time.perf_counter() - began
     iterate = objective.evaluate(W, H, seconds=seconds)
     stop_reason = StopReason("direct", "direct: singular value decomposition")
-    return pack(objective, iterate, method="truncated_svd", stop_reason=stop_reason)
+    return objective.result(iterate, stop_reason, "truncated_svd")
 
 
 def nmf(
@@ -225,8 +371,7 @@ def nmf(
         "converged" if model.n_iter_ < max_iter else "max_iter",
         f"scikit-learn's NMF: {model.n_iter_} iterations done",
     )
-    return pack(objective, iterate, method="nmf", stop_reason=stop_reason, max_iter=max_iter,
-                tol=tol)  # fmt: skip
+    return objective.result(iterate, stop_reason, "nmf", max_iter=max_iter, tol=tol)
 
 
 @one_thread()
@@ -309,16 +454,9 @@ def soft_impute(
     f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     shrinkage = check_number("shrinkage", shrinkage, 0)
-    run = BaselineRun(
-        observations,
-        f,
-        Frobenius(),
-        max_iter=max_iter,
-        tol=tol,
-        time_limit=time_limit,
-        callback=callback,
-        alpha=shrinkage,
-    )
+    rules = {"max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    Options(callback=callback, **rules)  # which checks them
+    objective = Objective(observations, f, Frobenius(), shrinkage)
     stored = observations.as_sparse()
     storage = CsrStorage(stored.shape, stored.indptr, stored.indices)
 
@@ -327,14 +465,28 @@ def soft_impute(
         return stored.to_csr(stored.values - model)
 
     W, H, _ = singular_factors(*first_factors(observations, rank, init, random_state))
-    while run.record(W, H):
+    stopping, reason, seconds = Stopping(max_iter, time_limit, callback), None, 0.0
+    history: list[dict[str, float]] = []
+    best: Iterate | None = None
+    while best is None or reason is None:
+        began = time.perf_counter()
         W = _ridge(W @ (H @ H.T) + residual(W, H) @ H.T, H, shrinkage)
         S = residual(W, H)
         H = _ridge(H.T @ (W.T @ W) + S.T @ W, W.T, shrinkage).T
         W, H, _ = singular_factors(W, H)
-    return run.result(
-        method="soft_impute", init=init, random_state=random_state, shrinkage=shrinkage
-    )
+        seconds += time.perf_counter() - began
+        iterate = objective.evaluate(W, H, iteration=len(history) + 1, seconds=seconds)
+        history.append(iterate.record)
+        if best is None or iterate.objective < best.objective:
+            best = iterate
+        reason = stopping.reason(iterate, iterate.iteration)
+        last = [record["objective"] for record in history[-2:]]
+        if tol > 0 and len(last) == 2 and abs(last[0] - last[1]) <= tol * last[0]:
+            text = f"converged: the objective changed by no more than tol={tol:g} of itself"
+            reason = StopReason("converged", text)
+    W, H = observations.zero_unobserved(best.W, best.H)
+    rules |= {"init": init, "random_state": random_state, "shrinkage": shrinkage}
+    return objective.result(replace(best, W=W, H=H), reason, "soft_impute", history, **rules)
 
 
 def _ridge(products: FloatArray, factor: FloatArray, shrinkage: float) -> FloatArray:
