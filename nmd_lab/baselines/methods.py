@@ -454,7 +454,7 @@ def soft_impute(
     f = with_bounds(nonlinearity, observations)
     rank = check_rank(rank, observations.shape)
     shrinkage = check_number("shrinkage", shrinkage, 0)
-    rules = {"max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    rules: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "time_limit": time_limit}
     Options(callback=callback, **rules)  # which checks them
     objective = Objective(observations, f, Frobenius(), shrinkage)
     stored = observations.as_sparse()

@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -39,9 +40,7 @@ def server(tmp_path, monkeypatch, no_data):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}/"
-        monkeypatch.setattr(
-            film_ratings.Source, "address", property(lambda _: address), raising=False
-        )
+        monkeypatch.setattr(film_ratings, "GROUPLENS", address)
         monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
         yield folder
         running.shutdown()
@@ -53,8 +52,8 @@ def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n", edition="25m"):
         packed.writestr(f"ml-{edition}/ratings.csv", "userId,movieId,rating,timestamp\n" + ratings)
         packed.writestr(f"ml-{edition}/movies.csv", "movieId,title,genres\n2,Heat,Drama\n")
     checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    lines = [line for line in film_ratings.SHA256.split("\n") if not line.endswith(archive.name)]
-    monkeypatch.setattr(film_ratings, "SHA256", "\n".join([*lines, f"{checksum}  {archive.name}"]))
+    served = replace(film_ratings.MOVIELENS[edition], sha256=checksum)
+    monkeypatch.setitem(film_ratings.MOVIELENS, edition, served)
     return archive
 
 
@@ -131,7 +130,5 @@ def test_a_missing_set_says_how_to_get_it(tmp_path, no_data):
 
 
 def test_every_download_has_a_checksum():
-    for source in film_ratings.MOVIELENS.values():
-        assert source.files
-        for file in source.files:
-            assert len(bytes.fromhex(film_ratings.sha256_of(file))) == 32
+    for edition in film_ratings.MOVIELENS.values():
+        assert len(bytes.fromhex(edition.sha256)) == 32

@@ -103,7 +103,7 @@ def test_archives_that_break_off_or_hold_other_files_are_refused(tmp_path):
     whole = gzip.compress(b"userId,movieId,rating\n" + b"1,2,3.0\n" * 9999)
     (tmp_path / "ratings.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"ratings\.csv\.gz' cannot be read"):
-        read_ratings(tmp_path / "ratings.csv.gz", SMALL)
+        read_ratings(SMALL, tmp_path / "ratings.csv.gz")
     (tmp_path / "ratings.csv.gz").unlink()
     (tmp_path / "ml-25m.zip").write_text("<html>moved</html>")
     with pytest.raises(ValueError, match="not a zip archive"):
