@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
-from nmd_lab.estimators._base import EstimatorOptions
+from nmd_lab.estimators.factor_model import EstimatorOptions
 from nmd_lab.request.options import LIMITS, OF_DATA, FitOptions, Options
 
 LOSSES = ["frobenius", "l1", "kl"]

@@ -11,6 +11,7 @@
 (False, True)
 """
 
-from .estimators import NMD, MatrixCompletion
+from .factor_model import NMD
+from .matrix_completion import MatrixCompletion
 
 __all__ = ["NMD", "MatrixCompletion"]

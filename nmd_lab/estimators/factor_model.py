@@ -1,7 +1,4 @@
-"""The base class of both scikit-learn estimators: parameters, checks, new rows and the score.
-
-Columns of several kinds become numbers in units.
-"""
+"""The base of both scikit-learn estimators, and `NMD`, in which every entry of X counts."""
 
 from __future__ import annotations
 
@@ -9,23 +6,29 @@ import inspect
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
 
+from nmd_lab.api.fits import decompose
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, any_frame, is_frame, plain_array
 from nmd_lab.data.matching import known_columns
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.typed_table import TypedTable, kind_of_objects, refuse_repeats, table_of
+from nmd_lab.fit.support import DATA, refuse
 from nmd_lab.model.losses import Loss, as_loss
-from nmd_lab.model.model import Model
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument, is_mixed
 from nmd_lab.problem.problem import constants
 from nmd_lab.request.options import FitOptions
@@ -72,14 +75,7 @@ def with_parameters_of(function: Callable[..., Any]) -> Callable[[Function], Fun
     return decorate
 
 
-def typed_columns(X: Any) -> TypedTable | None:
-    """Return the types of the columns; None if all hold numbers, and for other data."""
-    if not is_frame(X) or not any(_has_classes(column) for _, column in X.items()):
-        return None
-    return table_of(X)
-
-
-def _has_classes(column: Any) -> bool:
+def has_classes(column: Any) -> bool:
     """Return whether a column holds booleans, levels, categories or text with few values."""
     is_class = hasattr(column.dtype, "categories") or getattr(column.dtype, "kind", "O") == "b"
     return is_class or kind_of_objects(column) in ("text", "booleans")
@@ -104,16 +100,6 @@ def refuse_classes(X: Any) -> None:
             f"X has categories in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}, "
             "which the fit has not, or partial_fit does not take: use fit(X)."
         )
-
-
-def in_units(kinds: Model | None, errors: FloatArray) -> FloatArray:
-    """Return errors of all columns in the units of the score."""
-    return errors if kinds is None else kinds.in_units(errors, 0, np.arange(errors.shape[1]))
-
-
-def constants_of(kinds: Model | None, n: int) -> FloatArray:
-    """Return the prediction of the score 0: the best constants of several kinds, otherwise 0."""
-    return np.zeros(n) if kinds is None else kinds.expected(np.zeros(n), 0, np.arange(n))
 
 
 BATCH_ITERATIONS = 20  # of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit
@@ -176,7 +162,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("_batches", None)
         checked = self._checked(X, reset=True)
         self._check_rank(checked)
-        options = {name: getattr(self, name) for name in self._get_param_names()}
+        options = self.get_params(deep=False)
         if isinstance(self.random_state, np.random.RandomState):
             options["random_state"] = self.random_state.randint(2**31)
         data = checked
@@ -187,8 +173,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_frame(data) and "keep_empty_features" in options:
             data = data.copy(deep=False)
             data.attrs = {"keep_empty_features": True}  # `transform` leaves out or keeps them
-        limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
-        options |= {name: each for name, each in limits.items() if each is not None}
+        options |= {"at_most": at_most, "at_least": at_least, "upper": upper}
         self._run(data, checked, options)
         return self
 
@@ -223,7 +208,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             refuse_classes(X)
         earlier = getattr(self, "_batches", None)
         batch = self._checked(X, reset=earlier is None)
-        options = {name: getattr(self, name) for name in self._get_param_names()}
+        options = self.get_params(deep=False)
         if earlier is None:
             self._check_rank(batch)
             rows, self._n_fitted = batch.copy(), 0
@@ -304,16 +289,20 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
         fitted = getattr(self, "posterior_", getattr(self, "decomposition_", None))
-        kinds = getattr(fitted, "_kinds", None)
-        source = np.arange(n) if self._table is None else self._table.source
+        kinds, columns = getattr(fitted, "_kinds", None), np.arange(n)
+
+        def in_units(errors: FloatArray) -> FloatArray:
+            return errors if kinds is None else kinds.in_units(errors, 0, columns)
+
+        source = columns if self._table is None else self._table.source
         folds = min(self._n_folds, source[-1] + 1)
         error = 0.0
         for fold in range(folds):
             hidden = source % folds == fold
             visible = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, in_units(kinds, dense - self._modelled(visible)), 0)[:, hidden]
+            wrong = np.where(seen, in_units(dense - self._modelled(visible)), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
-        whole = in_units(kinds, dense - constants_of(kinds, n))
+        whole = in_units(dense - (0 if kinds is None else kinds.expected(np.zeros(n), 0, columns)))
         size = float(np.sum(np.square(whole[seen], dtype=np.float64)))
         return 1.0 - error / size if size > 0 else float(error == 0)
 
@@ -324,15 +313,20 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"X has weights, which {type(self).__name__} does not take: use complete()."
                 )
-            X = X.to_csr() if reset else self._in_own_order(X)
-        if not (is_frame(X) or sparse.issparse(X)):
-            X = plain_array(X)
+            if reset:
+                X = X.to_csr()
+            else:  # in the order of the columns of the fit
+                columns, shape = known_columns(self._labels, X), (X.shape[0], self.n_features_in_)
+                X = sparse.csr_array((X.values, columns[X.indices], X.indptr), shape=shape)
+        if reset:
+            self._table = None
         if is_frame(X):
             refuse_repeats(X.columns)
-        if reset:
-            self._table = typed_columns(X)
-        if is_frame(X):
+            if reset and any(has_classes(column) for _, column in X.items()):
+                self._table = table_of(X)
             X = as_numbers(self._table, X)
+        elif not sparse.issparse(X):
+            X = plain_array(X)
         checked = validate_data(
             self,
             X,
@@ -344,12 +338,6 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self._is_positive_only():
             check_non_negative(checked, f"{type(self).__name__} (input X)")
         return checked
-
-    def _in_own_order(self, X: SparseObservations) -> Any:
-        """Return observations of rows as a CSR matrix with the columns of the fit."""
-        columns = known_columns(self._labels, X)
-        shape = X.shape[0], int(self.n_features_in_)
-        return sparse.csr_array((X.values, columns[X.indices], X.indptr), shape=shape)
 
     def _dense_and_seen(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return checked X as a dense array, and a mask that is True at observed entries."""
@@ -411,3 +399,164 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = self._is_positive_only()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
+    """Dimension reduction by X ≈ f(WH), as an estimator of scikit-learn; every entry of X counts.
+
+    `fit` computes the components H (r, n) by `decompose`; `transform` then computes for each row x
+    of a matrix ::
+
+        argmin_w  Σ_j d(x_j, f((wH)_j + b_j)) + alpha/2 ‖w‖²
+
+    Parameters
+    ----------
+    n_components : int or "auto", default "auto"
+        Number of components r.  "auto": chosen by held-out entries.
+    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
+        Entrywise function f, by default "relu".
+    loss : {"frobenius", "l1", "kl", "auto"} or Loss
+        Entrywise loss d, by default "frobenius".  "kl" requires X >= 0.
+    alpha : float or "auto", default 0
+        Ridge of the factors.
+    offsets : {"none", "global", "columns", "auto"}, default "none"
+        Offsets inside f.  Offsets of rows are refused, and so is "auto" together with
+        ``alpha="auto"``, which may choose them.
+    w_constraint, h_constraint : {"nonnegative", "simplex", "orthonormal", "sparse"} or \
+    FactorConstraint, optional
+        Constraints on the rows of W and on the columns of H.
+    n_init : int, default 1
+        Number of starts.
+    max_iter : int, default 500
+        Largest number of iterations of a start.
+    random_state : int, Generator, RandomState or None, default None
+        Seed.
+
+    Attributes
+    ----------
+    components_ : ndarray (n_components, n_features)
+        Right factor H.
+    n_components_ : int
+        Number of components, given or chosen.
+    alpha_, offset_alpha_ : float
+        Ridges of the factors and of the offsets, given or chosen.
+    decomposition_ : Decomposition
+        Result of `decompose`, with the labels of X if X was a DataFrame.
+    n_iter_ : int
+        Number of iterations.
+    reconstruction_err_ : float
+        ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for other losses.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X was a DataFrame with strings as column names.
+
+    Other Parameters
+    ----------------
+    offset_alpha, validation, solver : as for `decompose`
+        Ridge of the offsets, held-out entries, and settings of the algorithm.
+    init, tol, time_limit, callback, progress, dtype, compute : as for `decompose`
+        Starts, iterations and the machine.
+
+    See Also
+    --------
+    decompose : The function behind `fit`; it documents all options.
+    MatrixCompletion : The estimator for matrices with missing entries.
+    sklearn.decomposition.NMF : Nonnegative factors without a nonlinearity.
+
+    Notes
+    -----
+    `transform` computes each row of W for the fixed components separately, from several
+    starts.  `fit_transform` is `fit` followed by `transform`, so that its W differs from that of
+    `decomposition_` and may have a lower error.  NaN in X are missing; absent entries of a sparse X
+    are zeros.  A DataFrame with booleans, levels or categories has a model for the kind of each
+    column, as in `decompose`, and `n_features_in_` counts the columns of its matrix of numbers.
+
+    Examples
+    --------
+    Sixteen features of handwritten digits, for new images too:
+
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_digits
+    >>> images, digit = load_digits(return_X_y=True)
+    >>> model = nmd.NMD(16, random_state=0).fit(images[:300])
+    >>> features = model.transform(images[300:310])
+    >>> features.shape, model.inverse_transform(features).shape
+    ((10, 16), (10, 64))
+
+    In a pipeline, in front of a classifier:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> pipeline = make_pipeline(nmd.NMD(16, random_state=0), LogisticRegression(max_iter=1000))
+    >>> pipeline.fit(images[:300], digit[:300]).score(images[300:500], digit[300:500]) > 0.7
+    True
+
+    Nonnegative parts, with the names of the features:
+
+    >>> both = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
+    >>> parts = nmd.NMD(5, nonlinearity="identity", **both, random_state=0).fit(images[:300])
+    >>> bool((parts.components_ >= 0).all()), parts.get_feature_names_out()[0]
+    (True, 'nmd0')
+    """
+
+    _command = staticmethod(decompose)
+    _absent_are_zeros = True
+
+    @with_parameters_of(decompose)
+    def __init__(
+        self, n_components: int | Literal["auto"] = "auto", **parameters: Unpack[EstimatorOptions]
+    ) -> None:
+        pass
+
+    def _check_options(self, X: Any) -> None:
+        free = self._chosen()
+        if free and is_sparse(X):
+            refuse({"zeros": DATA["zeros"], "choice": f"{free[0]}='auto'"})
+        may_be_chosen = self.offsets == "auto" and "alpha" in free
+        if self.offsets in ("rows", "both") or may_be_chosen:
+            raise ValueError(
+                f"offsets={self.offsets!r} would be lost in transform(), if they are of rows: use "
+                "'columns' or 'none', or MatrixCompletion."
+            )
+
+    @any_frame
+    def transform(self, X: Any) -> FloatArray:
+        """Return the rows of W that are best for the rows of X.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
+            Rows; NaN are missing.
+
+        Returns
+        -------
+        ndarray (n_samples, n_components)
+            Rows of W.
+        """
+        check_is_fitted(self)
+        return self._fold(self._checked(X, reset=False))[0]
+
+    def inverse_transform(self, W: ArrayLike) -> FloatArray:
+        """Return f(WH).
+
+        Parameters
+        ----------
+        W : array_like (n_samples, n_components)
+            Rows of W.
+
+        Returns
+        -------
+        ndarray (n_samples, n_features)
+            Modelled values.
+        """
+        check_is_fitted(self)
+        rows = check_array(W, dtype=(np.float64, np.float32))
+        rank = self.components_.shape[0]
+        if rows.shape[1] != rank:
+            raise ValueError(f"W has {rows.shape[1]} columns: give the {rank} of the model.")
+        return self._at(rows, np.zeros(rows.shape[0], rows.dtype))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])

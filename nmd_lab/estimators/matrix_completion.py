@@ -1,26 +1,89 @@
-"""The estimators `MatrixCompletion` and `NMD`: only observed entries count, or every entry does."""
+"""`MatrixCompletion`, in which only observed entries count: a fit, or a posterior."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from inspect import signature
 from typing import Any, Literal, Unpack
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.impute import MissingIndicator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from nmd_lab._runtime.checks import as_generator, check_integer
-from nmd_lab.api.fits import complete, decompose
+from nmd_lab._runtime.checks import as_generator, check_integer, check_word
+from nmd_lab.api.fits import complete
+from nmd_lab.api.posteriors import sample
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import any_frame, is_frame
+from nmd_lab.data.inputs import observe, observe_dense
+from nmd_lab.data.labels import Labels, any_frame, is_frame
+from nmd_lab.data.matching import MatchedData, row_keys
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.fit.support import DATA, refuse
+from nmd_lab.data.split import without_rows
+from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.fold_in import at_rows
 from nmd_lab.result.imputation import copies, filled
+from nmd_lab.result.posterior import Posterior
 
-from ._base import EstimatorOptions, FactorModel, with_parameters_of
-from ._sampling import SampledModel
+from .factor_model import EstimatorOptions, FactorModel, with_parameters_of
+
+OF_A_FIT = {
+    "alpha": "auto", "offset_alpha": "auto", "solver": "auto", "validation": None,
+    "w_constraint": None, "h_constraint": None,
+}  # fmt: skip
+"""Parameters of the model that only a fit has, with the values without effect."""
+
+Array = NDArray[np.float64]
+
+
+def draw(data: Any, options: dict[str, Any]) -> Posterior:
+    """Return the posterior for the parameters of a `MatrixCompletion`."""
+    for name in ("nonlinearity", "loss"):
+        if isinstance(options[name], str) and options[name] == "auto":
+            raise ValueError(
+                f"{name}='auto' does not go with inference='sample': give one by name, or "
+                "inference='fit'."
+            )
+    for name, default in OF_A_FIT.items():
+        if options[name] is not default and options[name] != default:
+            raise ValueError(
+                f"{name}={options[name]!r} is of a fit, and inference='sample' draws what it "
+                f"needs: leave out {name}, or give inference='fit'."
+            )
+    check_integer("n_draws", options["n_draws"], 1)
+    if options["n_tune"] is not None:
+        check_integer("n_tune", options["n_tune"], 0)
+    arguments = {name: options[name] for name in signature(sample).parameters if name in options}
+    if arguments["nonlinearity"] is None:
+        del arguments["nonlinearity"]
+    return sample(
+        data, options["n_components"], draws=options["n_draws"], tune=options["n_tune"], **arguments
+    )
+
+
+def misfit(posterior: Posterior, X: Any) -> float:
+    """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others.
+
+    In a table of several kinds it is ‖X - mean‖ in the units of the columns.
+    """
+    rows, columns, values = observe(X).entries()
+    model = posterior.predict(entries_at(rows, columns))
+    loss, kinds = posterior.loss, posterior._kinds
+    if kinds is not None:
+        return float(np.linalg.norm(kinds.in_units(values - model, rows, columns)))
+    if loss.squares:
+        return float(np.linalg.norm(values - model))
+    return float(np.sum(loss(values, model)))
+
+
+LEARNED = (
+    "components_", "n_components_", "alpha_", "offset_alpha_", "n_iter_", "reconstruction_err_",
+    "decomposition_", "posterior_", "_positions",
+)  # fmt: skip
+"""Attributes of a fitted `MatrixCompletion`."""
 
 
 def _is_of_draws(model: Any) -> bool:
@@ -30,7 +93,7 @@ def _is_of_draws(model: Any) -> bool:
     raise AttributeError("sample_transform needs a posterior: use inference='sample'.")
 
 
-class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc]
+class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     """Impute missing values by X ≈ f(WH), or predict single entries, in pipelines of scikit-learn.
 
     With ``inference="fit"`` the factors minimise ::
@@ -149,6 +212,12 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
     _command = staticmethod(complete)
     _absent_are_zeros = False
+
+    inference: str
+    add_indicator: bool
+    keep_empty_features: bool
+    posterior_: Posterior
+    _positions: dict[int, int]  # of the fitted rows, by the hash of their observed entries
 
     @with_parameters_of(complete)
     def __init__(
@@ -276,163 +345,114 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         checked = self._checked(X, reset=False)
         return self._of_rows(checked, std=True) if return_std else self._modelled(checked)
 
+    def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
+        """Return the model at entries of the fitted matrix, perhaps with standard deviations."""
+        model = self.posterior_ if self._is_sampled else self.decomposition_
+        entries = entries_of(model._labels, rows, columns)
+        mean = model.predict(entries)
+        return (mean, self.posterior_.predict_std(entries)) if return_std else mean
 
-class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
-    """Dimension reduction by X ≈ f(WH), as an estimator of scikit-learn; every entry of X counts.
+    def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
+        """Fit the model or draw its posterior, and note which columns have missing cells."""
+        check_word("inference", self.inference, ["fit", "sample"])
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
+        if self.inference == "fit":
+            super()._run(data, checked, options)
+        else:
+            self.posterior_ = draw(data, options)
+            keys = row_keys(observe(checked), numbered=True).tolist()
+            self._positions = {key: position for position, key in enumerate(keys)}
+            self.n_components_ = self.posterior_.rank
+            self.n_iter_ = int(self.posterior_.parameters["sweeps"])
+            self.reconstruction_err_ = misfit(self.posterior_, checked)
+        counts = np.bincount(
+            observe(checked, may_be_empty=True).entries().columns, minlength=checked.shape[1]
+        )
+        self._in_output = (counts > 0) | self.keep_empty_features
+        if self._keeps_types and self._table is not None:
+            self._in_output = self._in_output[self._table.first_columns]
+        self.indicator_ = None
+        if self.add_indicator:
+            indicator = MissingIndicator(error_on_new=False)
+            self.indicator_ = indicator.fit(self._where_missing(checked))
 
-    `fit` computes the components H (r, n) by `decompose`; `transform` then computes for each row x
-    of a matrix ::
+    def _where_missing(self, checked: Any) -> FloatArray:
+        """Return NaN at the missing cells of the columns of the output, and 0 elsewhere."""
+        missing = np.where(self._dense_and_seen(checked)[1], 0.0, np.nan)
+        if self._keeps_types and self._table is not None:
+            missing = missing[:, self._table.first_columns]
+        return missing
 
-        argmin_w  Σ_j d(x_j, f((wH)_j + b_j)) + alpha/2 ‖w‖²
-
-    Parameters
-    ----------
-    n_components : int or "auto", default "auto"
-        Number of components r.  "auto": chosen by held-out entries.
-    nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
-        Entrywise function f, by default "relu".
-    loss : {"frobenius", "l1", "kl", "auto"} or Loss
-        Entrywise loss d, by default "frobenius".  "kl" requires X >= 0.
-    alpha : float or "auto", default 0
-        Ridge of the factors.
-    offsets : {"none", "global", "columns", "auto"}, default "none"
-        Offsets inside f.  Offsets of rows are refused, and so is "auto" together with
-        ``alpha="auto"``, which may choose them.
-    w_constraint, h_constraint : {"nonnegative", "simplex", "orthonormal", "sparse"} or \
-    FactorConstraint, optional
-        Constraints on the rows of W and on the columns of H.
-    n_init : int, default 1
-        Number of starts.
-    max_iter : int, default 500
-        Largest number of iterations of a start.
-    random_state : int, Generator, RandomState or None, default None
-        Seed.
-
-    Attributes
-    ----------
-    components_ : ndarray (n_components, n_features)
-        Right factor H.
-    n_components_ : int
-        Number of components, given or chosen.
-    alpha_, offset_alpha_ : float
-        Ridges of the factors and of the offsets, given or chosen.
-    decomposition_ : Decomposition
-        Result of `decompose`, with the labels of X if X was a DataFrame.
-    n_iter_ : int
-        Number of iterations.
-    reconstruction_err_ : float
-        ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for other losses.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X was a DataFrame with strings as column names.
-
-    Other Parameters
-    ----------------
-    offset_alpha, validation, solver : as for `decompose`
-        Ridge of the offsets, held-out entries, and settings of the algorithm.
-    init, tol, time_limit, callback, progress, dtype, compute : as for `decompose`
-        Starts, iterations and the machine.
-
-    See Also
-    --------
-    decompose : The function behind `fit`; it documents all options.
-    MatrixCompletion : The estimator for matrices with missing entries.
-    sklearn.decomposition.NMF : Nonnegative factors without a nonlinearity.
-
-    Notes
-    -----
-    `transform` computes each row of W for the fixed components separately, from several
-    starts.  `fit_transform` is `fit` followed by `transform`, so that its W differs from that of
-    `decomposition_` and may have a lower error.  NaN in X are missing; absent entries of a sparse X
-    are zeros.  A DataFrame with booleans, levels or categories has a model for the kind of each
-    column, as in `decompose`, and `n_features_in_` counts the columns of its matrix of numbers.
-
-    Examples
-    --------
-    Sixteen features of handwritten digits, for new images too:
-
-    >>> import nmd_lab as nmd
-    >>> from sklearn.datasets import load_digits
-    >>> images, digit = load_digits(return_X_y=True)
-    >>> model = nmd.NMD(16, random_state=0).fit(images[:300])
-    >>> features = model.transform(images[300:310])
-    >>> features.shape, model.inverse_transform(features).shape
-    ((10, 16), (10, 64))
-
-    In a pipeline, in front of a classifier:
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> pipeline = make_pipeline(nmd.NMD(16, random_state=0), LogisticRegression(max_iter=1000))
-    >>> pipeline.fit(images[:300], digit[:300]).score(images[300:500], digit[300:500]) > 0.7
-    True
-
-    Nonnegative parts, with the names of the features:
-
-    >>> both = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
-    >>> parts = nmd.NMD(5, nonlinearity="identity", **both, random_state=0).fit(images[:300])
-    >>> bool((parts.components_ >= 0).all()), parts.get_feature_names_out()[0]
-    (True, 'nmd0')
-    """
-
-    _command = staticmethod(decompose)
-    _absent_are_zeros = True
-
-    @with_parameters_of(decompose)
-    def __init__(
-        self, n_components: int | Literal["auto"] = "auto", **parameters: Unpack[EstimatorOptions]
-    ) -> None:
-        pass
-
-    def _check_options(self, X: Any) -> None:
-        free = self._chosen()
-        if free and is_sparse(X):
-            refuse({"zeros": DATA["zeros"], "choice": f"{free[0]}='auto'"})
-        may_be_chosen = self.offsets == "auto" and "alpha" in free
-        if self.offsets in ("rows", "both") or may_be_chosen:
-            raise ValueError(
-                f"offsets={self.offsets!r} would be lost in transform(), if they are of rows: use "
-                "'columns' or 'none', or MatrixCompletion."
-            )
-
-    @any_frame
-    def transform(self, X: Any) -> FloatArray:
-        """Return the rows of W that are best for the rows of X.
-
-        Parameters
-        ----------
-        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
-            Rows; NaN are missing.
-
-        Returns
-        -------
-        ndarray (n_samples, n_components)
-            Rows of W.
-        """
-        check_is_fitted(self)
-        return self._fold(self._checked(X, reset=False))[0]
-
-    def inverse_transform(self, W: ArrayLike) -> FloatArray:
-        """Return f(WH).
-
-        Parameters
-        ----------
-        W : array_like (n_samples, n_components)
-            Rows of W.
-
-        Returns
-        -------
-        ndarray (n_samples, n_features)
-            Modelled values.
-        """
-        check_is_fitted(self)
-        rows = check_array(W, dtype=(np.float64, np.float32))
-        rank = self.components_.shape[0]
-        if rows.shape[1] != rank:
-            raise ValueError(f"W has {rows.shape[1]} columns: give the {rank} of the model.")
-        return self._at(rows, np.zeros(rows.shape[0], rows.dtype))
+    def _as_output(self, filled: Any, checked: Any) -> Any:
+        """Return filled rows without empty columns, and with the columns of the indicator."""
+        filled = filled.loc[:, self._in_output] if is_frame(filled) else filled[:, self._in_output]
+        if self.indicator_ is None:
+            return filled
+        flags = self.indicator_.transform(self._where_missing(checked))
+        if not is_frame(filled):
+            return np.hstack([filled, flags.astype(filled.dtype)])
+        names = self.get_feature_names_out()[filled.shape[1] :]
+        return pd.concat([filled, pd.DataFrame(flags, filled.index, names)], axis=1)
 
     @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+    def _is_sampled(self) -> bool:
+        """Whether the model is a posterior."""
+        return hasattr(self, "posterior_")
+
+    @property
+    def _labels(self) -> Labels:
+        return self.posterior_._labels if self._is_sampled else super()._labels
+
+    def _modelled(self, X: Any) -> FloatArray:
+        return self._of_rows(X)[0] if self._is_sampled else super()._modelled(X)
+
+    def _places(self, X: Any, numbered: bool = False) -> tuple[NDArray[np.intp], Any]:
+        """Return the position of each row in the fit, < 0 for new ones, and these as observations.
+
+        Equal rows are the same, unless they are numbered.
+        """
+        keys = row_keys(observe(X, may_be_empty=True), numbered=numbered).tolist()
+        place = np.array([self._positions.get(key, -1) for key in keys], dtype=np.intp)
+        new = np.flatnonzero(place < 0)
+        place[new] = ~np.arange(new.size)
+        rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
+        return place, observe(rows, may_be_empty=True) if new.size else None
+
+    def _posteriors_of(self, X: Any) -> tuple[NDArray[np.intp], Any]:
+        """Return the positions of rows as `_places` does, and the posterior of the new ones.
+
+        That is drawn given 60 draws of H, whatever the other rows are.
+        """
+        place, new = self._places(X)
+        return place, None if new is None else self.posterior_._with_draws()._of_new_rows(new)
+
+    def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
+        """Return posterior means, and perhaps standard deviations, of all entries of some rows."""
+        place, others = self._posteriors_of(X)
+        found = np.empty((1 + std, *X.shape))
+        for posterior, at in ((self.posterior_, place >= 0), (others, place < 0)):
+            if at.any():
+                i = np.maximum(place, ~place)[at]
+                entries = entries_at(i[:, None], np.arange(X.shape[1]))
+                each = [posterior.predict(entries)]
+                each += [posterior.predict_std(entries)] if std else []
+                found[:, at] = np.reshape(each, (-1, i.size, X.shape[1]))
+        return found[0], found[1] if std else None
+
+    @property
+    def _keeps_types(self) -> bool:
+        """Whether a filled DataFrame has the types of X, not the numbers of its matrix."""
+        return self._is_sampled and self._table is not None
+
+    def _to_fill(self, X: Any, checked: Any, place: NDArray[np.intp]) -> tuple[Any, MatchedData]:
+        """Return X with its missing cells as NaN, and its entries at places of the rows."""
+        dense = self._dense_and_seen(checked)[0]
+        labels = without_rows(self.posterior_._labels, len(dense))
+        observations = replace(observe_dense(dense, may_be_empty=True), labels=labels)
+        data = MatchedData(observations, place, np.arange(dense.shape[1]))
+        return X if is_frame(X) else dense, data
+
+    def _is_positive_only(self) -> bool:
+        is_ordinal = "ordinal" in (self.loss, getattr(self.loss, "name", ""))
+        return not (is_ordinal and self.inference == "sample") and super()._is_positive_only()
