@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_integer
@@ -16,21 +18,9 @@ from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import compared_entries, positions_of
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.selection import TIED, as_text
 
-from ._canvas import Palette, axes, finished, panels_of, quantity, text_color
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-from textwrap import fill
-from typing import TYPE_CHECKING
-
-import xarray as xr
-
-from nmd_lab.result.selection import TIED, TRIAL, as_text
-
-from ._canvas import is_dark, pyplot
+from ._canvas import Palette, axes, finished, is_dark, panels_of, pyplot, quantity, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -338,36 +328,24 @@ def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
     return [_Panel(str(plain_label(names[k])), kinds[k], k) for k in chosen]
 
 
-class TrialStyle:
-    """What keeps a plot of many trials readable.
+COLORS = "viridis"
+"""Sequential colour map of the ranks."""
 
-    Attributes
-    ----------
-    colors : str
-        Sequential colour map of the ranks.
-    on_light, on_dark : (float, float)
-        Part of the colour map that is seen on a light and on a dark background.
-    lines : tuple
-        Line and marker of each model, that of the fit first.
-    max_ranks : int
-        Largest number of ranks in the legend.
-    apart : float
-        Smallest distance of two ticks, as a fraction of the axis.
-    letters : int
-        Letters in a line of the title.
-    reach : float
-        Height of the frame above the lowest error, as a multiple of the median of the errors
-        above the lowest, if some are more than twice as high.
-    """
+ON_LIGHT, ON_DARK = (0.0, 0.88), (0.3, 1.0)
+"""Part of the colour map that is seen on a light and on a dark background."""
 
-    colors: str = "viridis"
-    on_light: tuple[float, float] = (0.0, 0.88)
-    on_dark: tuple[float, float] = (0.3, 1.0)
-    lines: tuple[tuple[str, str], ...] = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
-    max_ranks: int = 6
-    apart: float = 0.06
-    letters: int = 110
-    reach: float = 4.0
+LINES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+"""Line and marker of each model, that of the fit first."""
+
+MAX_RANKS = 6
+"""Ranks in the legend, and on the axis, from which only some are shown."""
+
+N_LETTERS = 110
+"""Letters in a line of the title."""
+
+REACH = 4.0
+"""Height of the frame above the lowest error, as a multiple of the median of the errors above the
+lowest, if some are more than twice as high."""
 
 
 def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArray[Any]:
@@ -403,9 +381,10 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
     Traceback (most recent call last):
     ValueError: fit has no trials to draw, since all its options were given: ...
     """
-    trials = fit.selection
-    done = trials.isel({TRIAL: np.flatnonzero(np.isfinite(trials["error"].values))})
-    if not done.sizes[TRIAL]:
+    selected = fit.selection
+    trials = selected.to_dataframe()
+    done = trials[np.isfinite(trials["error"])]
+    if done.empty:
         raise ValueError(
             "fit has no trials to draw, since all its options were given: "
             "let complete() choose some, as in nmd.complete(X)."
@@ -414,120 +393,111 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
     if ax is None:
         figure, ax = plt.subplots(1, 2, figsize=(9.6, 4.4), layout="constrained",
                                   width_ratios=(1.25, 1))  # fmt: skip
-        figure.suptitle(fill(trials.attrs["sentence"], TrialStyle.letters), fontsize="medium")
+        figure.suptitle(fill(selected.attrs["sentence"], N_LETTERS), fontsize="medium")
     left, right = np.ravel(np.asarray(ax, dtype=object))
-    chosen = trials.isel({TRIAL: trials.attrs["chosen"]})
-    ranks = np.unique(done["rank"].values).tolist()
-    seen = TrialStyle.on_dark if is_dark(left) else TrialStyle.on_light
-    shades = plt.get_cmap(TrialStyle.colors)(np.linspace(*seen, len(ranks)))
-    colors = dict(zip(ranks, shades, strict=True))
+    chosen = trials.iloc[selected.attrs["chosen"]]
+    ranks = np.unique(done["rank"])
+    shades = plt.get_cmap(COLORS)(
+        np.linspace(*(ON_DARK if is_dark(left) else ON_LIGHT), ranks.size)
+    )
+    colors = dict(zip(ranks.tolist(), shades, strict=True))
     models = _models(done, chosen)
     for index, (label, model) in enumerate(models.items()):
-        line, marker = TrialStyle.lines[index % len(TrialStyle.lines)]
+        line, marker = LINES[index % len(LINES)]
         style = {"linestyle": line, "marker": marker, "alpha": 0.5 if index else 1.0}
         _draw_alphas(left, model, colors, style)
         _draw_ranks(right, model, colors, style | {"label": label})
-    _finish_alphas(left, trials, chosen, _few(colors, int(chosen["rank"])))
+    for panel, x in ((left, "alpha"), (right, "rank")):
+        ring = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 1.8, "zorder": 4}
+        panel.scatter(chosen[x], chosen["error"], s=140, **ring)
+        panel.set(xlabel=x, ylabel=f"held-out {selected.attrs.get('measure', 'error')}")
+        finished(panel)
+    _finish_alphas(left, trials, chosen, colors)
     _finish_ranks(right, done, chosen, len(models) > 1)
     return np.array([left, right], dtype=object)
 
 
-def _models(trials: xr.Dataset, chosen: xr.Dataset) -> dict[str, xr.Dataset]:
+def _models(trials: pd.DataFrame, chosen: pd.Series[Any]) -> dict[str, pd.DataFrame]:
     """Return the trials of each pair of nonlinearity and loss by its label, those chosen first."""
-    names = [name for name in ("nonlinearity", "loss") if len(np.unique(trials[name])) > 1]
-    columns = [trials[name].values.tolist() for name in names]
-    rows = zip(*columns, strict=True) if names else [()] * trials.sizes[TRIAL]
-    labels = np.array([", ".join(row) for row in rows])
-    first = ", ".join(str(chosen[name].values) for name in names)
-    order = labels[np.argsort(trials["error"].values, kind="stable")].tolist()
-    order.sort(key=lambda label: label != first)
-    return {
-        label: trials.isel({TRIAL: np.flatnonzero(labels == label)})
-        for label in dict.fromkeys(order)
-    }
+    names = [name for name in ("nonlinearity", "loss") if trials[name].nunique() > 1]
+    labels = np.array([", ".join(pair) for pair in trials[names].to_numpy()])
+    ordered = labels[np.argsort(trials["error"], kind="stable")].tolist()
+    ordered.sort(key=lambda label: label != ", ".join(chosen[names]))
+    return {label: trials[labels == label] for label in dict.fromkeys(ordered)}
 
 
-def _draw_alphas(ax: Axes, trials: xr.Dataset, colors: dict[int, Any], style: Any) -> None:
+def _draw_alphas(ax: Axes, trials: pd.DataFrame, colors: dict[int, Any], style: Any) -> None:
     """Draw each trial of a model against alpha, and a line through the lowest of each rank."""
-    for rank in np.unique(trials["rank"].values).tolist():
-        color = colors[rank]
-        of_rank = trials.isel({TRIAL: np.flatnonzero(trials["rank"].values == rank)})
-        alphas, errors = of_rank["alpha"].values, of_rank["error"].values
-        dots = style | {"linestyle": "", "markersize": 3, "alpha": 0.4 * style["alpha"]}
-        ax.plot(alphas, errors, color=color, **dots)
-        tried = np.unique(alphas)
-        lowest = [errors[alphas == alpha].min() for alpha in tried]
-        ax.plot(tried, lowest, color=color, linewidth=1.5, markersize=4.5, **style)
+    dots = style | {"linestyle": "", "markersize": 3, "alpha": 0.4 * style["alpha"]}
+    for rank in np.unique(trials["rank"]).tolist():
+        of_rank = trials[trials["rank"] == rank]
+        color, lowest = colors[rank], of_rank.groupby("alpha")["error"].min()
+        ax.plot(of_rank["alpha"], of_rank["error"], color=color, **dots)
+        ax.plot(lowest.index, lowest, color=color, linewidth=1.5, markersize=4.5, **style)
 
 
-def _draw_ranks(ax: Axes, trials: xr.Dataset, colors: dict[int, Any], style: Any) -> None:
+def _draw_ranks(ax: Axes, trials: pd.DataFrame, colors: dict[int, Any], style: Any) -> None:
     """Draw the lowest error of each rank of a model, with its spread as a band."""
-    best = trials.isel({TRIAL: np.argsort(trials["error"].values, kind="stable")})
-    best = best.isel({TRIAL: np.unique(best["rank"].values, return_index=True)[1]})
-    ranks, errors = best["rank"].values, best["error"].values
-    spread = np.nan_to_num(best["spread"].values)
-    gray: dict[str, Any] = {"color": text_color(), "linewidth": 0}
+    best = trials.sort_values("error", kind="stable").drop_duplicates("rank").sort_values("rank")
+    ranks, errors, spread = best["rank"], best["error"], best["spread"].fillna(0)
     if len(ranks) > 1:
-        gray["alpha"] = 0.15 * style["alpha"]
+        gray: Any = {"color": text_color(), "linewidth": 0, "alpha": 0.15 * style["alpha"]}
         ax.fill_between(ranks, errors - spread, errors + spread, **gray)
     else:
         ax.errorbar(ranks, errors, spread, color=text_color(), alpha=0.5, capsize=3)
     ax.plot(ranks, errors, color=text_color(), linewidth=1.2, markersize=4.5, **style)
+    tied = ranks.isin(trials.loc[trials[TIED], "rank"])
     marker = {"marker": style["marker"], "markersize": 6, "linestyle": "", "zorder": 3}
-    tied = np.isin(ranks, trials["rank"].values[trials[TIED].values])
-    for rank, error, is_tied in zip(ranks.tolist(), errors, tied.tolist(), strict=True):
+    for rank, error, is_tied in zip(ranks, errors, tied, strict=True):
         inside = colors[rank] if is_tied else ax.get_facecolor()
         ax.plot(rank, error, color=colors[rank], markerfacecolor=inside, **marker)
 
 
-def _finish_alphas(ax: Axes, trials: xr.Dataset, chosen: xr.Dataset, colors: Any) -> None:
-    """Add the axes of the panel by alpha, the chosen trial and the legend of the ranks."""
+def _finish_alphas(ax: Axes, trials: pd.DataFrame, chosen: pd.Series[Any], colors: Any) -> None:
+    """Add the axis of alpha, the title and the legend of the ranks."""
     from matplotlib.lines import Line2D
 
-    errors = trials["error"].values
-    _alpha_axis(ax, trials["alpha"].values)
-    above = _finish(ax, errors[np.isfinite(errors)], trials, chosen, "alpha")
-    counts = {"unfinished": int(np.isnan(errors).sum()), "above the frame": above}
+    errors = trials["error"]
+    _alpha_axis(ax, trials["alpha"].to_numpy())
+    counts = {"unfinished": errors.isna().sum(), "above the frame": _limit(ax, errors, chosen)}
     notes = ", ".join(f"{count} {note}" for note, count in counts.items() if count)
     ax.set_title(f"{len(errors)} trials{notes and f' ({notes})'}", fontsize="medium")
+    shown = {chosen["rank"], *_few(list(colors))}
     handles = [Line2D([], [], color=color, marker="o", markersize=4.5, label=str(rank))
-               for rank, color in colors.items()]  # fmt: skip
+               for rank, color in colors.items() if rank in shown]  # fmt: skip
     ax.legend(handles=handles, title="rank", fontsize="small", title_fontsize="small",
               ncols=1 + (len(handles) > 3), framealpha=0.7, edgecolor="none")  # fmt: skip
 
 
-def _finish_ranks(ax: Axes, trials: xr.Dataset, chosen: xr.Dataset, several: bool) -> None:
-    """Add the axes of the panel by rank, the chosen trial and the legend of the models."""
-    errors = trials["error"].values
+def _finish_ranks(ax: Axes, trials: pd.DataFrame, chosen: pd.Series[Any], several: bool) -> None:
+    """Add the axis of the ranks, the title and the legend of the models."""
+    best = trials.groupby("rank")["error"].min()
     dots: Any = {"linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
-    ax.axhline(float(errors.min()), color=text_color(), **dots)
-    ranks = np.unique(trials["rank"].values)
+    ax.axhline(best.min(), color=text_color(), **dots)
+    ranks = best.index.tolist()
     if ranks[-1] > 8 * ranks[0]:
         ax.set_xscale("log")
-    ax.set_xticks(_ticks(ranks, logarithmic=ax.get_xscale() == "log"))
+    ax.set_xticks(_few(ranks))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
-    best = [np.min(errors[trials["rank"].values == rank]) for rank in ranks]
-    _finish(ax, np.array(best), trials, chosen, "rank")
-    model = f"{chosen['nonlinearity'].values}, " if several else ""
-    title = f"chosen: {model}rank {int(chosen['rank'])}, alpha {as_text(chosen['alpha'].values)}"
+    _limit(ax, best, chosen)
+    model = f"{chosen['nonlinearity']}, " if several else ""
+    title = f"chosen: {model}rank {chosen['rank']}, alpha {as_text(chosen['alpha'])}"
     ax.set_title(title, fontsize="medium")
     if several:
         ax.legend(fontsize="small", framealpha=0.7, edgecolor="none")
 
 
-def _finish(
-    ax: Axes, errors: NDArray[np.floating], trials: xr.Dataset, chosen: xr.Dataset, x: str
-) -> int:
-    """Mark the chosen trial, name the axes, and return how many errors are above the frame."""
-    ring = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 1.8, "zorder": 4}
-    ax.scatter(chosen[x].values, chosen["error"].values, s=140, **ring)
-    ax.set(xlabel=x, ylabel=f"held-out {trials.attrs.get('measure', 'error')}")
-    finished(ax)
-    lowest = float(errors.min())
-    height = TrialStyle.reach * (float(np.median(errors)) - lowest)
-    height = max(height, 1.1 * float(np.nan_to_num(chosen["error"]) - lowest))
-    if not 0 < 2 * height < errors.max() - lowest:  # nothing is far above the others
+def _few(ranks: list[int]) -> list[int]:
+    """Return as many of the ranks, evenly, as there is room for."""
+    return ranks[:: 1 + (len(ranks) - 1) // MAX_RANKS]
+
+
+def _limit(ax: Axes, errors: pd.Series[Any], chosen: pd.Series[Any]) -> int:
+    """Leave out errors that are far above the others, and return how many these are."""
+    lowest = errors.min()
+    height = max(REACH * (errors.median() - lowest), 1.1 * np.nan_to_num(chosen["error"] - lowest))
+    if not 0 < 2 * height < errors.max() - lowest:
         return 0
     ax.set_ylim(lowest - 0.08 * height, lowest + height)
     return int(np.sum(errors > lowest + height))
@@ -537,40 +507,18 @@ def _alpha_axis(ax: Axes, alphas: NDArray[np.floating]) -> None:
     """Make the axis of alpha logarithmic, also if some alpha are 0."""
     from matplotlib.ticker import LogLocator
 
-    tried = np.unique(alphas[np.isfinite(alphas)])
-    positive = tried[tried > 0]
+    positive = alphas[np.isfinite(alphas) & (alphas > 0)]
     if not positive.size:
         ax.set_xticks([0.0])
         return
-    low, high = float(positive[0]), float(positive[-1])
-    ticks = positive
-    if low < high:
-        steps = (1, 2, 5) if high < 300 * low else (1,)
-        ticks = np.array(LogLocator(subs=steps).tick_values(low, high))
-        ticks = ticks[(ticks > 0.9 * low) & (ticks < 1.1 * high)]
-    if tried[0] > 0:
-        ax.set_xscale("log")
-    else:
+    low, high = float(positive.min()), float(positive.max())
+    steps = (1, 2, 5) if high < 300 * low else (1,)
+    ticks = np.array(LogLocator(subs=steps).tick_values(low, high))
+    ticks = ticks[(ticks > 0.9 * low) & (ticks < 1.1 * high)] if low < high else positive[:1]
+    if np.any(alphas == 0):
         ax.set_xscale("symlog", linthresh=low, linscale=0.4)
         ticks = np.array([0.0, *ticks])
+    else:
+        ax.set_xscale("log")
     ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
     ax.minorticks_off()
-
-
-def _ticks(ranks: NDArray[np.integer], *, logarithmic: bool) -> list[int]:
-    """Return those ranks that are far enough apart for ticks of an axis."""
-    places = np.log(ranks) if logarithmic else ranks.astype(float)
-    ticks = [0]
-    for index in range(1, len(ranks)):
-        if places[index] - places[ticks[-1]] >= TrialStyle.apart * np.ptp(places):
-            ticks.append(index)
-    return [int(ranks[index]) for index in ticks]
-
-
-def _few(colors: dict[int, Any], chosen: int) -> dict[int, Any]:
-    """Return the colours of so many ranks that a legend stays small, the chosen one among them."""
-    ranks = list(colors)
-    if len(ranks) > TrialStyle.max_ranks:
-        spaced = np.linspace(0, len(ranks) - 1, TrialStyle.max_ranks - 1).round().astype(int)
-        ranks = sorted({chosen, *(ranks[index] for index in spaced)})
-    return {rank: colors[rank] for rank in ranks if rank in colors}

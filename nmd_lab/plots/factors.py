@@ -11,21 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.labels import COMPONENT, Picture, picture_of
-from nmd_lab.result.decomposition import Decomposition
-
-from ._canvas import Mosaic, Palette, axes, diverging, hide_frame, pyplot, text_color
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-from typing import TYPE_CHECKING
-
 from nmd_lab.data.matching import match_data
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at, positions_of
 from nmd_lab.result.posterior import Posterior
 
-from ._canvas import color_limit, gray_with_holes, rows_of
+from ._canvas import (
+    Mosaic,
+    Palette,
+    axes,
+    color_limit,
+    diverging,
+    gray_with_holes,
+    hide_frame,
+    pyplot,
+    rows_of,
+    text_color,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,22 +36,14 @@ if TYPE_CHECKING:
 Kind = Literal["images", "layers", "bars", "lines"]
 
 
-class Readability:
-    """Sizes that keep plots of components readable.
+MAX_BARS = 30
+"""Columns of which all are shown as bars."""
 
-    Attributes
-    ----------
-    max_bars : int
-        Largest number of columns of which all are shown as bars.
-    max_label : int
-        Largest number of characters of the label of a bar.
-    amplitude : float
-        Largest height of a bar or curve, as a fraction of the distance between two components.
-    """
+MAX_LETTERS = 34
+"""Letters of the label of a bar."""
 
-    max_bars: int = 30
-    max_label: int = 34
-    amplitude: float = 0.45
+AMPLITUDE = 0.45
+"""Largest height of a bar or curve, as a fraction of the distance between two components."""
 
 
 def components(
@@ -129,7 +123,7 @@ def _kind(fit: Decomposition, row: xr.DataArray, picture: Picture | None) -> Kin
         return "layers"
     index = row.coords.get(row.dims[0]) if row.ndim == 1 else None
     has_text_labels = index is not None and index.dtype.kind not in "iufmM"
-    return "bars" if has_text_labels or row.size <= Readability.max_bars else "lines"
+    return "bars" if has_text_labels or row.size <= MAX_BARS else "lines"
 
 
 def _tiles(fit: Decomposition, pictures: Any, shape: tuple[int, int], ax: Axes | None) -> Axes:
@@ -163,12 +157,12 @@ def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> A
     limits = np.abs(H).max(axis=1)
     scaled = H / np.where(limits > 0, limits, 1)[:, None]
     shown = np.arange(H.shape[1])
-    if len(shown) > Readability.max_bars:
+    if len(shown) > MAX_BARS:
         ranking = np.argsort(-np.abs(scaled), axis=1)[:, :top]
         shown = np.array(list(dict.fromkeys(ranking.ravel().tolist())))
     ax = axes(ax, min(11.0, 2.5 + 1.1 * fit.rank), 0.8 + 0.22 * len(shown))
     for k in range(fit.rank):
-        values = Readability.amplitude * scaled[k, shown]
+        values = AMPLITUDE * scaled[k, shown]
         ax.axvline(k, color=text_color(), linewidth=0.6, alpha=0.6)
         colors = [Palette.positive if value > 0 else Palette.negative for value in values]
         ax.barh(np.arange(len(shown)), values, left=k, height=0.75, color=colors)
@@ -198,7 +192,7 @@ def _lines(fit: Decomposition, row: xr.DataArray, ax: Axes | None) -> Axes:
     for k, values in enumerate(H):
         limit = float(np.abs(values).max()) or 1.0
         ax.axhline(k, color=text_color(), linewidth=0.5, alpha=0.4)
-        ax.plot(x, k - Readability.amplitude * values / limit, linewidth=1.2)
+        ax.plot(x, k - AMPLITUDE * values / limit, linewidth=1.2)
     units = "" if index is None else index.attrs.get("units", "")
     ax.set(
         yticks=range(fit.rank),
@@ -217,10 +211,9 @@ def _column_labels(row: xr.DataArray) -> NDArray[Any]:
     index = flat.coords.get(flat.dims[0])
     if index is None:
         return np.array([str(i) for i in range(flat.size)], dtype=object)
-    longest = Readability.max_label
     labels = (", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in index.values)
-    short = (label if len(label) <= longest else f"{label[: longest - 2]} …" for label in labels)
-    return np.array(list(short), dtype=object)
+    short = [x if len(x) <= MAX_LETTERS else f"{x[: MAX_LETTERS - 2]} …" for x in labels]
+    return np.array(short, dtype=object)
 
 
 def scatter(
