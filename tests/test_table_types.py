@@ -153,7 +153,7 @@ def test_predictions_end_where_a_tenth_of_a_column_does(amounts):
     assert plain.noise == ("gaussian", "gaussian", "clipped", "clipped")
     np.testing.assert_array_equal(plain.draws["W"], posterior.draws["W"])
     rows = np.flatnonzero(hidden[:, 0])
-    v = plain._linear_at(rows, np.zeros_like(rows))
+    v = plain._draws.linear_at(rows, np.zeros_like(rows))
     kind = plain._kinds.column_models[0]
     rng = np.random.default_rng(1)
     sd = kind.size / np.sqrt(plain.draws["rho"].values[0, :, :1])

@@ -30,7 +30,7 @@ from nmd_lab.request.options import (
     with_option_signature,
 )
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.serialization import provenance
+from nmd_lab.result.netcdf import provenance
 
 from .messages import messages_after, messages_before, warn
 from .prepare import prepare

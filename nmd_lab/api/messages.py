@@ -22,7 +22,7 @@ from nmd_lab.request.options import FitOptions
 from nmd_lab.result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import LIMITS
-from nmd_lab.result.imputation import Bounded, draws_within
+from nmd_lab.result.fill import Bounded, draws_within
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.report import sentence_of_codes
 from nmd_lab.result.summary import FEW_DRAWS, few_draws, unfinished
@@ -233,7 +233,7 @@ def message_of_limits(posterior: Posterior, observations: Observations) -> Messa
         return {}
     at = np.flatnonzero((codes == AT_MOST) & (values > 0))
     bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])
-    negative = (draws_within(few_draws(posterior, FEW_DRAWS), bounded) < 0).mean(axis=0)
+    negative = (draws_within(few_draws(posterior._draws, FEW_DRAWS), bounded) < 0).mean(axis=0)
     shares = np.bincount(j[at], negative) / np.maximum(np.bincount(j[at]), 1)
     if not (wrong := np.flatnonzero(shares > NEGATIVE)).size:
         return {}

@@ -24,9 +24,9 @@ from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.request.settings import Compute
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.draws_dataset import limits_of
+from nmd_lab.result.labelled_draws import limits_of
+from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.serialization import provenance
 from nmd_lab.sampler.prepare import prepare_sample
 from nmd_lab.sampler.problem import SampledProblem
 from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for, in_units_of_X

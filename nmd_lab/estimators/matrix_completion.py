@@ -24,9 +24,10 @@ from nmd_lab.data.matching import MatchedData, row_keys
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.split import without_rows
 from nmd_lab.result.entries import entries_at, entries_of
-from nmd_lab.result.fold_in import at_rows
-from nmd_lab.result.imputation import copies, filled
+from nmd_lab.result.fill import copies, filled
+from nmd_lab.result.fold_in import at_rows, draw_new_rows
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.predict import means, stds
 
 from .factor_model import EstimatorOptions, FactorModel, with_parameters_of
 
@@ -250,9 +251,11 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
         if self._keeps_types and is_frame(X):
-            place, others = self._posteriors_of(checked)
+            place, others = self._draws_of(checked)
             frame, data = self._to_fill(X, checked, place)
-            return self._as_output(filled(self.posterior_, frame, data, others=others), checked)
+            return self._as_output(
+                filled(self.posterior_._draws, frame, data, others=others), checked
+            )
         model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
         return self._as_output(np.where(seen, values, model), checked)
@@ -281,10 +284,12 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         place, new = self._places(checked, numbered=True)
         all_new = new is not None and bool((place < 0).all())
-        posterior = self.posterior_._with_draws() if all_new else self.posterior_
-        others = None if new is None else posterior._of_new_rows(new, numbered=True)
-        posterior = at_rows(posterior, np.maximum(place, -1), others)
-        each = copies(posterior, *self._to_fill(X, checked, np.arange(place.size)), count, rng)
+        draws, labels, others = self.posterior_._draws, self.posterior_._labels, None
+        draws = draws.evenly() if all_new else draws
+        if new is not None:
+            others = draw_new_rows(labels, draws, new, numbered=True)
+        draws = at_rows(draws, np.maximum(place, -1), others)
+        each = copies(draws, *self._to_fill(X, checked, np.arange(place.size)), count, rng)
         return [self._as_output(copy, checked) for copy in each]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -419,24 +424,26 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
         return place, observe(rows, may_be_empty=True) if new.size else None
 
-    def _posteriors_of(self, X: Any) -> tuple[NDArray[np.intp], Any]:
-        """Return the positions of rows as `_places` does, and the posterior of the new ones.
+    def _draws_of(self, X: Any) -> tuple[NDArray[np.intp], Any]:
+        """Return the positions of rows as `_places` does, and the draws of the new ones.
 
-        That is drawn given 60 draws of H, whatever the other rows are.
+        They are drawn given 60 draws of H, whatever the other rows are.
         """
-        place, new = self._places(X)
-        return place, None if new is None else self.posterior_._with_draws()._of_new_rows(new)
+        (place, new), draws = self._places(X), self.posterior_._draws
+        if new is None:
+            return place, None
+        return place, draw_new_rows(self.posterior_._labels, draws.evenly(), new)
 
     def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
         """Return posterior means, and perhaps standard deviations, of all entries of some rows."""
-        place, others = self._posteriors_of(X)
+        place, others = self._draws_of(X)
         found = np.empty((1 + std, *X.shape))
-        for posterior, at in ((self.posterior_, place >= 0), (others, place < 0)):
+        for draws, at in ((self.posterior_._draws, place >= 0), (others, place < 0)):
             if at.any():
                 i = np.maximum(place, ~place)[at]
                 entries = entries_at(i[:, None], np.arange(X.shape[1]))
-                each = [posterior.predict(entries)]
-                each += [posterior.predict_std(entries)] if std else []
+                each = [means(draws, entries)]
+                each += [stds(draws, entries)] if std else []
                 found[:, at] = np.reshape(each, (-1, i.size, X.shape[1]))
         return found[0], found[1] if std else None
 

@@ -293,7 +293,7 @@ def nonlinearity(
         at = np.arange(x.size) if panel.column is None else np.flatnonzero(j == panel.column)
         at = at[np.unique(np.linspace(0, at.size - 1, min(most, at.size)).astype(int))]
         if isinstance(result, Posterior):
-            linear = result._linear_at(i[at], j[at]).mean(axis=0)
+            linear = result._draws.linear_at(i[at], j[at]).mean(axis=0)
         else:
             linear = result._fitted.linear_at(i[at], j[at])
         t = panel.kind.centre + panel.kind.size * linear

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from nmd_lab.data.labels import COMPONENT
 
-from .draws import CHAIN, DRAW, PROBE, SWEEP, Drawn
+from .draws import CHAIN, DRAW, PROBE, SWEEP, Draws
 from .mixture import Array
 
 FEWEST = 4
@@ -97,125 +97,65 @@ MOST_UNSETTLED = 0.05
 """Largest fraction of the probed predictions that may exceed it."""
 
 
-def moments_in_draws(posterior: Drawn, i: Any, j: Any) -> tuple[Array, Array]:
+def moments_in_draws(draws: Draws, i: Any, j: Any) -> tuple[Array, Array]:
     """Return mean and variance of new observations in each draw, (chain, draw, entries)."""
-    v = posterior._linear_at(i, j)
+    v = draws.linear_at(i, j)
     mean, variance = np.empty_like(v), np.zeros_like(v)
-    for predictive, at, u in posterior._by_noise(posterior._predictives, j, v):
+    for predictive, at, u in draws.by_noise(j, v):
         mean[:, at] = predictive.mean(u)
         with suppress(ValueError):  # a loss of your own may have no noise
             variance[:, at] = predictive.mean_and_variance(u)[1]
-    shape = *posterior.draws.W.shape[:2], i.size
+    shape = draws.n_chains, len(draws) // draws.n_chains, i.size
     return mean.reshape(shape), variance.reshape(shape)
 
 
-class PosteriorDiagnostics(Drawn):
-    """Convergence of the chains, and the identified properties of the components."""
+def of_trace(trace: xr.Dataset, measure: Callable[[Any], Array]) -> xr.Dataset:
+    """Return a measure of the chains for each variable of the trace."""
+    measured = {
+        name: (variable.dims[2:], measure(variable.values))
+        for name, variable in trace.data_vars.items()
+        if SWEEP in variable.dims
+    }
+    coords = {name: c for name, c in trace.coords.items() if c.dims == (PROBE,)}
+    return xr.Dataset(measured, coords)
 
-    @property
-    def rhat(self) -> xr.Dataset:
-        """Split R-hat of each variable of the trace; near 1 if the chains agree.
 
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> bool(posterior.rhat.log_likelihood > 0.9), posterior.rhat.prediction.dims
-        (True, ('probe',))
-        """
-        return self._of_trace(split_rhat)
+def unsettled(draws: Draws, trace: xr.Dataset) -> float:
+    """Return the fraction of the probed predictions that have not converged; NaN if unknown."""
+    if PROBE not in trace.dims or len(draws) // draws.n_chains < FEWEST:
+        return np.nan
+    mean, variance = moments_in_draws(
+        draws, trace["probe_row"].values, trace["probe_column"].values
+    )
+    halves = _halves(mean)
+    assert halves is not None
+    within, total = _variances(halves)
+    noise = variance.mean(axis=(0, 1))
+    return float(np.mean(total + noise > LARGEST_RHAT**2 * (within + noise)))
 
-    @property
-    def ess(self) -> xr.Dataset:
-        """Effective sample size of each variable of the trace.
 
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> bool(posterior.ess.prediction.median() > 10)
-        True
-        """
-        return self._of_trace(effective_sample_size)
+def labelled_singular_values(draws: Draws, dataset: xr.Dataset) -> xr.DataArray:
+    """Return the singular values of WH in each draw; see `Posterior.singular_values`."""
+    values = singular_values(draws)
+    found = xr.DataArray(
+        values.reshape(draws.n_chains, -1, draws.rank),
+        dims=(CHAIN, DRAW, COMPONENT),
+        coords={name: dataset[name] for name in (CHAIN, DRAW, COMPONENT)},
+        name="singular_values",
+    )
+    effective = effective_rank(values).reshape(draws.n_chains, -1)
+    return found.assign_coords(effective_rank=((CHAIN, DRAW), effective))
 
-    @property
-    def converged(self) -> bool:
-        """Whether at most 5 % of the probed predictions differ between the parts of the chains.
 
-        A prediction differs if split R-hat of a new observation is above 1.05: then its mean moves
-        by more than a third of the standard deviation of an observation from one half of a chain to
-        another.  `sample` warns by the same rule.  False if the chains are too short for it.  The
-        log-likelihood, which converges later, does not count.
+def singular_values(draws: Draws) -> Array:
+    """Return the singular values of WH in each draw (draws, rank), largest first."""
+    return np.stack([_singular_values(w, h) for w, h in zip(draws.W, draws.H, strict=True)])
 
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.converged
-        True
-        """
-        return self._unsettled <= MOST_UNSETTLED
 
-    @property
-    def _unsettled(self) -> float:
-        """Fraction of the probed predictions that have not converged; NaN for short chains."""
-        if PROBE not in self.trace.dims or self.draws.sizes[DRAW] < FEWEST:
-            return np.nan
-        i, j = self.trace["probe_row"].values, self.trace["probe_column"].values
-        mean, variance = moments_in_draws(self, i, j)
-        halves = _halves(mean)
-        assert halves is not None
-        within, total = _variances(halves)
-        noise = variance.mean(axis=(0, 1))
-        return float(np.mean(total + noise > LARGEST_RHAT**2 * (within + noise)))
-
-    @property
-    def singular_values(self) -> xr.DataArray:
-        """Singular values of WH in each draw, largest first, along chain, draw and component.
-
-        Components themselves may turn into one another from draw to draw.  The singular values do
-        not change by this.  The coordinate `effective_rank` is the number of components that count
-        in each draw: the exponential of the entropy of the normalised singular values (Roy and
-        Vetterli, 2007), the rank if all are equal, and 1 if one is much larger than the others.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> values = posterior.singular_values
-        >>> values.dims, bool((values.effective_rank <= 3).all())
-        (('chain', 'draw', 'component'), True)
-        """
-        W, H, _, _ = self._stacked()
-        values = np.stack([_singular_values(w, h) for w, h in zip(W, H, strict=True)])
-        sizes = self.draws.sizes
-        found = xr.DataArray(
-            values.reshape(sizes[CHAIN], sizes[DRAW], self.rank),
-            dims=(CHAIN, DRAW, COMPONENT),
-            coords={name: self.draws[name] for name in (CHAIN, DRAW, COMPONENT)},
-            name="singular_values",
-        )
-        shares = found / found.sum(COMPONENT)
-        entropy = -(shares * np.log(shares.where(shares > 0, 1))).sum(COMPONENT)
-        return found.assign_coords(effective_rank=np.exp(entropy))
-
-    def _of_trace(self, measure: Callable[[Any], Array]) -> xr.Dataset:
-        """Return a measure of the chains for each variable of the trace."""
-        measured = {
-            name: (variable.dims[2:], measure(variable.values))
-            for name, variable in self.trace.data_vars.items()
-            if SWEEP in variable.dims
-        }
-        coords = {name: c for name, c in self.trace.coords.items() if c.dims == (PROBE,)}
-        return xr.Dataset(measured, coords)
+def effective_rank(values: Array) -> Array:
+    """Return the exponential of the entropy of normalised singular values (draws, rank)."""
+    shares = values / values.sum(axis=1, keepdims=True)
+    return np.asarray(np.exp(-(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)))
 
 
 def _singular_values(W: Array, H: Array) -> Array:

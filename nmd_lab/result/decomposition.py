@@ -1,28 +1,33 @@
-"""`Decomposition`, the labelled result of a fit."""
+"""`Decomposition`, the labelled result of a fit: its fields, and what can be asked of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
+from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.data.labels import COMPONENT, Labels, any_frame
+from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues, Offsets, RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from . import serialization
-from .factors import Factors
-from .loadings import Rotation, canonical_form, component_shares
+from .classes import fitted_shares
+from .entries import Entries, Unknown, entries_of, explained_share, values_at
+from .fill import fill_by_fit
+from .fitted import Fitted
+from .fold_in import append, fold_in, row_model
+from .loadings import Rotation, component_shares, rotate
+from .netcdf import dataset_of_fit
 from .rankings import main_columns
-from .selection import chosen_arguments, trials_of
+from .selection import chosen_arguments, starts_of, trials_of
 from .summary import lines_of, summary_of
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Factors):
+class Decomposition(Fitted):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
@@ -110,9 +115,18 @@ class Decomposition(Factors):
         return cls(labelled_W, labelled_H, history=recorded, _labels=labels, _kinds=kinds, **fields)
 
     @property
-    def _n_iter(self) -> int:
-        """Number of iterations done."""
-        return self.history.sizes["iteration"]
+    def rank(self) -> int:
+        """Number of components.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
+        >>> fit.rank
+        5
+        """
+        return self.W.sizes[COMPONENT]
 
     @property
     def relative_error(self) -> float:
@@ -158,12 +172,7 @@ class Decomposition(Factors):
         >>> fit.starts.kind.values.tolist()
         ['random', 'random']
         """
-        table = self.parameters.get("starts", [])
-        names = table[0] if table else ()
-        return xr.Dataset(
-            {name: ("start", [row[name] for row in table]) for name in names},
-            coords={"start": np.arange(len(table))},
-        )
+        return starts_of(self.parameters)
 
     @property
     def selection(self) -> xr.Dataset:
@@ -220,6 +229,238 @@ class Decomposition(Factors):
         True
         """
         return chosen_arguments(self)
+
+    @any_frame
+    def predict(
+        self,
+        rows: Any,
+        columns: ArrayLike | None = None,
+        *,
+        without: ArrayLike = (),
+        unknown: Unknown = "error",
+    ) -> Any:
+        """Return f(WH) at rows and columns, by label or position, or at the entries of test data.
+
+        Parameters
+        ----------
+        rows, columns, unknown
+            See `Posterior.predict`.
+        without : int or array_like of int, optional
+            Numbers of components that are left out of WH.
+
+        Returns
+        -------
+        ndarray, 1-D, or the type of the test data
+            One prediction for each pair of row and column, or for each observed entry of test data.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            See `Posterior.predict`.
+        IndexError
+            If a position lies outside X, or there is no such component.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> from sklearn.datasets import load_wine
+        >>> wine = load_wine(as_frame=True).data
+        >>> fit = nmd.complete(wine, 3, alpha=0.1, random_state=0)
+        >>> bool(12 < fit.predict(0, "alcohol")[0] < 15)
+        True
+        >>> fit.predict(0, ["alcohol", "ash"], without=[0, 1]).shape
+        (2,)
+        """
+        entries = entries_of(self._labels, rows, columns, unknown)
+        return entries.back(values_at(self._fitted.without(without), entries))
+
+    def score(
+        self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> float:
+        """Return the fraction of X that f(WH) explains, for example of held-out entries.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Data of the fit, or other data: of the same shape, or with labels that the fit has, in
+            any order.  Entries that a sparse matrix does not store are missing.
+        observed : array_like of bool, optional
+            True where an entry counts.  By default all observed entries.
+        weights : array_like, optional
+            Weights of the entries, >= 0.
+
+        Returns
+        -------
+        float
+            1 - ‖X - f(WH)‖² / ‖X‖² over the observed entries, as the estimators have it: higher is
+            better, 1 is perfect, a prediction of 0 everywhere has the score 0.  For the error in
+            the units of X see `nmd_lab.metrics.rmse`, with ``fit.predict(X)``, and
+            `nmd_lab.compare`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or its shape or labels are not those of the fit.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> train, test = nmd.split_observed(digits, 0.1, random_state=0)
+        >>> 0.8 < nmd.complete(train, 5, alpha=1, random_state=0).score(test) < 1
+        True
+        """
+        return explained_share(self, X, observed, weights)
+
+    @any_frame
+    def impute(self, X: Any) -> Any:
+        """Return X with its missing cells filled, each by what suits its column.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, of the shape of the fitted data or with labels that they
+            have.
+
+        Returns
+        -------
+        same type as X, or ndarray for a masked array
+            Observed entries are kept.  A missing number becomes its prediction, a missing boolean,
+            level or category the most probable one.  A DataFrame keeps its dtypes; predictions of
+            whole numbers ("Int64") are rounded.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is sparse, or has another shape or other labels.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+        >>> fit = nmd.complete(train, 3, loss={}, alpha=0.1, random_state=0)
+        >>> filled = fit.impute(train)
+        >>> (
+        ...     bool(filled.notna().all(axis=None)),
+        ...     bool((filled[train.notna()] == train).any(axis=None)),
+        ... )
+        (True, True)
+        """
+        return fill_by_fit(self._labels, self._fitted, X)
+
+    def fold_in(
+        self,
+        X: Any,
+        *,
+        observed: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        unknown: Unknown = "error",
+    ) -> xr.DataArray:
+        """Return the rows of W for new rows of X, with H fixed.
+
+        Each row of W minimises the part of the objective of its row of X.  It is computed by the
+        same kind of iteration as the fit, from several starts, and does not depend on other rows.
+
+        Parameters
+        ----------
+        X : array_like (k, n), Series, DataFrame, DataArray, scipy.sparse or SparseObservations
+            New rows; a pandas.Series is one row.  NaN and masked entries are missing.  Absent
+            entries of a sparse matrix are zeros for a fit of `decompose` to a sparse matrix, such
+            as one of documents, and missing for any other.  Columns with labels may be some of
+            those of the fit, in any order; the others are missing.  A Dask array gives a DataArray
+            over a Dask array, which is computed block by block.
+        observed : array_like of bool (k, n), optional
+            True where X is observed.
+        weights : array_like (k, n), optional
+            Weights of the entries, >= 0.
+        at_most, at_least, upper : array_like (k, n), optional
+            Entries of which only limits are known, as for `nmd_lab.complete`; the noise is that of
+            the fit.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with rows without entries and with columns that the fit does not have.
+            "error": a sentence names them.  "offsets": the row of W and its offset are 0, and
+            unknown columns are left out.
+
+        Returns
+        -------
+        xarray.DataArray (row, component)
+            Rows of W with the row labels of X; 0 for rows of a Dask array without entries.  If the
+            fit has row offsets, the coordinate `offset` has those of the new rows.  `append` takes
+            them.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or has rows without entries or columns that the fit does not have.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.complete(digits[:90], 5, alpha=1, random_state=0)
+        >>> lower_half = digits[90:].where(np.arange(64) >= 32)
+        >>> fit.fold_in(lower_half).sizes
+        Frozen({'image': 10, 'component': 5})
+        """
+        limits = GivenLimits(at_most, at_least, upper)
+        given = {"observed": observed, "weights": weights}
+        return fold_in(self._labels, self._row_model, X, unknown, limits, **given)
+
+    def append(
+        self,
+        rows: Any,
+        *,
+        observed: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        unknown: Unknown = "error",
+    ) -> Self:
+        """Return the fit with new rows in it, for predictions, rankings and saving.
+
+        Parameters
+        ----------
+        rows : array_like (k, n), Series, DataFrame, DataArray, sparse data, or result of `fold_in`
+            New rows of X, as for `fold_in`; or their rows of W, which `fold_in` returned.
+        observed, weights, at_most, at_least, upper : array_like (k, n), optional
+            As for `fold_in`, if `rows` are rows of X.
+        unknown : {"error", "offsets"}, default "error"
+            As for `fold_in`.
+
+        Returns
+        -------
+        Decomposition
+            Fit with the new rows after its own.  H, the other rows of W, history, objective and
+            `relative_error` are those of this fit; ``parameters["appended_rows"]`` counts the new
+            rows.  If the rows of the fit have labels, so do the new ones; where the fit was made
+            without row labels, those of the new rows are not kept.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If `fold_in` would refuse the rows; if a row label is in the fit already, or comes
+            twice; if the fit has row labels and the new rows have none; or if several dimensions
+            make the rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> fit = nmd.complete(wine[:150], 3, loss={}, alpha=0.1, random_state=0)
+        >>> more = fit.append(wine[150:].assign(alcohol=float("nan")))
+        >>> bool(12 < more.predict(177, "alcohol")[0] < 15)
+        True
+        """
+        given = {"observed": observed, "weights": weights, "unknown": unknown}
+        given |= {"at_most": at_most, "at_least": at_least, "upper": upper}
+        return append(self, rows, **given)  # type: ignore[no-any-return]
 
     def top_of_components(self, k: int = 10) -> xr.DataArray:
         """Return the k columns with the numbers of largest size in each row of H, the main terms.
@@ -298,9 +539,7 @@ class Decomposition(Factors):
         >>> bool(np.allclose(svd.reconstruct(), fit.reconstruct()))
         True
         """
-        check_word("method", method, get_args(Rotation))
-        W, H = canonical_form(*self._factors, method)
-        return _with_factors(self, W, H, rescaled=method != "size")
+        return rotate(self, method)  # type: ignore[no-any-return]
 
     @property
     def plot(self) -> PlotAccessor:
@@ -318,24 +557,45 @@ class Decomposition(Factors):
 
         return PlotAccessor(self)
 
-    _to_dataset = serialization.to_dataset
+    @property
+    def _n_iter(self) -> int:
+        """Number of iterations done."""
+        return self.history.sizes["iteration"]
+
+    @property
+    def _fitted(self) -> FittedValues:
+        """f(WH) at positions."""
+        return FittedValues(*self._factors, self.offsets, self._model)
+
+    @property
+    def _factors(self) -> tuple[FloatArray, FloatArray]:
+        """W (m, rank) and H (rank, n) as plain matrices."""
+        return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
+
+    def _returned(self, name: str) -> float:
+        """Return a number of the history, at the iteration of W and H."""
+        at = np.flatnonzero(self.history.iteration.values == self.parameters["iteration"])
+        return float(self.history[name].values[at[0] if at.size else -1])
+
+    @property
+    def _row_model(self) -> RowModel:
+        """The parts of the fit that determine W for new rows."""
+        return row_model(self)
+
+    def _expected(self, entries: Entries) -> FloatArray:
+        return values_at(self._fitted, entries)
+
+    def _matrix(self) -> FloatArray:
+        return self._fitted.block()
+
+    def _ranked_by(self, by: str, row: int) -> NDArray[np.floating]:
+        if by != "mean":
+            raise ValueError(f"by={by!r} needs the intervals of a posterior: use nmd_lab.sample().")
+        n = self._shape[1]
+        return self._fitted.at(np.full(n, row), np.arange(n))
+
+    def _class_shares(self, *column: Any) -> tuple[FloatArray, list[Any]]:
+        return fitted_shares(self._fitted, *column)
+
+    _to_dataset = dataset_of_fit
     _in_lines, _in_short = lines_of, summary_of
-
-
-def _with_factors(
-    fit: Decomposition, W: FloatArray, H: FloatArray, *, rescaled: bool
-) -> Decomposition:
-    """Return the fit with other factors in its own precision."""
-    dtype = fit.W.dtype
-    W, H = W.astype(dtype), H.astype(dtype)
-    labelled_W, labelled_H = fit._labels.label_factors(W, H)
-    parameters = dict(fit.parameters)
-    alpha = float(parameters.get("alpha", 0.0))
-    if rescaled and alpha > 0:
-        before, after = (
-            sum(float(np.sum(np.square(factor, dtype=np.float64))) for factor in factors)
-            for factors in (fit._factors, (W, H))
-        )
-        parameters["objective"] = fit.objective + alpha / 2 * (after - before)
-        parameters.pop("optimality", None)
-    return replace(fit, W=labelled_W, H=labelled_H, parameters=parameters)

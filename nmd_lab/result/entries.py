@@ -1,4 +1,4 @@
-"""Entries that a person names or that are observed in data, a fit there, and cells to be filled.
+"""Entries that a person names or that are observed in data, and a fit there.
 
 One rule holds for everything that takes rows or columns, such as `predict` and `top`:
 
@@ -10,12 +10,11 @@ One rule holds for everything that takes rows or columns, such as `predict` and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_positions, check_word, nearest
@@ -28,11 +27,9 @@ from nmd_lab.data.matching import (
     first_few,
     like,
     match_data,
-    matched,
-    observe_like,
 )
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.data.typed_table import TypedColumn, plain_label, table_of
+from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.fitted_values import FittedValues
 
 Unknown = Literal["error", "offsets"]
@@ -232,49 +229,11 @@ def compared_entries(
     return values, model.astype(np.float64), own_weights
 
 
-def typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:
-    """Return the typed column of a label, and its columns of the matrix."""
-    if labels.table is not None:
-        for typed, positions in labels.table.blocks():
-            if typed.name == column and typed.is_class:
-                return typed, positions
-    return None, positions_of(labels, "columns", [column], name="column")
-
-
-def class_table(labels: Labels, p: FloatArray, classes: list[Any], at: NDArray[np.intp]) -> Any:
-    """Return the probabilities of classes (rows, n_classes) as a DataFrame with labels."""
-    rows = labels.flat(labels.rows)
-    index = labels.coords.indexes.get(labels.rows[0]) if rows.ndim == 1 else None
-    index = pd.Index(rows) if index is None or len(index) != len(rows) else index
-    return pd.DataFrame(p, index=index[at], columns=classes)
-
-
-def filled_frame(
-    frame: Any,
-    labels: Labels,
-    missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray],
-    hidden: NDArray[np.bool_] | None = None,
-) -> Any:
-    """Return a DataFrame with missing and hidden cells filled by a function of a column.
-
-    It returns a value for each row: a number, or the position of a level or category.
-    """
-    table = labels.table or table_of(frame, numbers_too=True)
-    assert table is not None
-    filled = frame.copy()
-    for k, (column, at) in enumerate(table.blocks()):
-        series = frame.iloc[:, k]
-        empty = series.isna().to_numpy()
-        empty = empty if hidden is None else empty | hidden[:, k]
-        if empty.any():
-            filled.isetitem(k, column.filled(series, missing(column, at), empty))
-    return filled
-
-
-def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:
-    """Return dense data with the positions of their rows and columns in a result."""
-    refuse_sparse(X)
-    return matched(labels, observe_like(labels, X, may_be_empty=True), owner)
+def explained_share(fit: Any, X: Any, observed: Any, weights: Any) -> float:
+    """Return the fraction of X that f(WH) explains; see `Decomposition.score`."""
+    x, y, w = compared_entries(fit, X, observed, weights)
+    error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
+    return 1.0 - error / size if size > 0 else float(error == 0)
 
 
 def refuse_sparse(X: Any) -> None:

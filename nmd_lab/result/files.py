@@ -19,9 +19,8 @@ from nmd_lab.data.matching import observe_like
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from . import serialization
+from . import netcdf
 from .decomposition import Decomposition
-from .draws_dataset import POSTERIOR, fields_of_posterior
 from .posterior import Posterior
 
 Kind = Literal["fit", "table"]
@@ -190,22 +189,21 @@ def load(path: str | os.PathLike[str], *, known: Classes = ()) -> Result:
     Traceback (most recent call last):
     FileNotFoundError: path='nowhere.nc' is not a file: check the name.
     """
-    return result_of(serialization.read(path), known)
+    return result_of(netcdf.read(path), known)
 
 
 def result_of(dataset: xr.Dataset, known: Classes = ()) -> Result:
     """Return the result that a Dataset holds; that of a study is the Dataset."""
     classes = tuple(model if isinstance(model, type) else type(model) for model in known)
     try:
-        description = serialization.description_in(dataset)
+        description = netcdf.description_in(dataset)
         if "study" in description:
             return dataset
-        if description.get("kind") == POSTERIOR:
-            return Posterior(**fields_of_posterior(dataset, description, classes))
-        return Decomposition._from_matrices(
-            **serialization.fields_of_fit(dataset, description, classes)
-        )
-    except serialization.UnknownContentError:
+        if description.get("kind") == netcdf.POSTERIOR:
+            return Posterior(**netcdf.fields_of_posterior(dataset, description, classes))
+        fields = netcdf.fields_of_fit(dataset, description, classes)
+        return Decomposition._from_matrices(**fields)
+    except netcdf.UnknownContentError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError("dataset holds no result: give one that save() wrote.") from error

@@ -10,20 +10,17 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.html import Summary
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import COMPONENT, Labels, any_frame
+from nmd_lab.data.labels import Labels, any_frame
 from nmd_lab.data.patches import from_patches
-from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.model import Model, make_model
 
-from . import serialization
-from .entries import Entries, Unknown, class_table, entries_of, positions_of, typed_column
-from .rankings import ScoredRows, ranked_rows
-
-Positions = NDArray[np.integer]
+from . import netcdf
+from .classes import class_probabilities
+from .entries import Entries, Unknown, entries_of
+from .rankings import top
 
 
 class Fitted(ABC):
@@ -36,7 +33,7 @@ class Fitted(ABC):
     parameters: dict[str, Any]
     _kinds: Model | None
 
-    _owner: ClassVar[str]
+    _owner: ClassVar[str] = "the fit"
 
     @property
     @abstractmethod
@@ -70,10 +67,8 @@ class Fitted(ABC):
         """Return the numbers of a row by which its columns are ranked."""
 
     @abstractmethod
-    def _class_shares(
-        self, column: Any, typed: TypedColumn | None, positions: Positions, rows: Positions
-    ) -> tuple[FloatArray, list[Any]]:
-        """Return the probability of each class of a column in some rows, and the classes."""
+    def _class_shares(self, *column: Any) -> tuple[FloatArray, list[Any]]:
+        """Return the probability of each class, and the classes; see `class_probabilities`."""
 
     @abstractmethod
     def _in_lines(self) -> list[str]:
@@ -253,14 +248,7 @@ class Fitted(ABC):
         >>> bool((surest.diff(surest.dims[0]) <= 0).all())
         True
         """
-        check_word("by", by, ["mean", "lower", "upper"])
-        m, n = self._shape
-        W, H = self._labels.label_factors(np.empty((m, 1)), np.empty((1, n)))
-        along_rows, along_columns = (each.isel({COMPONENT: 0}, drop=True) for each in (W, H))
-        scored = ScoredRows(
-            self._labels, along_rows, along_columns, lambda position: self._ranked_by(by, position)
-        )
-        return ranked_rows(scored, row, k, exclude)
+        return top(self, row, k, by, exclude)
 
     def probabilities(self, column: Any, rows: Any = None) -> Any:
         """Return the probability of each class of a column, for all rows or some.
@@ -302,15 +290,7 @@ class Fitted(ABC):
         >>> fit.probabilities("target", rows=[0, 177]).idxmax(axis=1).tolist()
         [0, 2]
         """
-        typed, positions = typed_column(self._labels, column)
-        at = np.arange(self._shape[0])
-        if rows is not None:
-            at = positions_of(self._labels, "rows", rows).ravel()
-        shares, classes = self._class_shares(column, typed, positions, at)
-        if typed is None:
-            return class_table(self._labels, shares, classes, at)
-        table = class_table(self._labels, shares, typed.classes, at)
-        return table.reindex(columns=list(typed.declared) or typed.classes, fill_value=0.0)
+        return class_probabilities(self, column, rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file; if this fails, an older file of that name is not damaged.
@@ -340,4 +320,4 @@ class Fitted(ABC):
         ...     nmd.load(f"{folder}/wine.nc").draws.identical(posterior.draws)
         True
         """
-        serialization.write(self._to_dataset(), path)
+        netcdf.write(self._to_dataset(), path)

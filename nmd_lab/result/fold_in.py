@@ -4,37 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_no_fit
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, observe, observe_dense
-from nmd_lab.data.labels import COMPONENT, Labels, pandas_of
-from nmd_lab.data.matching import MatchedData, first_few, known_columns, row_keys
+from nmd_lab.data.dense import DenseObservations
+from nmd_lab.data.entries import EntryLimits, FloatArray
+from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, observe, observe_dense, with_limits
+from nmd_lab.data.labels import COMPONENT, Labels, index_labels, pandas_of
+from nmd_lab.data.matching import (
+    MatchedData,
+    first_few,
+    is_default,
+    known_columns,
+    match,
+    matched,
+    observe_like,
+    row_keys,
+)
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.split import labels_of_new_rows, without_rows
+from nmd_lab.data.split import labels_of_new_rows
+from nmd_lab.data.typed_table import plain_label
+from nmd_lab.model.column_model import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.model import Model, make_model
-from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.model.model import Model
 from nmd_lab.problem.scaling import OffsetColumns, Scaling
 
-from .draws import CHAIN, DRAW
-from .draws_dataset import label_draws
-from .entries import Unknown, check_unknown, index_of
-from .intervals import PosteriorPredictions
+from .draws import ENOUGH, LIMITS, Draws, Positions
+from .entries import check_unknown, index_of, refuse_sparse
 
 
 def fold_in(
-    labels: Labels, model: RowModel, X: Any, unknown: str, **arguments: Any
+    labels: Labels, model: RowModel, X: Any, unknown: str, limits: GivenLimits, **given: Any
 ) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Decomposition.fold_in`."""
-    observed = observe_rows(labels, X, absent_are_zeros=model.absent_are_zeros, **arguments)
+    check_unknown(unknown)
+    if type(X).__module__.startswith("dask.array"):
+        if limits or any(each is not None for each in given.values()):
+            raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
+        return fold_in_blocks(model, X)
+    observed = observe_rows(
+        labels, X, limits=limits, absent_are_zeros=model.absent_are_zeros, **given
+    )
     observations, columns = match_rows(labels, observed, unknown)
     W, offsets = fold_rows(model, observations, columns)
     labelled = observed.labels.label_rows(W)
@@ -42,6 +59,26 @@ def fold_in(
         return labelled
     per_row = observed.labels.label_rows(offsets[:, None]).isel({COMPONENT: 0}, drop=True)
     return labelled.assign_coords(offset=per_row)
+
+
+def row_model(fit: Any) -> RowModel:
+    """Return the parts of a fit that determine W for new rows."""
+    alpha = fit.parameters.get("alpha", 0.0)
+    offset_alpha = fit.parameters.get("offset_alpha", alpha)
+    extra = fit.parameters.get("constraint_ridges", (0.0, 0.0))[0]
+    _, H = fit._factors
+    smallest = fit.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
+    limits = LimitModel(float(smallest), float(fit.parameters.get("limit_noise", 0.0)))
+    return RowModel(
+        fit._model.with_limits(limits),
+        H,
+        fit.offsets,
+        alpha=float(alpha + extra),
+        offset_alpha=float(offset_alpha),
+        epsilon=float(fit.parameters.get("epsilon", 0.0)),
+        constraint=fit.parameters.get("w_constraint"),
+        absent_are_zeros=bool(fit.parameters.get("absent_are_zeros", False)),
+    )
 
 
 def observe_rows(
@@ -141,11 +178,6 @@ def _check(loss: Loss, x: FloatArray, weights: FloatArray) -> None:
         loss.for_data(x, weights)
 
 
-def is_dask_array(X: Any) -> bool:
-    """Return whether X is an array of Dask."""
-    return type(X).__module__.startswith("dask.array")
-
-
 def fold_in_blocks(model: RowModel, X: Any) -> xr.DataArray:
     """Return the rows of W for a Dask array of new rows, as a DataArray over a Dask array."""
     rank, n = model.H.shape
@@ -177,171 +209,250 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     return out
 
 
-SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
-SHARED |= {"member", "spread", "temperature", "frequency"}
-"""Draws that are the same for new rows."""
-
 NO_ROWS = 1e-250
 """Largest share of a group that a member of an ensemble does not have."""
 
 
-class NewRowsOfPosterior(PosteriorPredictions):
-    """Rows that the chains have not seen."""
+class Rows(NamedTuple):
+    """Rows of X in a posterior: those of the fitted data, or new ones with draws of their own.
 
-    def fold_in(
-        self,
-        X: Any,
-        *,
-        observed: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        unknown: Unknown = "error",
-        random_state: Any = 0,
-    ) -> Self:
-        """Return the posterior of new rows, given the draws of H; these do not learn from them.
+    Attributes
+    ----------
+    labels : Labels
+        Labels of the fitted data, or of the new rows with the columns of these.
+    draws : Draws
+        Draws of the rows with these labels.
+    data : MatchedData
+        The data, and where the draws have their rows and columns.
+    """
 
-        The draws of a row depend on its entries, and not on its place or on the other rows: equal
-        rows have equal draws.
+    labels: Labels
+    draws: Draws
+    data: MatchedData
 
-        Parameters
-        ----------
-        X : array_like, DataFrame, DataArray, Series or scipy.sparse matrix
-            New rows, with the columns of this posterior: all, or with labels some.
-        observed, weights : array_like, optional
-            Mask of the observed entries, and weights.
-        unknown : {"error", "offsets"}, default "error"
-            What is done with rows without entries and with columns that the fit does not have.
-            "error": a sentence names them.  "offsets": the row is drawn from its prior, and
-            unknown columns are left out.
-        random_state : int, Generator or None, default 0
-            Seed.
 
-        Returns
-        -------
-        Posterior
-            Draws of the new rows; a draw has the same H as that of this posterior.
+def rows_of(
+    labels: Labels,
+    draws: Draws,
+    X: Any,
+    known_limits: xr.Dataset | None = None,
+    limits: GivenLimits = NO_LIMITS,
+    enough: int = ENOUGH,
+    *,
+    numbered: bool = False,
+) -> Rows:
+    """Return the rows of X in a posterior; new ones get so many draws.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If X is invalid, or has rows without entries or other columns.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine[:150], 3, draws=50, random_state=0)
-        >>> new = posterior.fold_in(wine[150:].assign(alcohol=float("nan")))
-        >>> low, high = new.predict_interval(177, "alcohol")[0]
-        >>> (
-        ...     bool(low < 13.5 < high),
-        ...     bool(new.predict_std(177, "alcohol") > new.predict_std(177, "ash")),
-        ... )
-        (True, True)
-        """
-        check_unknown(unknown)
-        new_data = observe_rows(self._labels, X, observed=observed, weights=weights)
-        return self._of_new_rows(new_data, unknown, random_state)
-
-    def _of_new_rows(
-        self,
-        new_data: Observations,
-        unknown: Unknown = "offsets",
-        random_state: Any = 0,
-        *,
-        numbered: bool = False,
-    ) -> Self:
-        """Return the posterior of new rows; equal ones have draws of their own if numbered."""
-        observations, columns = match_rows(self._labels, new_data, unknown)
-        check_values(self._model, columns, observations)
-        m, n = observations.shape[0], self._shape[1]
-        seen = MatchedData(observations, np.arange(m), columns).as_sparse(Labels.plain((m, n)))
-        seed = int(as_generator(random_state).integers(2**62))
-        rows = self._draw_rows(seen, row_keys(seen, numbered=numbered), seed)
-        labels = labels_of_new_rows(self._labels, new_data.labels)
-        return self._with_rows(labels, rows, new_rows=m)
-
-    def _with_rows(self, labels: Labels, vectors: FloatArray, **parameters: Any) -> Self:
-        """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
-        outer = self.draws.sizes[CHAIN], self.draws.sizes[DRAW]
-        rows = vectors.reshape(*outer, *vectors.shape[1:])
-        _, H, _, column_offsets = self._stacked()
-        arrays = {name: self.draws[name].values for name in SHARED & set(self.draws)}
-        arrays |= {"W": rows[..., : self.rank], "H": H.reshape(*outer, *H.shape[1:])}
-        if "row_offsets" in self.draws:
-            arrays["row_offsets"] = rows[..., self.rank]
-        if column_offsets is not None:
-            arrays["column_offsets"] = column_offsets.reshape(*outer, -1)
-        posterior: Self = replace(
-            cast(Any, self),
-            _labels=labels,
-            _limits=None,
-            draws=label_draws(labels, arrays, by_column=self._kinds is not None),
-            trace=self.trace[["log_likelihood"]],
-            parameters=self.parameters | parameters,
+    Equal new rows have draws of their own if they are numbered.
+    """
+    refuse_sparse(X)
+    new = observe_like(labels, X, may_be_empty=True)
+    try:
+        rows = match(new.labels, labels, "rows")
+    except ValueError:  # a label comes twice
+        rows = None
+    if rows is not None and np.all(rows >= 0):
+        data = matched(labels, new, "the posterior")
+        if limits:
+            data = data._replace(observations=with_limits(data.observations, X, limits))
+        elif known_limits is not None:
+            data = data._replace(observations=_with_known_limits(known_limits, draws.shape, data))
+        return Rows(labels, draws, data)
+    if limits:
+        raise ValueError(
+            "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "
+            "new rows NaN there."
         )
-        return posterior
+    if isinstance(X, xr.DataArray):  # rows along any dimension
+        new = observe_rows(labels, X)
+    of_new = draw_new_rows(labels, draws.evenly(enough), new, numbered=numbered)
+    new_labels = labels_of_new_rows(labels, new.labels)
+    return Rows(new_labels, of_new, matched(new_labels, new, "the posterior"))
 
-    def _unknown_row(self) -> Self:
-        """Return the posterior of a row of which nothing is observed, drawn from its prior."""
-        nothing = observe_dense(np.full((1, self._shape[1]), np.nan), may_be_empty=True)
-        return self._of_new_rows(replace(nothing, labels=without_rows(self._labels, 1)))
 
-    @property
-    def _model(self) -> Model:
-        """The model of the columns."""
-        if self.noise == "ordinal":
-            return make_model("identity", Ordinal(cast(Any, self.levels)))
-        return super()._model
+def _with_known_limits(
+    limits: xr.Dataset, shape: tuple[int, int], data: MatchedData
+) -> Observations:
+    """Return data with the limits of the fit where they still have these as values."""
+    observations, place = data.observations, np.full(shape, -1)
+    rows, columns, codes, values, uppers = (limits[name].values for name in LIMITS)
+    place[rows, columns] = np.arange(rows.size)
+    at = place[np.ix_(data.rows, data.columns)].ravel()
+    x = observations.to_array().ravel()
+    is_limit = (at >= 0) & (x.astype(values.dtype) == values[at])
+    known = EntryLimits(
+        np.where(is_limit, codes[at], 0).astype(np.int8), np.where(is_limit, uppers[at], x)
+    )
+    assert isinstance(observations, DenseObservations)
+    return replace(observations, limits=known)
 
-    def _draw_rows(
-        self, observations: SparseObservations, keys: NDArray[np.int64], seed: int
-    ) -> FloatArray:
-        """Return draws of new rows."""
-        from nmd_lab.sampler.new_rows import draw_new_rows
 
-        both = "row_offsets" in self.draws, "column_offsets" in self.draws
-        kind = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(both)
-        drawn = draw_new_rows(
-            observations,
-            self._H_draws(observations.dtype),
-            seed,
-            row_keys=keys,
-            scaling=Scaling(self._model),
-            noises=tuple("gaussian" if noise == "clipped" else noise for noise in self._noises),
-            rank=self.rank,
-            offset_columns=OffsetColumns(kind or "global", self.mean),
+def draw_new_rows(
+    labels: Labels,
+    draws: Draws,
+    new: Observations,
+    unknown: str = "offsets",
+    random_state: Any = 0,
+    *,
+    numbered: bool = False,
+) -> Draws:
+    """Return the draws of new rows; equal ones have draws of their own if they are numbered."""
+    observations, columns = match_rows(labels, new, unknown)
+    check_values(draws.model, columns, observations)
+    m, n = observations.shape[0], draws.shape[1]
+    seen = MatchedData(observations, np.arange(m), columns).as_sparse(Labels.plain((m, n)))
+    seed = int(as_generator(random_state).integers(2**62))
+    return _draw_rows(draws, seen, row_keys(seen, numbered=numbered), seed)
+
+
+def unknown_row(draws: Draws) -> Draws:
+    """Return the draws of a row of which nothing is observed, from its prior."""
+    seen = observe_dense(np.full((1, draws.shape[1]), np.nan), may_be_empty=True).as_sparse()
+    return _draw_rows(draws, seen, row_keys(seen), int(as_generator(0).integers(2**62)))
+
+
+def _draw_rows(draws: Draws, seen: SparseObservations, keys: NDArray[np.int64], seed: int) -> Draws:
+    """Return the draws of rows, given their observed entries at their places among all columns."""
+    from nmd_lab.sampler.new_rows import draw_new_rows
+
+    both = "row_offsets" in draws.numbers, "column_offsets" in draws.numbers
+    kind = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(both)
+    vectors = draw_new_rows(
+        seen,
+        _draws_of_H(draws, seen.dtype),
+        seed,
+        row_keys=keys,
+        scaling=Scaling(draws.model),
+        noises=tuple("gaussian" if noise == "clipped" else noise for noise in draws.noises),
+        rank=draws.rank,
+        offset_columns=OffsetColumns(kind or "global", draws.mean),
+    )
+    return draws.with_rows(np.stack([each.astype(draws.W.dtype) for each in vectors]))
+
+
+def _draws_of_H(draws: Draws, dtype: Any) -> Iterator[Any]:
+    from nmd_lab.sampler.new_rows import DrawOfH
+    from nmd_lab.sampler.priors import RowPrior
+
+    numbers, (shares, means, precisions) = draws.numbers, draws.row_prior
+    beta, cuts, member = (numbers.get(name) for name in ("beta", "cut_points", "member"))
+    n_kinds, of_chain = numbers["rho"].shape[1], len(draws) // draws.n_chains
+    for s, columns in enumerate(draws.H):
+        if "column_offsets" in numbers:
+            columns = np.column_stack([columns, numbers["column_offsets"][s]])
+        some = shares[s] > NO_ROWS
+        yield DrawOfH(
+            columns.astype(dtype),
+            numbers["rho"][s].astype(np.float64),
+            np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
+            RowPrior(means[s, some], precisions[s, some], shares[s, some].astype(np.float64)),
+            None if cuts is None else cuts[s].reshape(n_kinds, -1),
+            (s // of_chain, 0 if member is None else int(member[s, 0])),
         )
-        return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
-
-    def _H_draws(self, dtype: Any) -> Iterator[Any]:
-        from nmd_lab.sampler.new_rows import DrawOfH
-        from nmd_lab.sampler.priors import RowPrior
-
-        _, H, _, of_columns = self._stacked()
-        rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
-        shares, means, precisions = self._row_prior
-        assert rho is not None
-        n_kinds, member = rho.shape[1], self._flat("member")
-        for s in range(self._n_draws):
-            some = shares[s] > NO_ROWS
-            columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
-            yield DrawOfH(
-                columns.astype(dtype),
-                rho[s].astype(np.float64),
-                np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
-                RowPrior(means[s, some], precisions[s, some], shares[s, some].astype(np.float64)),
-                None if cuts is None else cuts[s].reshape(n_kinds, -1),
-                (s // self.draws.sizes[DRAW], 0 if member is None else int(member[s, 0])),
-            )
 
 
-def at_rows(posterior: P, positions: NDArray[np.integer], others: P | None = None) -> P:
-    """Return the posterior of some rows; where a position is -1, of the next row of others."""
-    rows = posterior._row_vectors[:, positions]
+def at_rows(draws: Draws, positions: Positions, others: Draws | None = None) -> Draws:
+    """Return the draws of some rows; where a position is -1, of the next row of others."""
+    rows = draws.row_vectors[:, positions]
     if others is not None:
-        rows[:, positions < 0] = others._row_vectors
-    return posterior._with_rows(without_rows(posterior._labels, positions.size), rows)
+        rows[:, positions < 0] = others.row_vectors
+    return draws.with_rows(rows)
 
 
-P = TypeVar("P", bound=NewRowsOfPosterior)
+def append(fit: Any, rows: Any, **given: Any) -> Any:
+    """Return a fit with new rows in it; see `Decomposition.append`."""
+    labels = fit._labels
+    if len(labels.rows) > 1:
+        raise ValueError(f"the rows have the dimensions {labels.rows}: append() needs rows of one.")
+    W = rows
+    if not (isinstance(rows, xr.DataArray) and COMPONENT in rows.dims):  # rows of X
+        W = fit.fold_in(rows, **given)
+    matrix, offsets = _checked_rows(fit, W)
+    labels = _with_rows(labels, W)
+    own_W, H = fit._factors
+    labelled_W, labelled_H = labels.label_factors(
+        np.concatenate([own_W, matrix.astype(own_W.dtype)]), H
+    )
+    more = int(fit.parameters.get("appended_rows", 0)) + len(matrix)
+    return replace(
+        fit,
+        W=labelled_W,
+        H=labelled_H,
+        _labels=labels,
+        offsets=fit.offsets._replace(rows=offsets),
+        parameters={**fit.parameters, "appended_rows": more},
+    )
+
+
+def _checked_rows(
+    fit: Any, W: xr.DataArray
+) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
+    """Return new rows of W as a matrix, and all row offsets, None if the fit has none."""
+    if W.ndim != 2 or W.sizes[COMPONENT] != fit.rank:
+        raise ValueError(
+            f"rows has the shape {dict(W.sizes)}: give rows of X, or what fold_in() of this fit "
+            f"returned, with {fit.rank} components."
+        )
+    W = W.transpose(..., COMPONENT)
+    if not np.all(np.isfinite(W.values)):
+        raise ValueError("rows holds NaN or infinite weights: give what fold_in() returned.")
+    if fit.offsets.rows is None:
+        return W.values, None
+    if "offset" not in W.coords:
+        raise ValueError("rows has no coordinate 'offset': give what fold_in() returned.")
+    new = W.coords["offset"].values.astype(fit.offsets.rows.dtype)
+    return W.values, np.concatenate([fit.offsets.rows, new])
+
+
+def _with_rows(labels: Labels, W: xr.DataArray) -> Labels:
+    """Return the labels of a fit with those of new rows of W."""
+    (dim,), (new_dim,) = labels.rows, [str(dim) for dim in W.dims if dim != COMPONENT]
+    axis, k = labels.dims.index(dim), W.sizes[new_dim]
+    m = labels.shape[axis]
+    along = {name: c for name, c in labels.coords.coords.items() if dim in c.dims}
+    coords = labels.coords.drop_vars(list(along))
+    index = labels.coords.indexes.get(dim)
+    if index is not None:
+        more = index_labels(_more_labels(dim, index, new_dim, W), dim, taken=())[1]
+        coords = coords.assign_coords(more)
+    for name, coordinate in along.items():
+        if coordinate.dims == (dim,) and name not in coords.coords:
+            new = W.coords[name].values if name in W.coords else _missing(coordinate.values, k)
+            values = np.concatenate([coordinate.values, new])
+            coords = coords.assign_coords({name: (dim, values, coordinate.attrs)})
+    shape = (*labels.shape[:axis], m + k, *labels.shape[axis + 1 :])
+    return replace(labels, shape=shape, coords=coords)
+
+
+def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
+    """Return the row labels of a fit and of new rows, as one pandas.Index."""
+    new, k = W.indexes.get(new_dim), W.sizes[new_dim]
+    if new is None or is_default(new_dim, new):
+        if not is_default(dim, index):
+            raise ValueError(
+                f"rows has no row labels, but the fit has labels along {dim!r}: give a DataFrame "
+                "or a DataArray with labels of their own."
+            )
+        new = pd.RangeIndex(len(index), len(index) + k)
+    if new.nlevels != index.nlevels:
+        raise ValueError(
+            f"rows has row labels of {new.nlevels} levels: give the {index.nlevels} of the fit."
+        )
+    repeated = new.isin(index) | new.duplicated()
+    if repeated.any():
+        label = new[int(np.argmax(repeated))]
+        raise ValueError(
+            f"rows has the row label {plain_label(label)!r}, which is there already: give each row "
+            "a new one."
+        )
+    return index.append(new).set_names(index.names)
+
+
+def _missing(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return so many missing values, of the type of these values."""
+    if values.dtype.kind in "mM":
+        return np.full(size, "NaT", dtype=values.dtype)
+    if values.dtype.kind in "iubf":
+        return np.full(size, np.nan)
+    is_text = values.dtype.kind in "UT" or all(isinstance(value, str) for value in values)
+    return np.full(size, "" if is_text else None, dtype=object)

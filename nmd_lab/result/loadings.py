@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from nmd_lab._runtime.checks import check_integer, check_share, check_word
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.labels import COMPONENT, Labels
 
-from .draws import NUMBERS, TINY, Drawn
+from .classes import TINY
+from .draws import Draws
+from .fold_in import rows_of
 from .mixture import Array
+from .rankings import main_columns
 
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""
@@ -37,6 +42,24 @@ def canonical_form(W: FloatArray, H: FloatArray, method: str) -> tuple[FloatArra
         R = orthogonal_rotation(H.T, SIMPLICITY[method])
         W, H = W @ R, R.T @ H
     return _ordered(W, H)
+
+
+def rotate(fit: Any, method: str) -> Any:
+    """Return a fit with its components in a canonical form; see `Decomposition.rotate`."""
+    check_word("method", method, get_args(Rotation))
+    W, H = fit._factors
+    W, H = (each.astype(W.dtype) for each in canonical_form(W, H, method))
+    labelled_W, labelled_H = fit._labels.label_factors(W, H)
+    parameters = dict(fit.parameters)
+    alpha = float(parameters.get("alpha", 0.0))
+    if method != "size" and alpha > 0:
+        before, after = (
+            sum(float(np.sum(np.square(factor, dtype=np.float64))) for factor in factors)
+            for factors in (fit._factors, (W, H))
+        )
+        parameters["objective"] = fit.objective + alpha / 2 * (after - before)
+        parameters.pop("optimality", None)
+    return replace(fit, W=labelled_W, H=labelled_H, parameters=parameters)
 
 
 def component_shares(W: FloatArray, H: FloatArray) -> FloatArray:
@@ -129,45 +152,43 @@ OBLIQUE = {"oblimin": oblimin_rotation, "promax": promax_rotation}
 """Rotations to factors that may correlate."""
 
 
-def latent_correlations(posterior: Drawn, level: float) -> xr.Dataset:
-    """Return mean and interval of the correlation of each pair of columns."""
-    standard = standardised_loadings(posterior)
+def latent_correlations(draws: Draws, labels: Labels, level: float) -> xr.Dataset:
+    """Return mean and interval of the correlation of each pair of columns, with labels."""
+    standard, tails = standardised_loadings(draws), _tails(level)
     n = standard.shape[1]
-    moments = np.empty((3, n, n))
-    step = max(NUMBERS // (posterior._n_draws * n), 1)
+    moments, step = np.empty((3, n, n)), draws.batch(n)
     for first in range(0, n, step):
         r = standard[:, first : first + step] @ standard.transpose(0, 2, 1)
         at = np.arange(r.shape[1])
         r[:, at, first + at] = 1.0  # a column with itself, noise included
         moments[0, first : first + step] = r.mean(axis=0)
-        tails = (1 - level) / 2, (1 + level) / 2
         moments[1:, first : first + step] = np.quantile(r, tails, axis=0)
-    return _labelled(posterior, moments).assign_attrs(level=level)
-
-
-def standardised_loadings(posterior: Drawn) -> Array:
-    """Return G (draws, n, d) whose G G' has the correlations off its diagonal."""
-    covariances = posterior._row_prior.covariances
-    _, H, row_offsets, _ = posterior._stacked()
-    loadings = H.astype(np.float64)
-    if row_offsets is not None:  # its partner in H is one
-        loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)
-    scaled: Array = loadings @ np.linalg.cholesky(covariances)
-    rho = posterior.draws["rho"].values.reshape(posterior._n_draws, -1).astype(np.float64)
-    scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + 1 / rho)[:, :, None]
-    return scaled
-
-
-def _labelled(posterior: Drawn, moments: Array) -> xr.Dataset:
-    """Return mean, low and high (3, n, n) along the columns of X twice."""
-    labels = posterior._labels
-    of_columns = labels.label_columns(np.empty((1, labels.matrix_shape[1])))
-    first = of_columns.isel({COMPONENT: 0}, drop=True)
-    second = first.rename({name: f"{name}_" for name in {*first.dims, *first.coords}})
-    dims, shape = (*first.dims, *second.dims), (*first.shape, *second.shape)
+    of_columns = labels.label_columns(np.empty((1, n))).isel({COMPONENT: 0}, drop=True)
+    second = of_columns.rename(
+        {name: f"{name}_" for name in {*of_columns.dims, *of_columns.coords}}
+    )
+    dims, shape = (*of_columns.dims, *second.dims), (*of_columns.shape, *second.shape)
     arrays = zip(("mean", "low", "high"), moments, strict=True)
     variables = {name: (dims, values.reshape(shape)) for name, values in arrays}
-    return xr.Dataset(variables, {**first.coords, **second.coords})
+    return xr.Dataset(variables, {**of_columns.coords, **second.coords}, {"level": level})
+
+
+def _tails(level: float) -> tuple[float, float]:
+    """Return the probabilities of the ends of an interval."""
+    level = check_share("level", level, zero=False)
+    return (1 - level) / 2, (1 + level) / 2
+
+
+def standardised_loadings(draws: Draws) -> Array:
+    """Return G (draws, n, d) whose G G' has the correlations off its diagonal."""
+    covariances = draws.row_prior.covariances
+    loadings = draws.H.astype(np.float64)
+    if "row_offsets" in draws.numbers:  # its partner in H is one
+        loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)
+    scaled: Array = loadings @ np.linalg.cholesky(covariances)
+    rho = draws.numbers["rho"].astype(np.float64)
+    scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + 1 / rho)[:, :, None]
+    return scaled
 
 
 FactorRotation = Literal["none", "varimax", "oblimin", "promax"]
@@ -212,9 +233,11 @@ class FactorDraws(NamedTuple):
         return np.asarray(explained.sum(axis=2))
 
 
-def factor_draws(posterior: Drawn, factors: int | None, rotation: str) -> FactorDraws:
+def factor_draws(draws: Draws, factors: int | None, rotation: str) -> FactorDraws:
     """Return the factors of each draw: those of its correlations, turned to those of the mean."""
-    G = standardised_loadings(posterior)
+    check_word("rotation", rotation, get_args(FactorRotation))
+    factors = None if factors is None else check_integer("factors", factors, 1)
+    G = standardised_loadings(draws)
     n, d = G.shape[1:]
     if n < 2:
         raise ValueError(
@@ -233,11 +256,9 @@ def factor_draws(posterior: Drawn, factors: int | None, rotation: str) -> Factor
     return _rotated(loadings, turns, rotation)
 
 
-def scores_of_rows(
-    posterior: Drawn, vectors: FloatArray, found: FactorDraws
-) -> tuple[Array, Array]:
+def scores_of_rows(draws: Draws, vectors: FloatArray, found: FactorDraws) -> tuple[Array, Array]:
     """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
-    prior = posterior._row_prior
+    prior = draws.row_prior
     turns = np.linalg.solve(_T(np.linalg.cholesky(prior.covariances)), found.turns)
     scores = (
         (w - mean) @ turn for w, mean, turn in zip(vectors, prior.centres, turns, strict=True)
@@ -332,3 +353,64 @@ def _nearest_rotation(matrix: FloatArray) -> Array:
 def _T(matrix: FloatArray) -> Array:
     """Return the transposed matrices."""
     return np.swapaxes(matrix, -1, -2)
+
+
+OTHER = f"{COMPONENT}_"
+"""Dimension of the second of two factors."""
+
+NAMES = {
+    *("loading", "low", "high", "communality", "communality_low", "communality_high"),
+    *("share", "factor_correlation", OTHER, "mean", "sd"),
+}
+"""Names that dimensions and coordinates of X do not have in the results."""
+
+
+def labelled_loadings(
+    draws: Draws, labels: Labels, factors: int | None, rotation: str, level: float
+) -> xr.Dataset:
+    """Return loadings and communalities along the columns of X; see `Posterior.loadings`."""
+    tails, found = _tails(level), factor_draws(draws, factors, rotation)
+    labels = labels.rename(labels.clashes(NAMES))
+    along = labels.label_columns(np.empty((found.shares.size, labels.matrix_shape[1])))
+    loading = along.transpose(..., COMPONENT)
+    communality = along.isel({COMPONENT: 0}, drop=True)
+    variables = {}
+    each = (
+        (("loading", "low", "high"), loading, found.loadings),
+        (("communality", "communality_low", "communality_high"), communality, found.communalities),
+    )
+    for names, template, values in each:
+        moments = [values.mean(axis=0), *np.quantile(values, tails, axis=0)]
+        for name, moment in zip(names, moments, strict=True):
+            variables[name] = template.copy(data=moment.reshape(template.shape))
+    return xr.Dataset(
+        {
+            **variables,
+            "share": (COMPONENT, found.shares),
+            "factor_correlation": ((COMPONENT, OTHER), found.correlation),
+        },
+        {OTHER: along[COMPONENT].values},
+        {"rotation": rotation, "level": level},
+    )
+
+
+def labelled_scores(posterior: Any, X: Any, factors: int | None, rotation: str) -> xr.Dataset:
+    """Return where rows stand on the factors; see `Posterior.factor_scores`."""
+    draws, labels = posterior._draws, posterior._labels
+    found, at = factor_draws(draws, factors, rotation), np.arange(draws.shape[0])
+    if X is not None:
+        _, draws, data = rows_of(labels, draws, X, enough=len(draws))
+        labels, at = data.observations.labels, data.rows
+    labels = labels.rename(labels.clashes(NAMES))
+    moments = scores_of_rows(draws, draws.row_vectors[:, at], found)
+    names = zip(("mean", "sd"), moments, strict=True)
+    return xr.Dataset({name: labels.label_rows(values) for name, values in names})
+
+
+def main_loadings(
+    draws: Draws, labels: Labels, k: int, factors: int | None, rotation: str
+) -> xr.DataArray:
+    """Return the largest loadings of each factor; see `Posterior.top_of_components`."""
+    k, found = check_integer("k", k, 1), factor_draws(draws, factors, rotation)
+    loadings = labels.label_columns(found.loadings.mean(axis=0).T)
+    return main_columns(labels, loadings.rename("loading"), k)

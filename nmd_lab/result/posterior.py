@@ -1,39 +1,34 @@
-"""`Posterior`, the labelled result of a sampler."""
+"""`Posterior`, the labelled result of a sampler: what its draws say of tables and factors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._runtime.checks import check_share, check_word
-from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import Labels, any_frame
-from nmd_lab.model.losses import Loss, as_loss
-from nmd_lab.model.mixed import Mixed
-from nmd_lab.model.model import Model
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.data.labels import any_frame
+from nmd_lab.data.split import labels_of_new_rows
 
-from . import draws_dataset
-from .convergence import PosteriorDiagnostics
-from .draws_dataset import label_draws, label_trace
-from .factor_analysis import PosteriorFactorAnalysis
-from .predictive import KINDS
-from .report import PosteriorReport, make_report
-from .summary import posterior_lines, posterior_summary
-from .tables import PosteriorTables
+from . import loadings, report
+from .datatree import to_datatree
+from .drawn import Drawn
+from .entries import Unknown, check_unknown
+from .fill import Point, fill_by_posterior
+from .fold_in import draw_new_rows, observe_rows, rows_of
+from .intervals import intervals_of_table
+from .labelled_draws import with_rows
+from .loadings import FactorRotation
+from .reliability import reliability
+from .report import PosteriorReport
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PosteriorPlotAccessor
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
+class Posterior(Drawn):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes
@@ -82,107 +77,107 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     (0.0, 'draws', 50)
     """
 
-    _labels: Labels
-    nonlinearity: Nonlinearity | Mixed
-    loss: Loss | Mixed
-    noise: str | tuple[str, ...]
-    draws: xr.Dataset
-    trace: xr.Dataset
-    stop_reason: StopReason
-    mean: float = 0.0
-    levels: tuple[float, ...] | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
-    _kinds: Model | None = None
-    _limits: xr.Dataset | None = None
-
-    def __post_init__(self) -> None:
-        """Convert a string `stop_reason`, and check the kind of the noise."""
-        object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
-        for noise in self._noises:
-            check_word("noise", noise, KINDS)
-
-    @classmethod
-    def _from_arrays(
-        cls,
-        labels: Labels,
-        W: FloatArray,
-        H: FloatArray,
-        rho: FloatArray,
+    @any_frame
+    def impute(
+        self,
+        X: Any,
+        n: int | None = None,
         *,
-        nonlinearity: str | Nonlinearity | Mixed = "identity",
-        loss: str | Loss | Mixed = "frobenius",
-        kinds: Model | None = None,
-        noise: str | tuple[str, ...] = "gaussian",
-        mean: float = 0.0,
-        levels: Iterable[float] | None = None,
-        log_likelihood: ArrayLike | None = None,
-        predictions: ArrayLike | None = None,
-        probe_rows: ArrayLike | None = None,
-        probe_columns: ArrayLike | None = None,
-        stop_reason: str = "",
-        parameters: dict[str, Any] | None = None,
-        limits: xr.Dataset | None = None,
-        **draws: Any,
-    ) -> Self:
-        """Return a posterior from plain arrays, which it keeps without copies.
+        point: Point = "auto",
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> Any:
+        """Return data with their missing cells filled: once by a point, or n times by draws.
 
         Parameters
         ----------
-        labels : Labels
-            Labels of X.
-        W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
-            Factors; a row of H is a column of X.
-        rho : ndarray (chain, draw), or (chain, draw, n) with `kinds`, or (chain, draw, m)
-            Precision of T, in a table of several kinds that of each column; as beta.
-        nonlinearity, loss, kinds, noise, mean, levels, stop_reason, parameters, limits
-            Fields of the posterior.
-        row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
-            Offsets.
-        beta : ndarray (chain, draw), optional
-            Precision of the noise after f.
-        cut_points : ndarray (chain, draw, K - 1) or (chain, draw, n, K - 1), optional
-            Cut points of ordinal data; those of a column with fewer end with NaN.
-        row_mean, row_precision : ndarray (chain, draw, [group,] d) and (..., d, d), optional
-            Mean and precision of the prior of a row of W, with its offset if it has one.
-        row_share, row_group : ndarray (chain, draw, group) and (chain, draw, m), optional
-            Fractions of the groups of rows, and the group of each row; not needed for one group.
-        member : ndarray of int (chain, draw), optional
-            Member of the ensemble that made each draw.
-        spread : ndarray (chain, draw), optional
-            Spread of new numbers, as a share of that of the mixture of the members.
-        temperature : ndarray (chain, draw, n), optional
-            Temperature of the probabilities of levels and classes.
-        frequency : ndarray (chain, draw, n), optional
-            Fraction of the second level among the cells of a column of two levels, 1 for other
-            columns.  The temperature acts on the ratio of a probability to it.
-        log_likelihood : ndarray (chain, sweep), optional
-            Log-likelihood at each sweep after tuning.
-        predictions : ndarray (chain, sweep, n_probes), optional
-            Predictions at some entries.
-        probe_rows, probe_columns : ndarray of int (n_probes,), optional
-            Positions of these entries.
-        """
-        arrays = {"W": W, "H": H, "rho": rho, **draws}
-        if log_likelihood is None:
-            log_likelihood = np.empty((rho.shape[0], 0))
-        return cls(
-            labels,
-            nonlinearity if isinstance(nonlinearity, Mixed) else as_nonlinearity(nonlinearity),
-            loss if isinstance(loss, Mixed) else as_loss(loss),
-            noise,
-            label_draws(labels, arrays, by_column=kinds is not None),
-            label_trace(log_likelihood, predictions, probe_rows, probe_columns),
-            StopReason.of(stop_reason),
-            float(mean),
-            None if levels is None else tuple(map(float, levels)),
-            dict(parameters or {}),
-            kinds,
-            limits,
-        )
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, with the columns of the fitted data or, by label, some of
+            them.  Their rows are those of the fitted data if all labels of rows occur there, each
+            once, or if one of the two has no labels and they have as many; the default labels 0, 1,
+            2, ... count as none.  Otherwise all are new rows, which are drawn as by `fold_in`, but
+            from about 60 of the draws: the first rows of a table without labels are, too.  Use
+            `fold_in` for all draws, and for as many new rows without labels.
+        n : int, optional
+            Number of completed copies, for multiple imputation.  By default there is one result,
+            without randomness, for each entry its best guess.
+        point : {"auto", "mean", "median", "mode"}, default "auto"
+            The best guess.  "auto": the mean of a number (where columns have noise of their own,
+            within five standard deviations of the mean of its column), the median of ordered levels
+            (the first at which the cumulative probability reaches one half), and the most probable
+            of yes and no or of classes.  "mean": of ordered levels that nearest to their mean.
+            "median": also of a number.  "mode": also of ordered levels.
+        at_most, at_least, upper : array_like, optional
+            Entries of which only limits are known, as for `nmd_lab.sample`; by default those of
+            the fit whose values are still the limits.  They are filled, too, by values within
+            their limits; a best guess is then the mean or the median of draws.
+        random_state : int, Generator, RandomState or None, default None
+            Seed of the draws and of the noise of copies.
 
-    @property
-    def plot(self) -> PosteriorPlotAccessor:
-        """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib.
+        Returns
+        -------
+        same type as X, an ndarray for a masked array, or a list of n of them
+            Observed entries are kept, and a DataFrame has its columns, index, dtypes and
+            categories, as that of `Decomposition.impute`.  Whole numbers are filled by whole ones
+            if the type is one of integers, such as "Int64"; ``X.convert_dtypes()`` makes integers
+            of floats without fractions.  The missing entries of a copy are new observations, with
+            noise, from one random draw; two copies have different draws as long as there are
+            enough.  Where columns have noise of their own, a value that X has at least five times
+            in a column without limits, such as 0, is drawn as such.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is sparse, has another number of columns or other labels of them, an argument is
+            invalid, or limits are those of new rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+        >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+        >>> filled = posterior.impute(train)
+        >>> bool(filled.notna().all(axis=None))
+        True
+        >>> len(posterior.impute(train, n=20, random_state=0))
+        20
+        """
+        limits = GivenLimits(at_most, at_least, upper)
+        return fill_by_posterior(self, X, n, point, limits, random_state)
+
+    @any_frame
+    def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:
+        """Return an interval for each cell of a table, whether it is observed or missing.
+
+        A cell of which the fit knows only limits has an interval within them.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            The fitted data, some of their rows and columns by label, or new rows, by the rule of
+            `impute`.
+        level : float, default 0.9
+            Probability of an interval, in (0, 1).
+        noise : bool, default True
+            Whether the noise of an observation counts, as for `predict_interval`.
+
+        Returns
+        -------
+        DataFrame or DataArray
+            For a DataFrame, one with its index, and two columns for each of its columns:
+            ``(column, "low")`` and ``(column, "high")``.  Ends are numbers, levels or booleans;
+            categories have no order, and are left out (`probabilities` has them).  Columns are
+            named ``column_low`` and ``column_high`` in polars and Arrow.  For other data a
+            DataArray with the dimension `bound` (low, high) after those of X.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `impute`; also if `level` is not in (0, 1).
 
         Examples
         --------
@@ -190,12 +185,307 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         >>> import nmd_lab as nmd
         >>> wine = load_wine(as_frame=True).data
         >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.plot.trace().get_xlabel()
-        'sweep'
+        >>> intervals = posterior.intervals(wine)
+        >>> intervals["alcohol"].columns.tolist()
+        ['low', 'high']
+        >>> inside = wine["alcohol"].between(
+        ...     intervals["alcohol", "low"], intervals["alcohol", "high"]
+        ... )
+        >>> bool(inside.mean() > 0.8)
+        True
         """
-        from nmd_lab.plots import PosteriorPlotAccessor
+        rows = rows_of(self._labels, self._draws, X, self._limits)
+        return intervals_of_table(rows, X, level, noise)
 
-        return PosteriorPlotAccessor(self)
+    def fold_in(
+        self,
+        X: Any,
+        *,
+        observed: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        unknown: Unknown = "error",
+        random_state: Any = 0,
+    ) -> Self:
+        """Return the posterior of new rows, given the draws of H; these do not learn from them.
+
+        The draws of a row depend on its entries, and not on its place or on the other rows: equal
+        rows have equal draws.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, DataArray, Series or scipy.sparse matrix
+            New rows, with the columns of this posterior: all, or with labels some.
+        observed, weights : array_like, optional
+            Mask of the observed entries, and weights.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with rows without entries and with columns that the fit does not have.
+            "error": a sentence names them.  "offsets": the row is drawn from its prior, and
+            unknown columns are left out.
+        random_state : int, Generator or None, default 0
+            Seed.
+
+        Returns
+        -------
+        Posterior
+            Draws of the new rows; a draw has the same H as that of this posterior.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or has rows without entries or other columns.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine[:150], 3, draws=50, random_state=0)
+        >>> new = posterior.fold_in(wine[150:].assign(alcohol=float("nan")))
+        >>> low, high = new.predict_interval(177, "alcohol")[0]
+        >>> (
+        ...     bool(low < 13.5 < high),
+        ...     bool(new.predict_std(177, "alcohol") > new.predict_std(177, "ash")),
+        ... )
+        (True, True)
+        """
+        check_unknown(unknown)
+        new = observe_rows(self._labels, X, observed=observed, weights=weights)
+        draws = draw_new_rows(self._labels, self._draws, new, unknown, random_state)
+        labels = labels_of_new_rows(self._labels, new.labels)
+        return with_rows(self, draws, labels)  # type: ignore[no-any-return]
+
+    def correlations(self, level: float = 0.9) -> xr.Dataset:
+        """Return the correlations of the columns, behind their levels, limits and missing cells.
+
+        They are those of T in a new row: those that f(T), cut points and limits only show in part.
+        The covariance in a draw is H' Σ H plus the noise of each column, with the covariance Σ of
+        the rows of W, within and between their groups; the offset of a row counts as a component.
+
+        Parameters
+        ----------
+        level : float, default 0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables `mean`, `low` and `high`, along the dimensions of the columns of X and again
+            along these with "_" after their names.  A category has a column for each indicator.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not in (0, 1), or the draws lack `row_precision`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> r = posterior.correlations()
+        >>> bool(r["low"].sel(column="flavanoids", column_="total_phenols") > 0.7)
+        True
+        """
+        return loadings.latent_correlations(self._draws, self._labels, level)
+
+    def reliability(self, X: Any) -> pd.DataFrame:
+        """Return held-out cells, most certain first, with the error of those up to each.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Test data, as for `predict`: what `sample` has not seen, and NaN elsewhere.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each cell.  `kind` is "number" (and level) or "class" (yes or no, too).
+            `unsure` is 0 where nothing is, and 1 where as much is as without anything observed in
+            the row: for a number the ratio of the standard deviations, for a class that of the
+            probabilities to be wrong.  `wrong` is the error, of a number in units of its standard
+            deviation without anything observed in the row, of a class 0 or 1.  `share` is the
+            fraction of the cells of this kind up to the line, and `error` their error: root mean
+            square, or fraction of wrong classes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `predict`; also if the draws lack `row_precision`.
+
+        See Also
+        --------
+        nmd_lab.plots.reliability : `error` against `share`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+        >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+        >>> cells = posterior.reliability(test)
+        >>> (
+        ...     bool(len(cells) == test.notna().sum().sum()),
+        ...     bool(cells["unsure"].is_monotonic_increasing),
+        ... )
+        (True, True)
+        >>> bool(cells["error"][115] < cells["error"].iloc[-1])  # the surer half
+        True
+        """
+        return reliability(self, X)
+
+    def loadings(
+        self, factors: int | None = None, rotation: FactorRotation = "varimax", level: float = 0.9
+    ) -> xr.Dataset:
+        """Return standardised loadings of factors, with intervals, as factor analysis has them.
+
+        A loading is the growth of a column of T (behind its levels, limits and missing cells), in
+        its standard deviations, with one standard deviation of a factor; for uncorrelated
+        factors it is their correlation.  In each draw the factors are the common factors of the
+        correlations of its columns, turned to those of the mean correlations, so that they are the
+        same ones in all draws.  What only one column has is no factor.
+
+        Parameters
+        ----------
+        factors : int, optional
+            Number of factors.  By default the smallest one that leaves of the mean correlations
+            less than these are unsure: the root mean square of what is left, over all pairs of
+            columns, is at most that of the posterior standard deviation.  More rows show more
+            factors, down to minor ones.
+        rotation : {"none", "varimax", "oblimin", "promax"}, default "varimax"
+            "none": principal axes.  "varimax": uncorrelated factors, each with few large loadings.
+            "oblimin": factors that may correlate, so that columns load on few of them (direct
+            oblimin with γ = 0, also called quartimin).  "promax": likewise, from varimax.
+        level : float, default 0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        xarray.Dataset
+            `loading`, the posterior mean, with its interval `low` and `high`, along the columns of
+            X and `component`: the factors, largest first.  The loading of largest size of each is
+            positive.  `communality`, the fraction of the variance of a column that all factors
+            explain, with `communality_low` and `communality_high`.  `share` of each factor in the
+            variance of all columns.  `factor_correlation`, along `component` and `component_`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is invalid, X has one column only, or the draws lack `row_precision`.
+
+        See Also
+        --------
+        factor_scores : Where rows stand on these factors.
+        top_of_components : The main columns of each factor.
+        correlations : What loadings L and correlations P of the factors explain by L P L'.
+
+        Notes
+        -----
+        A category has a column for each indicator.  One rotation, that of the mean loadings, holds
+        for all draws; how unsure the rotation is, is not in the intervals.
+
+        The common factors have the smallest residual correlations: H. H. Harman and W. H. Jones,
+        "Factor analysis by minimizing residuals (minres)", Psychometrika, 1966.  Varimax, without
+        weights of the columns: H. F. Kaiser, "The varimax criterion for analytic rotation in factor
+        analysis", Psychometrika, 1958.  Oblimin: R. I. Jennrich and P. F. Sampson, "Rotation for
+        simple loadings", Psychometrika, 1966.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> loading = posterior.loadings(2)["loading"]
+        >>> loading.sel(component=0).idxmax().item()
+        'flavanoids'
+        """
+        return loadings.labelled_loadings(self._draws, self._labels, factors, rotation, level)
+
+    def factor_scores(
+        self, X: Any = None, factors: int | None = None, rotation: FactorRotation = "varimax"
+    ) -> xr.Dataset:
+        """Return where rows stand on the factors of `loadings`, and how sure this is.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray, optional
+            Rows, by the rule of `impute`: of the fitted data by label, or new ones.  By default all
+            rows of the fitted data.
+        factors, rotation
+            As for `loadings`.
+
+        Returns
+        -------
+        xarray.Dataset
+            `mean` and `sd` of the scores over the draws, along the rows and `component`.  In the
+            population of rows, of all groups together, scores have mean 0 and standard deviation 1.
+            `sd` is large where little of a row is observed.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `loadings` and `impute`.
+
+        See Also
+        --------
+        loadings : What the factors are.
+
+        Notes
+        -----
+        The mean is the regression score: nearer to 0 than the true one, the more so the less is
+        known of a row.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> scores = posterior.factor_scores(factors=2)
+        >>> scores["mean"].sizes
+        Frozen({'row': 178, 'component': 2})
+        >>> new = posterior.factor_scores(
+        ...     wine[:1].assign(flavanoids=float("nan")).set_axis([999]), factors=2
+        ... )
+        >>> bool((new["sd"] > scores["sd"][0]).any())  # less of the row is observed
+        True
+        """
+        return loadings.labelled_scores(self, X, factors, rotation)
+
+    def top_of_components(
+        self, k: int = 10, factors: int | None = None, rotation: FactorRotation = "varimax"
+    ) -> xr.DataArray:
+        """Return the k columns with the loadings of largest size on each factor of `loadings`.
+
+        Parameters
+        ----------
+        k : int, default 10
+            Number of columns.
+        factors, rotation
+            As for `loadings`.
+
+        Returns
+        -------
+        xarray.DataArray (factors, k)
+            Loadings, as `Decomposition.top_of_components` has the numbers of H.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `loadings`; also if `k` is invalid.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.top_of_components(2, factors=1).column.values.tolist()
+        [['flavanoids', 'total_phenols']]
+        """
+        return loadings.main_loadings(self._draws, self._labels, k, factors, rotation)
 
     def to_datatree(self, held_out: Any = None, *, factors: bool = False) -> xr.DataTree:
         """Return the draws as the groups of a tree, as ArviZ expects them.
@@ -234,7 +524,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         >>> tree["posterior"].sizes["draw"], tree["log_likelihood"].sizes["cell"]
         (50, 231)
         """
-        return draws_dataset.to_datatree(self, held_out, factors=factors)
+        return to_datatree(self, held_out, factors=factors)
 
     @any_frame
     def report(
@@ -278,7 +568,21 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         >>> report.columns[["column", "missing", "filled by"]].values.tolist()[0]
         ['alcohol', 20, 'mean']
         """
-        return make_report(self, X, held_out, check_share("level", level, zero=False), n)
+        return report.make_report(self, X, held_out, level, n)
 
-    _to_dataset = draws_dataset.to_dataset
-    _in_lines, _in_short = posterior_lines, posterior_summary
+    @property
+    def plot(self) -> PosteriorPlotAccessor:
+        """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.plot.trace().get_xlabel()
+        'sweep'
+        """
+        from nmd_lab.plots import PosteriorPlotAccessor
+
+        return PosteriorPlotAccessor(self)

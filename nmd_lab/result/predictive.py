@@ -1,4 +1,4 @@
-"""The distribution of an observation for each kind of noise, and statistics of it."""
+"""The distribution of an observation for each kind of noise."""
 
 from __future__ import annotations
 
@@ -340,23 +340,3 @@ KINDS: dict[str, type[Predictive]] = {
     "ordinal": OrdinalNoise,
 }
 """Classes of distributions by the kind of the noise."""
-
-
-def mean_of(predictive: Predictive, v: Array) -> Array:
-    """Return the mean of an observation over all draws, for v (draws, entries)."""
-    return predictive.expected(v)
-
-
-def std_of(predictive: Predictive, v: Array, noise: bool) -> Array:
-    """Return the standard deviation of a new observation, or of its mean over the draws."""
-    if not noise:
-        return np.asarray(predictive.mean(v).std(axis=0))
-    return np.sqrt(predictive.variance(v))
-
-
-def interval_of(predictive: Predictive, v: Array, level: float, noise: bool) -> Array:
-    """Return the ends of an equal-tailed interval, as an array (entries, 2)."""
-    tails = (1 - level) / 2, (1 + level) / 2
-    if not noise:
-        return np.asarray(np.quantile(predictive.mean(v), tails, axis=0).T)
-    return np.stack([predictive.quantile(v, tail) for tail in tails], axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab._runtime.checks import check_integer, errors_about
+from nmd_lab._runtime.checks import check_integer, check_word, errors_about
 from nmd_lab.data.labels import COMPONENT, Labels, plain_array
 from nmd_lab.data.matching import AXES, match, observe_like
 from nmd_lab.data.sparse import is_sparse
@@ -43,14 +44,20 @@ class ScoredRows(NamedTuple):
     by_size: bool = False
 
 
-def ranked_rows(fit: ScoredRows, row: Any, k: Any, exclude: Any) -> xr.DataArray:
-    """Return the largest numbers of rows, by label or position; see `Fitted.top`."""
-    positions = positions_of(fit.labels, "rows", row, name="row").ravel()
-    return ranking(fit, positions, is_single(fit.labels, "rows", row), k, exclude)
+def top(result: Any, row: Any, k: Any, by: str, exclude: Any) -> xr.DataArray:
+    """Return the largest predictions of rows, by label or position; see `Fitted.top`."""
+    check_word("by", by, ["mean", "lower", "upper"])
+    labels = result._labels
+    m, n = labels.matrix_shape
+    W, H = labels.label_factors(np.empty((m, 1)), np.empty((1, n)))
+    along_rows, along_columns = (each.isel({COMPONENT: 0}, drop=True) for each in (W, H))
+    scored = ScoredRows(labels, along_rows, along_columns, partial(result._ranked_by, by))
+    positions = positions_of(labels, "rows", row, name="row").ravel()
+    return ranking(scored, positions, is_single(labels, "rows", row), k, exclude)
 
 
 def main_columns(labels: Labels, H: xr.DataArray, k: Any) -> xr.DataArray:
-    """Return the numbers of largest size in each row of H; see `Components.top_of_components`."""
+    """Return the numbers of largest size in each row of H, with the labels of their columns."""
     rows, rank = H.values.reshape(H.sizes[COMPONENT], -1), H.sizes[COMPONENT]
     columns = H.isel({COMPONENT: 0}, drop=True)
     components = xr.DataArray(np.arange(rank), dims=COMPONENT)

@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
-from nmd_lab.data.labels import is_frame
+from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
 from nmd_lab.data.units import names_of_codes
 
-from .draws import CHAIN, GROUP
+from .draws import CHAIN, GROUP, Draws
 from .entries import entries_at
-from .imputation import filled
+from .fill import filled
+from .fold_in import rows_of
+from .intervals import intervals_at
+from .reliability import cells_at, held_out_cells, with_labels
 from .summary import (
     ONE,
     ColumnWords,
@@ -28,7 +32,6 @@ from .summary import (
     noises_of,
     posterior_facts,
 )
-from .tables import PosteriorTables, cells_at, held_out_cells, with_labels
 
 HEAD = """<!doctype html>
 <html lang="en">
@@ -198,17 +201,18 @@ def sentence_of_codes(names: Sequence[Any]) -> str:
 
 
 def make_report(
-    posterior: PosteriorTables, X: Any, held_out: Any, level: float, n: int | None
+    posterior: Any, X: Any, held_out: Any, level: float, n: int | None
 ) -> PosteriorReport:
     """Return the report on X; see `Posterior.report`."""
-    of_X, data = posterior._matched(X)
+    level = check_share("level", level, zero=False)
+    labels, draws, data = rows_of(posterior._labels, posterior._draws, X, posterior._limits)
     columns = [
         column
-        for column in kinds_of_columns(of_X._labels, of_X._kinds)
+        for column in kinds_of_columns(labels, posterior._kinds)
         if column.first in data.columns
     ]
     i, j = np.nonzero(np.isnan(data.observations.to_array()))
-    cells = cells_at(of_X, data.rows[i], data.columns[j])
+    cells = cells_at(draws, data.rows[i], data.columns[j])
     cells = cells.sort_values("unsure", kind="stable", ignore_index=True)
     missing, of_all = len(cells), data.rows.size * len(columns)
     share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
@@ -219,15 +223,15 @@ def make_report(
         limited += np.count_nonzero(limits.codes.reshape(data.rows.size, -1), axis=0)
         of_limits = f" {limited.sum()} more have limits, within which they are filled."
     extremes = (cells[::-1].head(FEW), cells.head(FEW))
-    values = filled(of_X, X, data) if is_frame(X) else None
-    least_sure, surest = (_shown(of_X, some, values, data, level) for some in extremes)
+    values = filled(draws, X, data) if is_frame(X) else None
+    least_sure, surest = (_shown(labels, draws, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
-        _by_column(with_labels(of_X, cells), columns, data.rows.size, limited, by),
+        _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),
         least_sure,
         surest,
-        None if held_out is None else _check(of_X, held_out, columns, level),
+        None if held_out is None else _check(labels, draws, held_out, columns, level),
         _chains_in_words(facts, posterior.draws.sizes[CHAIN]),
         (
             *_assumptions(posterior),
@@ -248,7 +252,7 @@ def _chains_in_words(facts: dict[str, str], chains: int) -> str:
     return f"{listed}.{alone if chains == 1 else ''}"
 
 
-def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
+def _assumptions(posterior: Any) -> tuple[str, ...]:
     """Return the assumptions of the model."""
     noises = set(noises_of(posterior))
     groups = posterior.draws.sizes.get(GROUP, 1)
@@ -256,7 +260,7 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
     if groups > 1:
         alike = f"normal and alike in each of at most {groups} groups of rows"
     if "member" in posterior.draws:
-        fractions = np.bincount(posterior.draws["member"].values.ravel()) / posterior._n_draws
+        fractions = np.bincount(posterior.draws["member"].values.ravel()) / len(posterior._draws)
         listed = ", ".join(f"{each:.0%}" for each in fractions)
         alike += f", in an ensemble whose {fractions.size} members have {listed} of the draws"
         if (spread := np.mean(posterior.draws.get("spread", 1))) != 1:
@@ -294,12 +298,11 @@ def _by_column(
 
 
 def _shown(
-    posterior: PosteriorTables, cells: pd.DataFrame, filled: Any, data: MatchedData, level: float
+    labels: Labels, draws: Draws, cells: pd.DataFrame, filled: Any, data: MatchedData, level: float
 ) -> pd.DataFrame:
     """Return cells with labels, what they are filled with, and their uncertainty."""
-    labelled, texts = with_labels(posterior, cells), []
-    ends = posterior.predict_interval(_entries(cells), level=level)
-    table = posterior._labels.table
+    labelled, texts, table = with_labels(labels, cells), [], labels.table
+    ends = intervals_at(draws, _entries(cells), level)
     for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
         column = None if table is None else table.of_matrix[position]
         if cell.kind == "class":
@@ -326,12 +329,12 @@ def _shown(
 
 
 def _check(
-    posterior: PosteriorTables, held_out: Any, columns: list[ColumnWords], level: float
+    labels: Labels, draws: Draws, held_out: Any, columns: list[ColumnWords], level: float
 ) -> pd.DataFrame:
     """Return observed against predicted for held-out cells by column, and coverage there."""
-    cells = held_out_cells(posterior, held_out)
-    cells["low"], cells["high"] = posterior.predict_interval(_entries(cells), level=level).T
-    names = with_labels(posterior, cells)["column"]
+    cells = held_out_cells(labels, draws, held_out)
+    cells["low"], cells["high"] = intervals_at(draws, _entries(cells), level).T
+    names = with_labels(labels, cells)["column"]
     lines = []
     for name, *_ in columns:
         some = cells[[label == name for label in names]]

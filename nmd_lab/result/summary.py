@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,9 +19,9 @@ from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
 
-from .convergence import LARGEST_RHAT
-from .draws import CHAIN, DRAW
-from .predictive import mean_of, std_of
+from .convergence import LARGEST_RHAT, effective_rank, singular_values
+from .draws import CHAIN, DRAW, Draws
+from .predict import block, mean_of, std_of
 from .selection import TRIAL, VARIABLES, as_text, best_trials, choice_in_words, in_short
 
 STOPPED = {
@@ -495,8 +494,9 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
     }
     rhat, chains = posterior.rhat, posterior.draws.sizes[CHAIN]
     of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))
-    some = few_draws(posterior, posterior._n_draws)
-    rank = f"{float(some.singular_values.effective_rank.mean()):.1f} of {posterior.rank}"
+    draws = posterior._draws
+    some = effective_rank(singular_values(few_draws(draws, len(draws))))
+    rank = f"{some.mean():.1f} of {posterior.rank}"
     noise = 1 / np.sqrt(posterior.draws["rho"].values)
     size = f"{noise.mean():.3g} ± {noise.std():.1g}"
     if posterior._kinds is not None:
@@ -504,7 +504,7 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
         size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
     facts = {
         "columns": columns_in_words(posterior._labels, posterior._kinds),
-        "draws": f"{posterior._n_draws} in {chains} chain{'s' if chains > 1 else ''}",
+        "draws": f"{len(draws)} in {chains} chain{'s' if chains > 1 else ''}",
         **{name: f"({text}) {posterior.draws[name].dtype}" for name, text in sizes.items()},
         "effective rank": rank,
         "noise 1/√ρ": size,
@@ -531,26 +531,29 @@ def _settled(posterior: Any) -> str:
 FEW_DRAWS = 24
 """Draws of which the pictures are made."""
 
-NUMBERS, FEWEST = 1 << 21, 6
+MAX_NUMBERS, FEWEST = 1 << 21, 6
 """Numbers of W and H in the draws that a representation reads, and least number of draws."""
 
 
-def few_draws(posterior: Any, most: int) -> Any:
-    """Return a posterior of about so many of the draws, evenly spaced; of fewer large ones."""
-    sizes = posterior.draws.sizes
-    most = min(most, max(NUMBERS // (sum(posterior._shape) * posterior.rank), FEWEST))
-    step = -(-sizes[DRAW] // max(most // sizes[CHAIN], 1))
-    draws = posterior.draws.isel({CHAIN: slice(most), DRAW: slice(None, None, step)})
-    return replace(posterior, draws=draws)
+def few_draws(draws: Draws, most: int) -> Draws:
+    """Return about so many of the draws, evenly spaced; fewer large ones."""
+    most = min(most, max(MAX_NUMBERS // (sum(draws.shape) * draws.rank), FEWEST))
+    each = np.arange(len(draws)).reshape(draws.n_chains, -1)
+    step = -(-each.shape[1] // max(most // draws.n_chains, 1))
+    some = each[:most, ::step]
+    return draws.some(some.ravel(), len(some))
 
 
 def thumbnails(posterior: Any) -> list[str]:
     """Return pictures of the mean and the standard deviation of f(WH), from some of the draws."""
-    few = few_draws(posterior, FEW_DRAWS)
-    columns = few.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
-    m, by_column = few._shape[0], few._kinds is not None
-    statistics = {"mean": mean_of, "standard deviation": partial(std_of, noise=False)}
+    few = few_draws(posterior._draws, FEW_DRAWS)
+    columns = posterior.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
+    m, by_column = few.shape[0], few.model.is_mixed
+    statistics: dict[str, Any] = {
+        "mean": mean_of,
+        "standard deviation": partial(std_of, noise=False),
+    }
     return [
-        picture(small_picture(m, columns, partial(few._block, each), by_column=by_column), name)
+        picture(small_picture(m, columns, partial(block, few, each), by_column=by_column), name)
         for name, each in statistics.items()
     ]

@@ -43,9 +43,9 @@ from nmd_lab.request.settings import Compute
 from nmd_lab.result.compare import CLASS_ERRORS, class_errors, error_of, interval_scores
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.netcdf import SCHEMA
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
-from nmd_lab.result.serialization import SCHEMA
 from nmd_lab.warnings import NMDWarning, NotConvergedWarning, OutOfBoundsWarning
 
 from .known_entries import (

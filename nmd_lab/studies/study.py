@@ -19,7 +19,7 @@ from nmd_lab._runtime.progress import progress_bar
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import any_frame
 from nmd_lab.request.options import Options
-from nmd_lab.result import serialization
+from nmd_lab.result import netcdf
 
 from .cell import (
     Cell,
@@ -266,7 +266,7 @@ class Study:
                 self._records[record["key"]] = record
         self._results = to_dataset(self.grid, self._records)
         if path:
-            serialization.write(self._results, path)
+            netcdf.write(self._results, path)
         return self._results
 
     @property

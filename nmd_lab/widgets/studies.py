@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab.result import serialization
+from nmd_lab.result import netcdf
 from nmd_lab.result.summary import two_digits
 from nmd_lab.studies import Study
 from nmd_lab.studies.cell import POSTERIOR_SCORES
@@ -169,7 +169,7 @@ class StudyState(State):
 
     def write(self, path: Path) -> None:
         """Write the results, or those of the point, to a file."""
-        serialization.write(self.result, path)
+        netcdf.write(self.result, path)
 
     @property
     def models(self) -> pd.DataFrame:

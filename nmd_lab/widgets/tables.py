@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
+from nmd_lab.result.classes import mean_shares
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.tables import cells_at
+from nmd_lab.result.reliability import cells_at
 
 from .background import in_sample
 from .charts import table
@@ -146,7 +147,7 @@ class Grid(NamedTuple):
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""
         if column.is_class and self.posterior is not None:
-            return self.posterior._mean_class_shares(rows, at)
+            return mean_shares(self.posterior._draws, rows, at)
         if self.fitted is None or column.kind not in ("boolean", "categories"):
             return None
         shares = np.clip(self.fitted.block(rows, at), 0, 1)
@@ -193,7 +194,9 @@ class Grid(NamedTuple):
         if not i.size:
             (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "hidden"
         some = in_sample(i.size, MOST_CHECKED)
-        cells = cells_at(self.posterior, i[some], first[j[some]]).nlargest(LEAST_SURE, "unsure")
+        cells = cells_at(self.posterior._draws, i[some], first[j[some]]).nlargest(
+            LEAST_SURE, "unsure"
+        )
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
         ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
         rows, columns = list[Any](), {int(k[0]): column for column, k in self.table.blocks()}

@@ -295,7 +295,7 @@ def test_a_posterior_is_drawn_at_its_mean(frame):
     points, line = ax.lines
     kind = posterior._kinds.column_models[3]
     i = np.arange(40)
-    WH = kind.centre + kind.size * posterior._linear_at(i, np.full(40, 3)).mean(axis=0)
+    WH = kind.centre + kind.size * posterior._draws.linear_at(i, np.full(40, 3)).mean(axis=0)
     np.testing.assert_allclose(points.get_xdata(), WH)
     np.testing.assert_array_equal(points.get_ydata(), frame["c3"])
     np.testing.assert_allclose(line.get_ydata(), kind.nonlinearity(line.get_xdata()))

@@ -12,7 +12,7 @@ from made_draws import made_up, plain
 import nmd_lab
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.labels import labels_of
-from nmd_lab.result import serialization
+from nmd_lab.result import netcdf
 from nmd_lab.result.files import result_of
 
 USERS, ITEMS = list("abcdef"), [10, 20, 30, 40, 50]
@@ -41,7 +41,7 @@ def test_draws_have_the_labels_of_X(posterior):
     assert draws.row_offsets.dims == ("chain", "draw", "user")
     assert draws.W.dtype == np.float32
     assert posterior._shape == (6, 5)
-    assert (posterior.rank, posterior._n_draws) == (3, 60)
+    assert (posterior.rank, len(posterior._draws)) == (3, 60)
     mean = posterior.reconstruct()
     assert mean.dims == ("user", "item")
     np.testing.assert_allclose(mean, plain(posterior)[0].mean(axis=0), atol=2e-6)
@@ -90,7 +90,7 @@ def test_damaged_files_are_refused(posterior, tmp_path):
     with pytest.raises(ValueError, match="dataset holds no result"):
         result_of(dataset.drop_vars("W"))
     del about["mean"]
-    serialization.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
+    netcdf.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
     with pytest.raises(ValueError, match="dataset holds no result"):
         nmd_lab.load(tmp_path / "damaged.nc")
 

@@ -17,7 +17,7 @@ import xarray as xr
 from refused import check_all_refused
 
 import nmd_lab
-from nmd_lab.result import serialization
+from nmd_lab.result import netcdf
 from nmd_lab.result.files import result_of
 
 
@@ -212,9 +212,9 @@ def test_other_files_are_refused_with_a_sentence(tmp_path, small):
 
 
 DAMAGES = [
-    lambda a: a.pop("loss"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),
+    lambda a: a.pop("models"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),
     lambda a: a.update(dims=["x", "y"]), lambda a: a.update(renamed=[]),
-    lambda a: a.update(loss={"name": "l1", "parameters": [1, 2, 3], "ours": True}),
+    lambda a: a["models"][0]["loss"].update(name="l1", parameters=[1, 2, 3]),
     lambda a: a.pop("name"), lambda a: a.update(schema="1"),
     lambda a: of_trials(a).update(chosen=20), lambda a: of_trials(a).update(chosen=-1),
     lambda a: of_trials(a).update(chosen="1"), lambda a: of_trials(a).pop("trials"),
@@ -238,7 +238,7 @@ def test_damaged_descriptions_and_those_of_a_newer_layout_are_refused(tmp_path, 
         return dataset.assign_attrs(nmd_lab=json.dumps(about))
 
     newer = changed(lambda a: a.update(schema=99))
-    serialization.write(newer, tmp_path / "newer.nc")
+    netcdf.write(newer, tmp_path / "newer.nc")
     check_all_refused([
         (r"newer\.nc.*layout 99.*newer nmd_lab", nmd_lab.load, tmp_path / "newer.nc"),
         (r"layout 99.*newer nmd_lab", result_of, newer),

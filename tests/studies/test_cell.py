@@ -40,7 +40,7 @@ def test_a_cell_is_a_single_call(study):
     low, high = posterior.predict_interval(i, j, level=0.9).T
     assert result.held_out_coverage_90 == np.mean((low <= x) & (x <= high))
     places = zip(np.atleast_2d(i).T, np.atleast_2d(j).T, strict=True)
-    v = np.stack([posterior._linear_at(*place)[:, 0] for place in places])
+    v = np.stack([posterior._draws.linear_at(*place)[:, 0] for place in places])
     density = stats.norm.pdf(x[:, None], v, 1 / np.sqrt(posterior.draws.rho.values.ravel()))
     expected = np.log(density.mean(axis=1)).mean()
     assert float(result.held_out_log_density) == pytest.approx(expected, abs=1e-4)

@@ -8,7 +8,7 @@ import xarray as xr
 from refused import check_all_refused, check_refused
 
 import nmd_lab as nmd
-from nmd_lab.result import serialization
+from nmd_lab.result import netcdf
 
 BAD = {
     "misspelt argument": ({"nonlinearty": "relu"}, "did you mean 'nonlinearity'?"),
@@ -112,7 +112,7 @@ def test_what_was_chosen_is_in_the_results(noisy, tmp_path):
     assert first.offsets_chosen.item() == fit.parameters["offsets"]
     assert study.cell(algorithm="admm", alpha=0).arguments["alpha"] == 0
     assert study.table(alpha=0).equals(study.table(alpha="0"))  # a number beside the word
-    assert serialization.read(tmp_path / "study.nc").identical(results)
+    assert netcdf.read(tmp_path / "study.nc").identical(results)
 
 
 def test_hidden_entries_choose_nothing(noisy):

@@ -11,7 +11,7 @@ from killing import calls_in, killed_in
 import nmd_lab as nmd
 from nmd_lab import _version
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.result import serialization
+from nmd_lab.result import netcdf
 from nmd_lab.studies import cell as execution
 from nmd_lab.studies.cell import read_records, records_folder, write_record
 
@@ -63,7 +63,7 @@ def test_five_kills_lose_nothing(digits, tmp_path, computed):
     assert len(computed) == 18 - finished[-1]
     assert len(files(path)) == len(list(records_folder(path).iterdir())) == 18
     assert results.drop_vars("seconds").identical(whole.drop_vars("seconds"))
-    assert serialization.read(path).identical(results)
+    assert netcdf.read(path).identical(results)
 
 
 def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
@@ -132,7 +132,7 @@ def test_another_study_is_refused_and_what_is_there_stays(change, digits, tmp_pa
     with pytest.raises(ValueError, match=r"holds another study: give another path\.$"):
         nmd.Study(**other).run(path, progress=False)
     assert len(computed) == 1
-    assert serialization.read(path).identical(first)
+    assert netcdf.read(path).identical(first)
     assert nmd.Study(digits, **ONE).run(path, progress=False).identical(first)
     assert len(computed) == 1
 

@@ -144,8 +144,8 @@ def test_posterior_of_a_mixed_table_is_that_of_a_plain_gibbs_sampler():
     frame, sweeps = people(), 2000
     posterior = nmd.sample(frame, 1, "identity", groups=1, draws=sweeps, tune=200, random_state=2)
     i, j = np.divmod(np.arange(frame.size), 4)
-    ours = posterior._linear_at(i, j)
-    for noise, at, v in posterior._by_noise(posterior._predictives, j, ours):
+    ours = posterior._draws.linear_at(i, j)
+    for noise, at, v in posterior._draws.by_noise(j, ours):
         ours[:, at] = noise.mean(v)
     theirs = gibbs(frame, sweeps, 200, np.random.default_rng(1)).reshape(sweeps, -1)
     for statistic in (lambda each: each, np.square):  # means, and second moments of each cell

@@ -158,7 +158,7 @@ def _fails_at(sweep):
 def test_a_time_limit_ends_the_tuning(recwarn):
     posterior = nmd.sample(curve(), time_limit=1e-9, **QUICK)
     assert posterior.stop_reason.code == "time_limit"
-    assert posterior._n_draws == 1
+    assert len(posterior._draws) == 1
 
 
 def test_members_are_tuned_with_some_rows_of_a_large_table(monkeypatch):
@@ -195,7 +195,7 @@ def test_a_given_fit_starts_a_large_table(monkeypatch):
     monkeypatch.setattr(run, "MOST_CELLS", 400)
     frame = curve()
     fit = nmd.complete(frame, 2, alpha=1.0, random_state=0)
-    assert nmd.sample(frame, 2, init=fit, **QUICK)._n_draws == QUICK["draws"]
+    assert nmd.sample(frame, 2, init=fit, **QUICK).draws.sizes["draw"] == QUICK["draws"]
 
 
 def test_a_large_table_that_is_stopped_early_has_all_rows(monkeypatch):
@@ -209,14 +209,15 @@ def test_a_large_table_that_is_stopped_early_has_all_rows(monkeypatch):
 @pytest.mark.parametrize("number", [40, 41, 500])
 def test_fewer_draws_have_each_member_in_its_proportion(number):
     posterior = nmd.sample(curve(), chains=2, **QUICK | {"draws": 200})
-    fewer = posterior._with_draws(number)
+    of_all = posterior._draws
+    fewer = of_all.evenly(number)
     for chain in range(2):
-        before, after = (each.draws["member"].values[chain] for each in (posterior, fewer))
+        before, after = (each.numbers["member"].reshape(2, -1)[chain] for each in (of_all, fewer))
         assert after.size == min(-(-number // 2), 200)
         counts = (np.bincount(each, minlength=len(SIZES)) / each.size for each in (before, after))
         assert np.abs(np.subtract(*counts)).max() < 1 / after.size + 1e-9
-    H = posterior._stacked()[1].reshape(2, 200, -1)
-    kept = fewer._stacked()[1].reshape(2, after.size, -1)
+    H = of_all.H.reshape(2, 200, -1)
+    kept = fewer.H.reshape(2, after.size, -1)
     assert all((kept[chain][:, None] == H[chain]).all(axis=2).any(axis=1).all() for chain in (0, 1))
 
 

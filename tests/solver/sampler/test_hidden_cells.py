@@ -33,7 +33,7 @@ def test_new_numbers_have_their_spread_and_the_mean_of_all_draws():
     draws = posterior.draws.assign(spread=xr.full_like(posterior.draws["spread"], 0.8))
     narrow = replace(posterior, draws=draws)
     i, j = (each.ravel() for each in np.indices(posterior._shape))
-    v, narrowed = posterior._linear_at(i, j), narrow._drawn_at(i, j)
+    v, narrowed = posterior._draws.linear_at(i, j), narrow._draws.drawn_at(i, j)
     is_number = np.array(posterior.noise)[j] != "ordinal"
     np.testing.assert_array_equal(v[:, ~is_number], narrowed[:, ~is_number])
     np.testing.assert_allclose(v.mean(axis=0), narrowed.mean(axis=0), atol=1e-9)

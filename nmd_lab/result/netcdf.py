@@ -37,77 +37,73 @@ from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.losses import LOSSES, Loss
-from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 
+from .draws import CHAIN, DRAW, LIMITS, SWEEP
+from .labelled_draws import PROBES, TAKEN, TRACE, VARIABLES
 from .selection import trials_of
 
-Form = Nonlinearity | Loss
-Known = tuple[type[Form], ...]
+Known = tuple[type[Nonlinearity | Loss], ...]
 Description = dict[str, Any]
 
+SCHEMA = 1
+"""Version of the layout of Datasets and files."""
+
+POSTERIOR = "posterior"
+"""Value of "kind" in the description of a posterior."""
 
 ITERATION = "iteration"
-OFFSET_NAMES = ("row_offsets", "column_offsets")
-KIND = "part"
-"""Name of the variable with the kind of each column, or of each entry."""
+OFFSETS = ("row_offsets", "column_offsets")
+MODEL_INDEX = "part"
+"""Name of the variable with the position of the model of each column, or of each entry."""
 
 
-def to_dataset(fit: Any) -> xr.Dataset:
-    """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-    history, labels, offsets = fit.history, fit._labels, fit.offsets
-    starts = fit.parameters.get("starts", [])  # JSON would lose the codes of their stop reasons
-    taken = {"W", "H", COMPONENT, KIND, *OFFSET_NAMES, *map(str, history.variables)}
-    renamed = labels.clashes(taken)
-    labels = labels.rename(renamed)
+def dataset_of_fit(fit: Any) -> xr.Dataset:
+    """Return all fields of a fit as one Dataset; ``attrs["nmd_lab"]`` has plain values, as JSON."""
+    taken = {"W", "H", COMPONENT, MODEL_INDEX, *OFFSETS, *map(str, fit.history.variables)}
+    renamed = fit._labels.clashes(taken)
+    labels = fit._labels.rename(renamed)
     W, H = labels.label_factors(*fit._factors)
-    dataset = xr.Dataset({"W": W, "H": H}).merge(history)
-    for name, factor, values in zip(OFFSET_NAMES, (W, H), offsets[1:], strict=True):
-        if values is not None:
-            dims = tuple(dim for dim in factor.dims if dim != COMPONENT)
-            dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
+    dataset = xr.Dataset({"W": W, "H": H}).merge(fit.history)
+    along = dict(zip(OFFSETS, (labels.rows, labels.columns), strict=True))
+    arrays = dict(zip(OFFSETS, fit.offsets[1:], strict=True))
     if fit._kinds is not None:
-        dataset[KIND] = which_kind(fit._kinds, labels)
-    return described(
-        fit,
-        dataset,
-        labels,
-        renamed,
-        n_iter=history.sizes[ITERATION],
-        seconds=float(history["seconds"][-1]),
-        start_codes=[StopReason.of(start["stop_reason"]).code for start in starts],
-        mean_offset=offsets.mean,
-    )
+        arrays[MODEL_INDEX] = fit._kinds.model_index
+        of_columns = arrays[MODEL_INDEX].ndim == 1
+        along[MODEL_INDEX] = labels.columns if of_columns else (*labels.rows, *labels.columns)
+    for name, array in arrays.items():
+        if array is not None:
+            dims = along[name]
+            dataset[name] = dims, array.reshape([labels.sizes[dim] for dim in dims])
+    starts = fit.parameters.get("starts", [])  # JSON would lose the codes of their stop reasons
+    codes = [StopReason.of(start["stop_reason"]).code for start in starts]
+    more = {"start_codes": codes, "mean_offset": fit.offsets.mean}
+    return _described(fit, dataset, labels, renamed, more)
 
 
-def fields_of_fit(dataset: xr.Dataset, description: Description, known: Known) -> dict[str, Any]:
-    """Return the arguments of `Decomposition._from_matrices` from a Dataset of `to_dataset`."""
-    history = {name: v.values for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
-    common = fields_of_result(dataset, [COMPONENT, ITERATION], description, known)
-    trials_of(description["parameters"])  # raises an error if they are damaged
-    rank = dataset.sizes[COMPONENT]
-    return common | {
-        "W": dataset["W"].values.reshape(-1, rank),
-        "H": dataset["H"].values.reshape(rank, -1),
-        "history": history,
-        "parameters": _with_start_codes(description),
-        "offsets": Offsets(
-            description["mean_offset"],
-            *(dataset[name].values.ravel() if name in dataset else None for name in OFFSET_NAMES),
-        ),
-    }
+def dataset_of_posterior(posterior: Any) -> xr.Dataset:
+    """Return all fields of a posterior as one Dataset, as `dataset_of_fit`."""
+    renamed = posterior._labels.clashes(TAKEN)
+    labels = posterior._labels.rename(renamed)
+    # As in memory, where a row of H is a column of X.
+    H = posterior.draws["H"].transpose(CHAIN, DRAW, *labels.columns, COMPONENT)
+    limits = xr.Dataset() if posterior._limits is None else posterior._limits
+    dataset = posterior.draws.assign(H=H).merge(posterior.trace).merge(limits)
+    more = {name: getattr(posterior, name) for name in ("noise", "levels", "mean")}
+    return _described(posterior, dataset, labels, renamed, more | {"kind": POSTERIOR})
 
 
-def described(
-    result: Any, dataset: xr.Dataset, labels: Labels, renamed: dict[str, str], **more: Any
+def _described(
+    result: Any, dataset: xr.Dataset, labels: Labels, renamed: dict[str, str], more: Description
 ) -> xr.Dataset:
     """Return a Dataset with the description of its result; `labels` have the names of `renamed`."""
-    kinds = {} if result._kinds is None else {"parts": describe_kinds(result._kinds)}
+    f, d = result.nonlinearity, result.loss
+    kinds = [make_column_model(f, d)] if result._kinds is None else result._kinds.column_models
     description = {
         "schema": SCHEMA,
-        "nonlinearity": describe(result.nonlinearity),
-        "loss": describe(result.loss) | kinds,
+        "models": [_of_model(kind) for kind in kinds],
+        "is_mixed": result._kinds is not None,
         "table": None if labels.table is None else labels.table.describe(),
         "stop_reason": str(result.stop_reason),
         "stop_code": result.stop_reason.code,
@@ -115,7 +111,7 @@ def described(
         "dims": labels.dims,
         "rows": labels.rows,
         "name": labels.name,
-        "attrs": writable(labels.attrs),
+        "attrs": _writable(labels.attrs),
         "renamed": {new: old for old, new in renamed.items()},
         **more,
     }
@@ -123,11 +119,68 @@ def described(
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
-def fields_of_result(
+def _of_model(kind: ColumnModel) -> Description:
+    """Return the model of a column for JSON."""
+    units = [float(kind.centre), float(kind.size), float(kind.weight)]
+    both = {"nonlinearity": kind.nonlinearity, "loss": kind.loss}
+    return {"units": units} | {
+        what: {"name": one.name, "parameters": list(one.settings), "ours": is_ours(type(one))}
+        for what, one in both.items()
+    }
+
+
+def _writable(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes that JSON can hold; arrays become lists, NumPy numbers plain ones."""
+    plain = {name: a.tolist() if hasattr(a, "tolist") else a for name, a in attrs.items()}
+    return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
+
+
+def fields_of_fit(dataset: xr.Dataset, description: Description, known: Known) -> dict[str, Any]:
+    """Return the arguments of `Decomposition._from_matrices` from the Dataset of a fit."""
+    common = _common_fields(dataset, (COMPONENT, ITERATION), description, known)
+    parameters, rank = common["parameters"], dataset.sizes[COMPONENT]
+    trials_of(parameters)  # raises an error if they are damaged
+    for start, code in zip(parameters.get("starts", []), description["start_codes"], strict=True):
+        start["stop_reason"] = StopReason.read(code, start["stop_reason"])
+    offsets = (dataset[name].values.ravel() if name in dataset else None for name in OFFSETS)
+    return common | {
+        "W": dataset["W"].values.reshape(-1, rank),
+        "H": dataset["H"].values.reshape(rank, -1),
+        "history": {k: v.values for k, v in dataset.data_vars.items() if v.dims == (ITERATION,)},
+        "offsets": Offsets(description["mean_offset"], *offsets),
+    }
+
+
+def fields_of_posterior(
+    dataset: xr.Dataset, description: Description, known: Known
+) -> dict[str, Any]:
+    """Return the fields of a `Posterior` from its Dataset."""
+    common = _common_fields(dataset, (CHAIN, DRAW, SWEEP, COMPONENT, *PROBES), description, known)
+    labels, noise, levels = common["labels"], description["noise"], description["levels"]
+    plain = dataset.drop_attrs(deep=False)
+    needed = ("W", "H", "rho")
+    draws = plain[[name for name in VARIABLES if name in needed or name in dataset]]
+    columns = labels.rename(labels.clashes(TAKEN)).columns
+    draws["H"] = draws["H"].transpose(CHAIN, DRAW, COMPONENT, *columns)
+    trace = plain[[name for name in TRACE if name in dataset]]
+    return {
+        **{name: common[name] for name in ("nonlinearity", "loss", "stop_reason", "parameters")},
+        "_labels": labels,
+        "_kinds": common["kinds"],
+        "_limits": plain[list(LIMITS)] if LIMITS[0] in plain else None,
+        "noise": noise if isinstance(noise, str) else tuple(noise),
+        "draws": draws,
+        "trace": trace.drop_vars(set(trace.coords) - {CHAIN, SWEEP, *PROBES}),
+        "mean": description["mean"],
+        "levels": None if levels is None else tuple(levels),
+    }
+
+
+def _common_fields(
     dataset: xr.Dataset, counts: Iterable[str], description: Description, known: Known
 ) -> dict[str, Any]:
     """Return the fields that every result has; `counts` are no labels of X."""
-    coords, table = dataset.drop_vars(counts, errors="ignore").coords, description.get("table")
+    coords, table = dataset.drop_vars(counts, errors="ignore").coords, description["table"]
     labels = Labels(
         dims=tuple(description["dims"]),
         shape=tuple(coords.sizes[dim] for dim in description["dims"]),
@@ -137,10 +190,19 @@ def fields_of_result(
         attrs=description["attrs"],
         table=None if table is None else TypedTable.read(table),
     ).rename(description["renamed"])
-    nonlinearity, loss, kinds = _models(dataset, description, labels, known)
+    column_models = tuple(_model_of(each, known) for each in description["models"])
+    index: Any = None
+    if description["is_mixed"]:
+        index = np.arange(len(column_models))  # of a posterior, which has one for each column
+        if MODEL_INDEX in dataset.variables:
+            index = dataset[MODEL_INDEX].values.astype(np.intp)
+            of_columns = index.ndim == len(labels.columns)
+            index = index.ravel() if of_columns else index.reshape(labels.matrix_shape)
+    model = Model(column_models, index)
+    nonlinearity, loss = model.shown
     return {
         "labels": labels,
-        "kinds": kinds,
+        "kinds": model if model.is_mixed else None,
         "nonlinearity": nonlinearity,
         "loss": loss,
         "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
@@ -148,128 +210,31 @@ def fields_of_result(
     }
 
 
-def _models(
-    dataset: xr.Dataset, description: Description, labels: Labels, known: Known
-) -> tuple[Any, Any, Model | None]:
-    """Return nonlinearity and loss, and the kinds of a mixed table."""
-    if "parts" in description["loss"]:
-        kinds = kinds_from(description["loss"]["parts"], known)
-        which = np.arange(len(kinds))  # in a posterior, which has one for each column
-        if KIND in dataset.variables:
-            which = dataset[KIND].values.astype(np.intp)
-            of_entries = which.ndim > len(labels.columns)
-            which = labels.flatten(which) if of_entries else which.ravel()
-        model = Model(kinds, which)
-        return *model.shown, model
-    return (
-        model_from("nonlinearity", description, NONLINEARITY_CLASSES, known),
-        model_from("loss", description, LOSSES, known),
-        None,
-    )
-
-
-def _with_start_codes(description: Description) -> dict[str, Any]:
-    """Return the parameters of a fit, with the codes of its starts."""
-    parameters: dict[str, Any] = description["parameters"]
-    if "starts" not in parameters:
-        return parameters
-    with_codes = [
-        start | {"stop_reason": StopReason.read(code, start["stop_reason"])}
-        for start, code in zip(parameters["starts"], description["start_codes"], strict=True)
-    ]
-    return parameters | {"starts": with_codes}
-
-
-def writable(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes that JSON can hold; arrays become lists, NumPy numbers plain ones."""
-    plain = {name: a.tolist() if hasattr(a, "tolist") else a for name, a in attrs.items()}
-    return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
-
-
-def describe(model: Nonlinearity | Loss | Mixed) -> dict[str, Any]:
-    """Return name and parameters of a nonlinearity or a loss, for JSON."""
-    if isinstance(model, Mixed):
-        return {"name": model.name}
-    return {"name": model.name, "parameters": list(model.settings), "ours": is_ours(type(model))}
-
-
-def model_from(kind: str, description: Description, ours: dict[str, Any], known: Known) -> Any:
-    """Return the nonlinearity or the loss from what `describe` returned."""
-    about = description[kind]
-    classes = ours if about["ours"] else {cls.name: cls for cls in known}
-    if about["name"] not in classes:
-        remedy = "install the version that made it"
-        if not about["ours"]:
-            remedy = "give known=[its class], or known=[nonlinearities.Smooth(f, name=...)]"
-        raise UnknownContentError(
-            f"The fit uses the {kind} {about['name']!r}, which is unknown: {remedy}."
-        )
-    return classes[about["name"]](*about["parameters"])
-
-
-def describe_kinds(model: Model) -> list[dict[str, Any]]:
-    """Return the kinds of a mixed table, for JSON."""
-    return [
-        {
-            "nonlinearity": describe(kind.nonlinearity),
-            "loss": describe(kind.loss),
-            "units": [float(kind.centre), float(kind.size), float(kind.weight)],
-        }
-        for kind in model.column_models
-    ]
-
-
-def kinds_from(described: list[Description], known: Known) -> tuple[ColumnModel, ...]:
-    """Return the kinds from what `describe_kinds` returned."""
-    kinds = []
-    for each in described:
-        f = model_from("nonlinearity", each, NONLINEARITY_CLASSES, known)
-        centre, size, weight = each["units"]
-        kind = make_column_model(f, model_from("loss", each, LOSSES, known))
-        kinds.append(kind._replace(centre=centre, size=size, weight=weight))
-    return tuple(kinds)
-
-
-def which_kind(model: Model, labels: Labels) -> xr.DataArray:
-    """Return the positions of the kinds, with the dimensions of the columns or of X."""
-    assert model.model_index is not None
-    if model.model_index.ndim == 2:
-        return xr.DataArray(labels.label(model.model_index).variable)
-    shape = [labels.sizes[dim] for dim in labels.columns]
-    return xr.DataArray(model.model_index.reshape(shape), dims=labels.columns)
-
-
-def provenance(observations: Observations) -> dict[str, Any]:
-    """Return a description of data and software, in numbers and text."""
-    return {
-        "shape": list(observations.shape),
-        "n_observed": observations.n_observed,
-        "dtype": str(observations.dtype),
-        "observations_hash": observations.fingerprint(),
-        "versions": {
-            "nmd_lab": __version__,
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-            "xarray": xr.__version__,
-            "python": platform.python_version(),
-        },
-    }
-
-
-SCHEMA = 1
-"""Version of the layout of Datasets and files."""
-
-_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-"""Units of time in NetCDF, by NumPy's abbreviation."""
+def _model_of(about: Description, known: Known) -> ColumnModel:
+    """Return the model of a column from what `_of_model` returned."""
+    found = []
+    for what, ours in (("nonlinearity", NONLINEARITY_CLASSES), ("loss", LOSSES)):
+        one = about[what]
+        classes: dict[str, Any] = ours if one["ours"] else {cls.name: cls for cls in known}
+        if one["name"] not in classes:
+            remedy = "install the version that made it"
+            if not one["ours"]:
+                remedy = "give known=[its class], or known=[nonlinearities.Smooth(f, name=...)]"
+            raise UnknownContentError(
+                f"The fit uses the {what} {one['name']!r}, which is unknown: {remedy}."
+            )
+        found.append(classes[one["name"]](*one["parameters"]))
+    centre, size, weight = about["units"]
+    return make_column_model(*found)._replace(centre=centre, size=size, weight=weight)
 
 
 class UnknownContentError(ValueError):
     """Raised for a model whose class is not known, and for a layout that is newer."""
 
 
-def description_in(dataset: xr.Dataset, source: str = "dataset") -> dict[str, Any]:
+def description_in(dataset: xr.Dataset, source: str = "dataset") -> Description:
     """Return the description in a Dataset; its layout must not be newer than this version."""
-    description: dict[str, Any] = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
+    description: Description = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
     if description["schema"] > SCHEMA:
         raise UnknownContentError(
             f"{source} has the layout {description['schema']}, this version reads up to {SCHEMA}: "
@@ -305,14 +270,27 @@ def read(path: str | os.PathLike[str]) -> xr.Dataset:
             raise ValueError("it is damaged, or no file that this version of nmd_lab saved")
         with xr.open_dataset(io.BytesIO(content), engine="h5netcdf", decode_cf=False) as file:
             encoded = file.load()
-    header = description_in(encoded, f"path={str(path)!r}")
+    description = description_in(encoded, f"path={str(path)!r}")
     with errors_of(path):
-        return _decode(header, encoded)
+        return _decode(description, encoded)
 
 
 def _seal(content: Any) -> bytes:
     """Return the last bytes of a file with this content."""
     return b"nmd_lab" + hashlib.sha256(content).digest()
+
+
+def _library() -> Any:
+    """Return h5netcdf."""
+    try:
+        import h5netcdf
+    except ImportError as error:
+        raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
+    return h5netcdf
+
+
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+"""Units of time in NetCDF, by NumPy's abbreviation."""
 
 
 def _encode(dataset: xr.Dataset) -> xr.Dataset:
@@ -453,10 +431,18 @@ def _as_json(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def _library() -> Any:
-    """Return h5netcdf."""
-    try:
-        import h5netcdf
-    except ImportError as error:
-        raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
-    return h5netcdf
+def provenance(observations: Observations) -> dict[str, Any]:
+    """Return a description of data and software, in numbers and text."""
+    return {
+        "shape": list(observations.shape),
+        "n_observed": observations.n_observed,
+        "dtype": str(observations.dtype),
+        "observations_hash": observations.fingerprint(),
+        "versions": {
+            "nmd_lab": __version__,
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+            "xarray": xr.__version__,
+            "python": platform.python_version(),
+        },
+    }

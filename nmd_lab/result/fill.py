@@ -1,0 +1,322 @@
+"""Data with their missing cells filled: by a fit, by a point of a posterior, or by its draws.
+
+Draws are new observations of entries, within their limits, or with values that repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.checks import as_generator, check_integer, check_word
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab.data.matching import MatchedData, dense_like, matched, observe_like
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.typed_table import TypedColumn, table_of
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.mixed import each_group
+from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
+
+from .classes import TemperedShares, draw_classes, fitted_shares, mean_shares, tempered_shares
+from .draws import ENOUGH, Draws, Positions
+from .entries import entries_at, refuse_sparse
+from .fold_in import Rows, rows_of
+from .mixture import Array, RepeatedValues, has_repeated_value
+from .predict import summarise
+
+Point = Literal["auto", "mean", "median", "mode"]
+"""What one number, level or class stands for a distribution."""
+
+MAX_SPREADS = 5.0
+"""Standard deviations from the mean of a column within which a best guess of a number lies: a row
+with outliers may be predicted far beyond its column where f is not learned."""
+
+MAX_TRIES = 1000
+"""Draws of a value within its limits; then the limit itself is near enough."""
+
+MAX_CELLS = 1000
+"""Largest number of observed cells of a column that are replicated."""
+
+
+def fill_by_fit(labels: Labels, fitted: FittedValues, X: Any) -> Any:
+    """Return X with its missing cells filled by a fit; see `Decomposition.impute`."""
+    refuse_sparse(X)
+    data = matched(labels, observe_like(labels, X, may_be_empty=True))
+    model, of_X = fitted.block(data.rows, data.columns), data.observations.labels
+    if not is_frame(X):
+        x = data.observations.to_array()
+        return dense_like(X, of_X, np.where(np.isnan(x), model.astype(x.dtype), x))
+
+    def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
+        if column.kind == "number":
+            return model[:, at[0]].astype(np.float64)
+        shares, _ = fitted_shares(fitted, column.name, column, data.columns[at], data.rows)
+        return np.asarray(shares.argmax(axis=1).astype(np.float64))
+
+    return _filled_frame(X, of_X, missing)
+
+
+def _filled_frame(
+    frame: Any,
+    labels: Labels,
+    missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray],
+    hidden: NDArray[np.bool_] | None = None,
+) -> Any:
+    """Return a DataFrame with missing and hidden cells filled by a function of a column.
+
+    It returns a value for each row: a number, or the position of a level or category.
+    """
+    table = labels.table or table_of(frame, numbers_too=True)
+    assert table is not None
+    filled = frame.copy()
+    for k, (column, at) in enumerate(table.blocks()):
+        series = frame.iloc[:, k]
+        empty = series.isna().to_numpy()
+        empty = empty if hidden is None else empty | hidden[:, k]
+        if empty.any():
+            filled.isetitem(k, column.filled(series, missing(column, at), empty))
+    return filled
+
+
+def fill_by_posterior(
+    posterior: Any, X: Any, n: int | None, point: Point, limits: GivenLimits, random_state: Any
+) -> Any:
+    """Return X filled once by a point, or n times by draws; see `Posterior.impute`."""
+    check_word("point", point, ["auto", "mean", "median", "mode"])
+    count = None if n is None else check_integer("n", n, 1)
+    rows: Rows = rows_of(
+        posterior._labels,
+        posterior._draws,
+        X,
+        posterior._limits,
+        limits,
+        max(ENOUGH, count or 0),
+        numbered=count is not None,
+    )
+    if count is None:
+        return filled(rows.draws, X, rows.data, point)
+    return copies(rows.draws, X, rows.data, count, as_generator(random_state))
+
+
+class Bounded(NamedTuple):
+    """Entries of the matrix, with limits of their values; infinite where there is none."""
+
+    i: Positions
+    j: Positions
+    low: Array
+    high: Array
+
+    @property
+    def is_limited(self) -> NDArray[np.bool_]:
+        """Whether an entry has a limit."""
+        return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
+
+    def at(self, where: Positions) -> Bounded:
+        """Return some of the entries."""
+        i, j, low, high = self
+        return Bounded(i[where], j[where], low[where], high[where])
+
+
+def filled(
+    draws: Draws, X: Any, data: MatchedData, point: Point = "auto", others: Draws | None = None
+) -> Any:
+    """Return X, of which `data` has the positions, with best guesses in its missing cells.
+
+    Rows at the positions -1, -2, ... are the first, second, ... row of the others.
+    """
+
+    def of_each(i: Positions, guess: Callable[[Any, Positions, Positions], Array]) -> Array:
+        found = np.empty(i.size)
+        for of, at in ((draws, np.flatnonzero(i >= 0)), (others, np.flatnonzero(i < 0))):
+            if at.size:
+                found[at] = guess(of, np.maximum(i[at], ~i[at]), at)
+        return found
+
+    def numbers(entries: Bounded) -> Array:
+        def guess(of: Any, i: Positions, at: Positions) -> Array:
+            return _best_numbers(of, entries.at(at)._replace(i=i), point)
+
+        return of_each(entries.i, guess)
+
+    def classes(rows: Positions, positions: Positions) -> Array:
+        def guess(of: Any, i: Positions, _: Positions) -> Array:
+            return np.asarray(mean_shares(of, i, positions).argmax(axis=1), np.float64)
+
+        return of_each(rows, guess)
+
+    return _filled(X, data, numbers, classes)
+
+
+def _best_numbers(draws: Draws, entries: Bounded, point: Point) -> Array:
+    """Return the best guess of a number or level at each entry."""
+    i, j, *_ = entries
+    x = summarise(draws, entries_at(i, j), lambda p, v, _: p.point(v, point))
+    if point == "auto" and draws.model.is_mixed:
+        x = np.clip(x, *_near_means(draws)[:, j])
+    limited = np.flatnonzero(entries.is_limited)
+    if limited.size:
+        within = draws_within(draws, entries.at(limited))
+        is_median = np.where(draws.is_level(j[limited]), point != "mean", point == "median")
+        x[limited] = np.where(is_median, _quantile(within, 0.5), within.mean(axis=0))
+    return x
+
+
+def _near_means(draws: Draws) -> NDArray[np.float64]:
+    """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
+    ends = np.tile([[-np.inf], [np.inf]], len(draws.noises))
+    for j, (noise, kind) in enumerate(zip(draws.noises, draws.model.column_models, strict=True)):
+        if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
+            ends[:, j] = kind.modelled(MAX_SPREADS * np.array([-1.0, 1.0]))
+    return ends
+
+
+def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
+    """Return X n times with draws in its missing cells, different ones as long as there are."""
+    order = _evenly(draws, n, int(rng.integers(len(draws))))
+    draws = _with_repeats(draws, data)
+    known: dict[int, TemperedShares | None] = {}  # the same cells are missing in each copy
+
+    def copy(draw: int) -> Any:
+        def numbers(entries: Bounded) -> Array:
+            x = _draw_within(draws, draw, entries, rng)
+            free = np.empty(0, np.intp)
+            if "temperature" in draws.numbers:
+                free = np.flatnonzero(draws.is_level(entries.j) & ~entries.is_limited)
+            for k, at in each_group(entries.j[free], draws.shape[1]):
+                codes = classes(entries.i[free[at]], np.array([k]))
+                levels = np.array(draws.noise_of(k).levels)
+                x[free[at]] = levels[codes.astype(np.intp)]
+            return x
+
+        def classes(rows: Positions, positions: Positions) -> Array:
+            key = int(positions[0])
+            if key not in known:
+                known[key] = tempered_shares(draws, rows, positions)
+            return draw_classes(draws, rows, positions, draw, known[key], rng)
+
+        return _filled(X, data, numbers, classes)
+
+    return [copy(draw) for draw in order.tolist()]
+
+
+def _evenly(draws: Draws, n: int, start: int) -> NDArray[np.intp]:
+    """Return the numbers of n draws from `start` on, evenly along the chain of each member.
+
+    Fewer draws are the first of them.  A step of the golden section of all fills the largest gap.
+    """
+    size, member = len(draws), draws.numbers.get("member")
+    by_member = np.arange(size) if member is None else np.argsort(member[:, 0], kind="stable")
+    steps = range(round(0.618 * size), size + 1)
+    step = next(each for each in steps if math.gcd(each, size) == 1)  # each draw has its turn
+    return by_member[(start + step * np.arange(n)) % size]
+
+
+def _with_repeats(draws: Draws, data: MatchedData) -> Draws:
+    """Return the draws with the values that repeat among the numbers of each column.
+
+    Columns with limits have none: their limits repeat, and numbers beyond these are not observed.
+    """
+    if not draws.model.is_mixed:
+        return draws
+    x, rng = data.observations.to_array().astype(np.float64), np.random.default_rng(0)
+    if (limits := data.observations.limits) is not None:
+        limited = data.observations.stored_positions()[1][np.flatnonzero(limits.codes)]
+        x[:, limited] = np.nan
+    repeated = {}
+    for column, values in zip(data.columns.tolist(), x.T, strict=True):
+        rows = np.flatnonzero(~np.isnan(values))
+        is_level, is_full = draws.noises[column] == "ordinal", rows.size == values.size
+        if is_level or is_full or not has_repeated_value(values[rows]):
+            continue
+        some = data.rows[np.sort(rng.choice(rows, min(rows.size, MAX_CELLS), replace=False))]
+        ends = np.tile([[-np.inf], [np.inf]], some.size)
+        cells = Bounded(some, np.full(some.size, column), *ends)
+        some_draws = _evenly(draws, ENOUGH, 0).tolist()
+        replicates = [_draw_within(draws, d, cells, rng) for d in some_draws]
+        repeated[column] = RepeatedValues.of(values[rows], np.stack(replicates))
+    return replace(draws, repeated=repeated)
+
+
+def draws_within(draws: Draws, entries: Bounded) -> Array:
+    """Return a new observation of each entry, within its limits, from each draw."""
+    rng, every = np.random.default_rng(0), draws.drawn_at(entries.i, entries.j)
+    return np.stack([_draw_within(draws, d, entries, rng, v) for d, v in enumerate(every)])
+
+
+def _draw_within(
+    draws: Draws, draw: int, entries: Bounded, rng: np.random.Generator, v: Array | None = None
+) -> Array:
+    """Return new observations from a single draw, again while they are beyond their limits."""
+    v = draws.drawn_at(entries.i, entries.j, draw)[0] if v is None else v
+    x, outside = np.empty(v.size), np.arange(v.size)
+    for _ in range(MAX_TRIES):
+        for predictive, at, u in draws.by_noise(entries.j[outside], v[outside]):
+            x[outside[at]] = predictive.of_draw(draw).draw(u, rng)
+        outside = np.flatnonzero((x < entries.low) | (x > entries.high))
+        if outside.size == 0:
+            break
+    return np.asarray(np.clip(x, entries.low, entries.high))
+
+
+def _quantile(draws: Array, level: Any) -> Array:
+    """Return quantiles of draws that are among these, as levels have to be."""
+    return np.asarray(np.quantile(draws, level, axis=0, method="inverted_cdf"))
+
+
+def intervals_within_limits(draws: Draws, data: MatchedData, level: float) -> tuple[Any, Array]:
+    """Return which entries of data have limits, and their intervals within these (entries, 2)."""
+    array = data.observations.to_array()
+    bounds = _bounds(data.observations, array)
+    i, j = at = np.nonzero(np.isfinite(bounds).any(axis=0))
+    tails = (1 - level) / 2, (1 + level) / 2
+    if not i.size:
+        return at, np.empty((0, 2))
+    entries = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
+    return at, _quantile(draws_within(draws, entries), tails).T
+
+
+def _filled(
+    X: Any,
+    data: MatchedData,
+    numbers: Callable[[Bounded], Array],
+    classes: Callable[[Positions, Positions], Array],
+) -> Any:
+    """Return X filled by numbers at entries, and by the positions of classes of rows."""
+    array, labels = data.observations.to_array(), data.observations.labels
+    bounds, holes, table = _bounds(data.observations, array), np.isnan(array), labels.table
+    limited = np.isfinite(bounds).any(axis=0)
+    by_class = [False] if table is None else [each.has_indicators for each in table.of_matrix]
+    i, j = np.nonzero((holes & ~np.array(by_class)) | limited)
+    array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], *bounds[:, i, j]))
+    if not is_frame(X):
+        return dense_like(X, labels, array)
+
+    def missing(column: TypedColumn, at: NDArray[np.intp]) -> NDArray[np.floating]:
+        if column.has_indicators:
+            positions, rows = np.zeros(len(array)), np.flatnonzero(holes[:, at[0]])
+            positions[rows] = classes(data.rows[rows], data.columns[at])
+            return positions
+        values = array[:, at[0]].astype(np.float64)
+        return values if column.kind == "number" else column.nearest(values[:, None])
+
+    hidden = limited if table is None else limited[:, table.first_columns]
+    return _filled_frame(X, labels, missing, hidden)
+
+
+def _bounds(observations: Observations, array: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the smallest and the largest value of each entry (2, m, n), infinite without any."""
+    limits = observations.limits
+    bounds = np.broadcast_to(np.reshape([-np.inf, np.inf], (2, 1, 1)), (2, *array.shape))
+    if limits is None:
+        return bounds
+    bounds, some = bounds.copy(), np.flatnonzero(limits.codes)
+    rows, columns = (each[some] for each in observations.stored_positions())
+    bounds[:, rows, columns] = limits.at(some).ends(array[rows, columns].astype(np.float64))
+    return bounds
