@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.kernels.products import Block
 
 from .cut_points import CutPoints, ends_in_rows, padded
 from .latent_draws import Batch, latent_kernel
@@ -101,84 +100,47 @@ class ChainState:
 
 def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
     """Draw T in place, and return sums of the weighted losses at f(T) that have the same noise."""
-    losses = np.zeros(problem.shape[problem.by_column])
-    if state.T is None:  # X itself
-        return losses[:1]
-    if problem.by_column:
-        _draw_columns(problem, state, state.T, losses)
+    losses = np.zeros(problem.counts.size)
+    if state.T is None or not problem.batches:  # X itself
         return losses
-    batch = problem.batches[0]
-    x = batch.x if state.x is None else state.x
-    draw = _loop(problem, state, batch, x, state.T, losses)
-    A, B = problem.augmented(state.rows, state.columns)
+    products = problem.products(state.rows, state.columns)
+    for batch in problem.batches:
+        T, V = state.T[batch.entries], products[batch.entries]
+        x = batch.x if state.x is None else state.x[batch.entries]
+        if batch.units:
+            centre, size = batch.units
+            V = centre + size * V
+        batch_losses = np.zeros(batch.starts.size - 1)
+        draw = _compiled_draw(problem, state, batch)
 
-    def block(here: Block) -> None:
-        draw(problem.products(A, B, here), here.rows.start, here.rows.stop)
+        def share(first: int, last: int, draw=draw, x=x, V=V, T=T, losses=batch_losses) -> None:  # type: ignore[no-untyped-def]
+            draw(first, last, x, V, T, losses)
 
-    problem.each_block(block)
-    return np.array([losses.sum()])
-
-
-def _draw_columns(
-    problem: SampledProblem, state: ChainState, T: FloatArray, losses: Doubles
-) -> None:
-    """Draw T of each column in its units."""
-    products = all_products(problem, state) if problem.batches else T
-    for each in problem.batches:
-        at, V, of_columns = each.entries, products.take(each.entries), np.zeros(len(each.kinds))
-        x = each.x if state.x is None else state.x.take(at)
-        T_here = np.empty_like(x)  # of levels, whatever it was
-        if each.units:
-            centre, size = each.units
-            T_here, V = T.take(at), centre + size * V
-        draw = _loop(problem, state, each, x, T_here, of_columns)
-
-        def share(first: int, last: int, draw=draw, V=V, starts=each.starts) -> None:  # type: ignore[no-untyped-def]
-            draw(V[starts[first] : starts[last]], first, last)
-
-        each_share(each.starts, problem.threads, share)
-        T[at] = T_here
+        each_share(batch.starts, problem.threads, share)
+        state.T[batch.entries] = T
         if state.x is not None:
-            state.x[at] = x
-        losses[each.kinds] = of_columns
+            state.x[batch.entries] = x
+        losses[batch.kinds] = batch_losses if problem.by_column else batch_losses.sum()
+    return losses
 
 
-def _loop(
-    problem: SampledProblem,
-    state: ChainState,
-    batch: Batch,
-    x: FloatArray,
-    T: FloatArray,
-    losses: Doubles,
-) -> Callable[[FloatArray, int, int], None]:
-    """Return a function of WH with offsets, and of the first and last row or column there."""
-    kind, kinds, starts, limits = batch.kind, batch.kinds, batch.starts, batch.limits
+def _compiled_draw(
+    problem: SampledProblem, state: ChainState, batch: Batch
+) -> Callable[[int, int, FloatArray, FloatArray, FloatArray, Doubles], None]:
+    """Return a function of the first and last row or column, x, WH with offsets, T and losses."""
+    kind, kinds = batch.kind, batch.kinds
     at = kinds if problem.by_column else slice(None)
     sizes = problem.units_of_kinds[kinds, 1]
     levels = state.rho[at] / sizes**2, state.beta[at], ends_in_rows([state.cuts[k] for k in kinds])
-    kernel = latent_kernel(batch.noise, kind, f"{T.dtype}")
+    kernel = latent_kernel(batch.noise, kind, f"{problem.dtype}")
     keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
     key = state.seed, state.sweep, batch.shift, keys
-    arguments = levels, kind.arguments, tuple(limits), key
+    arguments = levels, kind.arguments, tuple(batch.limits), key
 
-    def draw(V: FloatArray, first: int, last: int) -> None:
-        kernel(starts, first, last, x, batch.weights, V, *arguments, T, losses)
+    def draw(first, last, x, V, T, losses):  # type: ignore[no-untyped-def]
+        kernel(batch.starts, first, last, x, batch.weights, V, *arguments, T, losses)
 
     return draw
-
-
-def all_products(problem: SampledProblem, state: ChainState) -> FloatArray:
-    """Return WH with offsets at every stored entry, flat."""
-    A, B = problem.augmented(state.rows, state.columns)
-    if problem.positions is not None:
-        return np.asarray((A @ B.T).ravel().take(problem.positions))
-    V = np.empty(problem.values.size, A.dtype)
-
-    def block(here: Block) -> None:
-        V[here.entries] = problem.products(A, B, here)
-
-    problem.each_block(block)
-    return V
 
 
 Draw = dict[str, NDArray[Any]]
@@ -364,7 +326,7 @@ def sums_of_squares(
     """Return the weighted sums of (T - WH)² over the entries of each noise level."""
     if not problem.by_column:
         return np.array([of_rows.sum()])
-    residual, weights = T - all_products(problem, state), problem.weights_of_T
+    residual, weights = T - problem.products(state.rows, state.columns), problem.weights_of_T
     squares = np.square(residual, dtype=np.float64)
     squares = squares if weights is None else squares * weights
     return np.bincount(problem.column_of, squares, problem.counts.size).astype(np.float64)
@@ -386,7 +348,7 @@ def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.G
     drawn = [k for k, cuts in enumerate(state.cuts) if cuts and cuts.steps.size > 1]
     if not drawn:
         return
-    V = all_products(problem, state)
+    V = problem.products(state.rows, state.columns)
     for k in drawn:
         cuts, levels, v = state.cuts[k], problem.levels[k], V[problem.entries_of_kinds[k]]
         assert cuts is not None

@@ -166,7 +166,7 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> 
                     continue
                 if keys.size:
                     stream = new_stream(start_of(seed, sweep, LATENT, keys[k]))
-                weight, v = weights[k] if weights.size else 1.0, V[k - starts[first]]
+                weight, v = weights[k] if weights.size else 1.0, V[k]
                 if after:
                     outer = beta[at] * weight
                     if here:

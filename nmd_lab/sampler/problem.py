@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -331,19 +330,16 @@ class SampledProblem:
             SparseUpdate(transposed, order, of_columns, threads, ("all", "rows")[self.by_column]),
         )
 
-    def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
-        """Return A Bᵀ at the entries of a block, flat."""
-        if isinstance(self.storage, DenseStorage):
-            return (A[block.rows] @ B.T).ravel()
-        out = np.empty(block.entries.stop - block.entries.start, A.dtype)
-        self.storage.products(block, A, B, out)
+    def products(self, rows: FloatArray, columns: FloatArray) -> FloatArray:
+        """Return WH with offsets at every stored entry, flat."""
+        A, B = self.augmented(rows, columns)
+        if self.positions is not None:
+            return np.asarray((A @ B.T).ravel().take(self.positions))
+        out, starts, packed = np.empty(self.n_entries, A.dtype), self.starts, self.storage.pack(B.T)
+
+        def block(first: int, last: int) -> None:
+            entries = slice(int(starts[first]), int(starts[last]))
+            self.storage.products(Block(slice(first, last), entries), A, packed, out[entries])
+
+        each_block(starts, self.threads, block, dense=self.storage.complete)
         return out
-
-    def each_block(self, work: Callable[[Block], None]) -> None:
-        """Call a function of each block of rows, in several threads."""
-        starts = self.starts
-
-        def rows(first: int, last: int) -> None:
-            work(Block(slice(first, last), slice(int(starts[first]), int(starts[last]))))
-
-        each_block(starts, self.threads, rows, dense=isinstance(self.storage, DenseStorage))

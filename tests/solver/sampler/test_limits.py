@@ -90,6 +90,7 @@ def test_intervals_cover_the_hidden_values(storage):
 @pytest.mark.parametrize(
     ("f", "loss"), some([("relu", "kl"), ("relu", "l1"), ("square", "frobenius")], 1)
 )
+@pytest.mark.filterwarnings("ignore:.*of the draws below limits are negative")
 def test_noise_after_f(f, loss):
     rng = np.random.default_rng(0)
     mean = 3 * rng.gamma(1, 1, (80, 2)) @ rng.gamma(1, 1, (2, 20))
