@@ -38,6 +38,7 @@ from .entries import (
     sorted_entries,
 )
 from .labels import (
+    COMPONENT,
     Labels,
     is_frame,
     labels_of,
@@ -244,19 +245,15 @@ def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
     """Return a range of rows as an array."""
     if not isinstance(X, xr.DataArray):
         return plain_array(X[first:last])
-    if len(labels.rows) == 1:
-        block = X.isel({labels.rows[0]: slice(first, last)})
-        block = block.transpose(*labels.rows, *labels.columns)
-        return plain_array(block).reshape(last - first, -1)
-    sizes = [X.sizes[dim] for dim in labels.rows]
-    places = np.unravel_index(np.arange(first, last), sizes)
-    one_by_one = [
-        plain_array(
-            X.isel(dict(zip(labels.rows, map(int, place), strict=True))).transpose(*labels.columns)
-        ).ravel()
-        for place in zip(*places, strict=True)
-    ]
-    return np.stack(one_by_one)
+    dim, at = labels.rows[0], {labels.rows[0]: slice(first, last)}
+    if len(labels.rows) > 1:
+        places = np.unravel_index(np.arange(first, last), [X.sizes[dim] for dim in labels.rows])
+        dim = COMPONENT  # X has no dimension of this name
+        at = {
+            of: xr.DataArray(place, dims=dim) for of, place in zip(labels.rows, places, strict=True)
+        }
+    block = X.isel(at).transpose(dim, *labels.columns)
+    return plain_array(block).reshape(last - first, -1)
 
 
 def _mask(stored: Any, observed: Any, weights: Any, *, may_be_empty: bool) -> Any:
