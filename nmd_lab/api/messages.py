@@ -15,7 +15,7 @@ from nmd_lab.data.inputs import AT_MOST, dense_values
 from nmd_lab.data.matching import first_few
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import plain_label
-from nmd_lab.data.units import units_of_columns
+from nmd_lab.data.units import units_of_columns, values_of_columns
 from nmd_lab.fit.summary import Decided
 from nmd_lab.problem.columns import measures_distance, out_of_bounds
 from nmd_lab.request.options import FitOptions
@@ -304,11 +304,7 @@ def _far_predictions(fit: Decomposition, observations: Observations) -> str:
 
 def _ends(observations: Observations, *, by_column: bool) -> NDArray[np.float64]:
     """Return the smallest and the largest value (2, n) of all data, or of each column."""
-    ends = np.repeat([[np.inf], [-np.inf]], observations.shape[1], axis=1)
     if not by_column:
-        ends[:] = np.reshape(observations.range(), (2, 1))
-        return ends
-    _, columns, x = observations.entries()
-    np.minimum.at(ends[0], columns, x)
-    np.maximum.at(ends[1], columns, x)
-    return ends
+        return np.repeat(np.reshape(observations.range(), (2, 1)), observations.shape[1], axis=1)
+    columns = values_of_columns(observations)
+    return np.array([[x.min(initial=np.inf), x.max(initial=-np.inf)] for x in columns]).T

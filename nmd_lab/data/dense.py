@@ -223,8 +223,8 @@ class DenseObservations(Observations):
         return np.where(self.seen, self.stored, self.dtype.type(np.nan))
 
     def with_values(self, values: FloatArray) -> DenseObservations:
-        """Return other values of all entries, without limits."""
-        return replace(self, stored=values.reshape(self.shape), limits=None)
+        """Return other values with the same weights and labels."""
+        return replace(self, stored=values.reshape(self.shape))
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""

@@ -95,12 +95,9 @@ def matched(
     labels: Labels, observations: Observations, owner: str = "the fit", unknown: str | None = None
 ) -> MatchedData:
     """Return observations with the positions of their rows and columns in another matrix."""
-    of_X = observations.labels
-    rows, columns = match(of_X, labels, "rows"), match(of_X, labels, "columns")
-    if rows is None or columns is None:
-        raise ValueError(f"X has shape {of_X.shape}: give the shape of {owner}, {labels.shape}.")
-    _check_known(of_X, labels, "rows", rows, owner, unknown)
-    _check_known(of_X, labels, "columns", columns, owner, unknown)
+    rows, columns = (
+        known_positions(observations.labels, labels, axis, owner, unknown) for axis in AXES
+    )
     return MatchedData(observations, rows, columns)
 
 
@@ -113,33 +110,21 @@ def observe_like(labels: Labels, X: Any, **options: Any) -> Observations:
     return observe(X, sample_dims=sample_dims, table=labels.table, **options)
 
 
-def known_columns(
-    labels: Labels, observations: Observations, unknown: str | None = None
+def known_positions(
+    labels: Labels, other: Labels, axis: Axis, owner: str = "the fit", unknown: str | None = None
 ) -> NDArray[np.intp]:
-    """Return the position in the fit of each column of new rows, -1 as `match_data` does."""
-    n = labels.matrix_shape[1]
-    columns = match(observations.labels, labels, "columns")
-    if columns is None:
-        raise ValueError(f"X has {observations.shape[1]} columns: give the {n} of the fit.")
-    _check_known(observations.labels, labels, "columns", columns, "the fit", unknown)
-    return columns
-
-
-def _check_known(
-    labels: Labels,
-    other: Labels,
-    axis: Axis,
-    positions: NDArray[np.intp],
-    owner: str,
-    unknown: str | None,
-) -> None:
-    """Raise ValueError if labels of X are not among those of the other matrix, and have to be."""
+    """Return what `match` does; raise ValueError for unknown labels that have to be known."""
+    positions = match(labels, other, axis)
+    if positions is None:
+        size, wanted = (each.size(getattr(each, axis)) for each in (labels, other))
+        raise ValueError(f"X has {size} {axis}: give the {wanted} of {owner}.")
     if unknown != "offsets" and np.any(positions < 0):
         where = unknown_labels(labels, other, axis)
         remedy = "" if unknown is None else ", or give unknown='offsets'"
         raise ValueError(f"X has other labels along {where}: select those of {owner}{remedy}.")
     if axis == "columns" and labels.table is not None and other.table is not None:
         _check_levels(labels.table, other.table, owner)
+    return positions
 
 
 def _check_levels(table: TypedTable, other: TypedTable, owner: str) -> None:

@@ -11,6 +11,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -254,7 +255,11 @@ class Observations(ABC):
 
     @abstractmethod
     def with_values(self, values: FloatArray) -> Self:
+        """Return other values of the stored entries, with the same pattern, weights and labels."""
+
+    def with_stored(self, values: FloatArray) -> Self:
         """Return other values of the stored entries, without limits."""
+        return replace(self.with_values(values), limits=None)  # type: ignore[type-var]
 
     @abstractmethod
     def mapped(self, transform: Transform) -> Self:

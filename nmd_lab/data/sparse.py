@@ -254,8 +254,8 @@ class SparseObservations(Observations):
         return pd.DataFrame({**columns, name: self.values})
 
     def with_values(self, values: FloatArray) -> SparseObservations:
-        """Return other values of the stored entries, without limits."""
-        return replace(self, values=values, limits=None)
+        """Return other values with the same pattern, weights and labels."""
+        return replace(self, values=values)
 
     def mapped(self, transform: Transform) -> SparseObservations:
         """Return observations of transform(X), whose zeros that are not stored stay zeros."""

@@ -465,17 +465,13 @@ class TypedTable:
         return np.array([column.kind == "values" for column in self.columns])[self.source]
 
     @property
-    def of_classes(self) -> NDArray[np.bool_]:
-        """Which columns of the matrix hold booleans, levels or indicators."""
-        return np.array([column.is_class for column in self.of_matrix])
-
-    @property
     def first_of_unit(self) -> NDArray[np.intp]:
         """Position of the first of the columns of the matrix with one unit, for each column.
 
         The values of a long table share a unit; each indicator of a category has its own.
         """
-        return np.where(self.of_values, self._first_of_source, np.arange(self.source.size))
+        source = self.source
+        return np.where(self.of_values, self.first_columns[source], np.arange(source.size))
 
     @property
     def first_of_cell(self) -> NDArray[np.intp]:
@@ -483,13 +479,8 @@ class TypedTable:
 
         The indicators of a category are one cell of the DataFrame, and are missing together.
         """
-        return np.where(self.of_values, np.arange(self.source.size), self._first_of_source)
-
-    @property
-    def _first_of_source(self) -> NDArray[np.intp]:
-        """Position of the first column of the matrix with the same source, for each column."""
         source = self.source
-        return np.searchsorted(source, source)
+        return np.where(self.of_values, np.arange(source.size), self.first_columns[source])
 
     def with_holes(self, frame: Any, keep: NDArray[np.bool_]) -> Any:
         """Return a DataFrame without the cells of the matrix at which `keep` is False."""

@@ -24,7 +24,7 @@ from nmd_lab.api.fits import decompose
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, any_frame, is_frame, plain_array
-from nmd_lab.data.matching import known_columns
+from nmd_lab.data.matching import known_positions
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.typed_table import TypedTable, kind_of_objects, refuse_repeats, table_of
 from nmd_lab.fit.support import DATA, refuse
@@ -316,7 +316,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if reset:
                 X = X.to_csr()
             else:  # in the order of the columns of the fit
-                columns, shape = known_columns(self._labels, X), (X.shape[0], self.n_features_in_)
+                columns = known_positions(X.labels, self._labels, "columns")
+                shape = X.shape[0], self.n_features_in_
                 X = sparse.csr_array((X.values, columns[X.indices], X.indptr), shape=shape)
         if reset:
             self._table = None

@@ -256,7 +256,7 @@ def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Gener
     residual = pseudo_inverses(observations, model) - A
     if not model.is_mixed:
         residual[model.nonlinearity(A) == observations.values.ravel()] = 0
-    rest, identity = observations.with_values(residual), make_model("identity", "frobenius")
+    rest, identity = observations.with_stored(residual), make_model("identity", "frobenius")
     kind = "nndsvd" if problem.constraints.nonnegative else "randomized"
     new = svd_start(rest, identity, number, NO_OFFSETS, rng, kind)
     sizes = np.linalg.norm(new.H, axis=1) ** 2

@@ -124,7 +124,7 @@ class Problem:
         if not model.is_mixed:
             return observations, model
         T = pseudo_inverses(observations, model)
-        return observations.with_values(T), make_model("identity", "frobenius")
+        return observations.with_stored(T), make_model("identity", "frobenius")
 
     @cached_property
     def norm_of_initial_T(self) -> float:

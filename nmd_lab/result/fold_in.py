@@ -20,7 +20,7 @@ from nmd_lab.data.matching import (
     MatchedData,
     first_few,
     is_default,
-    known_columns,
+    known_positions,
     match,
     matched,
     observe_like,
@@ -119,7 +119,7 @@ def match_rows(
 ) -> tuple[Observations, NDArray[np.intp]]:
     """Return new rows without unknown columns, and the position in the fit of each other column."""
     of_rows = observations.labels
-    columns = known_columns(labels, observations, unknown)
+    columns = known_positions(observations.labels, labels, "columns", unknown=unknown)
     in_fit = columns >= 0
     if not in_fit.all():
         rows = observations.as_sparse()

@@ -91,8 +91,10 @@ class KnownEntries:
     @cached_property
     def numbers(self) -> BoolArray:
         """Mask of those of them that are numbers, and no classes or levels."""
-        table = self.table
-        return self.exact if table is None else self.exact & ~table.of_classes[self.entries.columns]
+        if self.table is None:
+            return self.exact
+        is_class = np.array([column.is_class for column in self.table.of_matrix])
+        return self.exact & ~is_class[self.entries.columns]
 
     @cached_property
     def units(self) -> Units:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import GivenLimits, observe
-from nmd_lab.data.matching import known_columns
+from nmd_lab.data.matching import known_positions
 from nmd_lab.data.typed_table import table_of
 
 A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
@@ -131,7 +131,8 @@ def test_attributes_and_typed_columns():
         ("categories does not go with .* zeros: use complete",
          lambda about: nmd.decompose(given(about), 2), ABOUT),
         ("the levels 'mid', 'high' in column 'income': give those",
-         lambda about: known_columns(given(income).labels, given(about)), fewer),
+         lambda about: known_positions(given(about).labels, given(income).labels, "columns"),
+         fewer),
         ("no category in column 'a'", table_of, pd.DataFrame({"a": pd.Categorical([None] * 2)})),
         ("'pet=b' twice", lambda X: table_of(X).encode(X), pets.rename(columns={"a": "pet=b"})),
     ])  # fmt: skip

@@ -155,9 +155,9 @@ REFUSED = {
         bare(X), shape=(3, 3)),
     "shape=None leaves open": lambda fit, X: plots.components(bare(X), kind="images"),
     "kind='stars' is unknown": lambda fit, X: plots.components(fit, kind="stars"),
-    r"X has shape \(3, 3\): give the shape of the fit": lambda fit, X: plots.residuals(
+    "X has 3 rows: give the 120 of the fit": lambda fit, X: plots.residuals(
         fit, sparse.eye_array(3)),
-    r"X has shape \(2, 64\): give": lambda fit, X: plots.reconstruction(fit, X.values[:2]),
+    "X has 2 rows: give": lambda fit, X: plots.reconstruction(fit, X.values[:2]),
     "labels along 'image'": lambda fit, X: plots.residuals(fit, X.assign_coords(image=X.image + 7)),
     "rows holds 120, .* from 0 to 119": lambda fit, X: plots.reconstruction(fit, X, rows=[120]),
     "y=6 is no component: there are 6": lambda fit, X: plots.scatter(fit, 0, 6),
