@@ -220,11 +220,13 @@ def row_of_entries(indptr: IntArray, dtype: Any = np.intp) -> IntArray:
     return np.repeat(np.arange(indptr.size - 1, dtype=dtype), np.diff(indptr))
 
 
-def entries_of_rows(indptr: IntArray, rows: NDArray[Any]) -> tuple[IntArray, IntArray]:
+def entries_of_rows(indptr: IntArray, rows: NDArray[Any]) -> tuple[IntArray, NDArray[np.intp]]:
     """Return the pointers of some rows, by position or by a mask, and where their entries are."""
     lengths = np.diff(indptr)[rows]
     pointers = np.append(0, np.cumsum(lengths))
-    at = np.repeat(indptr[:-1][rows] - pointers[:-1], lengths) + np.arange(pointers[-1])
+    at: NDArray[np.intp] = np.repeat(indptr[:-1][rows] - pointers[:-1], lengths) + np.arange(
+        pointers[-1]
+    )
     return pointers, at
 
 

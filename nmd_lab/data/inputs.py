@@ -245,7 +245,8 @@ def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
     """Return a range of rows as an array."""
     if not isinstance(X, xr.DataArray):
         return plain_array(X[first:last])
-    dim, at = labels.rows[0], {labels.rows[0]: slice(first, last)}
+    dim = labels.rows[0]
+    at: dict[str, Any] = {dim: slice(first, last)}
     if len(labels.rows) > 1:
         places = np.unravel_index(np.arange(first, last), [X.sizes[dim] for dim in labels.rows])
         dim = COMPONENT  # X has no dimension of this name

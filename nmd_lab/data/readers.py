@@ -49,17 +49,20 @@ SECONDS = 20
 """Seconds within which this program ends, if the file is not damaged."""
 
 
-def read_npz(path: Path, variable: str | None) -> Any:
-    """Return an array or the sparse matrix of a file .npz."""
+def read_numpy(path: Path, variable: str | None) -> Any:
+    """Return the array of a file .npy, or an array or the sparse matrix of a file .npz."""
     with path.open("rb") as stream:  # NumPy leaves a damaged file open
         with errors_of(path):
-            archive = np.load(stream, allow_pickle=False)
-            names = list(archive.files)
-            if set(names) >= SPARSE:
+            content: Any = np.load(stream, allow_pickle=False)
+            if isinstance(content, np.ndarray):
+                return content
+            if set(content.files) >= SPARSE:
                 return _checked(sparse.load_npz(path))
-        name = _array_name(path, names, variable)
+        name = _array_name(path, content.files, variable)
         with errors_of(path):
-            return _array(archive[name])
+            if not isinstance(array := content[name], np.ndarray):
+                raise ValueError("it is no array in the format of NumPy")
+            return array
 
 
 def read_matrix_market(path: Path) -> Any:
@@ -96,13 +99,6 @@ def _check_hdf5(path: Path) -> None:
         raise ValueError(f"its names and texts were not read within {SECONDS} seconds") from error
     if done.returncode < 0 or done.stdout:
         raise ValueError(done.stdout or "HDF5 ends the process that reads it")
-
-
-def _array(content: Any) -> Any:
-    """Return what NumPy read, which must be an array."""
-    if not isinstance(content, np.ndarray):
-        raise ValueError("it is no array in the format of NumPy")
-    return content
 
 
 def _checked(X: Any) -> Any:
@@ -159,11 +155,8 @@ def read_file(
     X: Any
     if ending == ".mtx":
         X = read_matrix_market(path)
-    elif path.suffix == ".npy":
-        with errors_of(path):
-            X = _array(np.load(path, allow_pickle=False))
-    elif path.suffix == ".npz":
-        X = read_npz(path, variable)
+    elif path.suffix in (".npy", ".npz"):
+        X = read_numpy(path, variable)
     elif path.suffix == ".nc":
         X = read_netcdf(path, variable)
     elif path.suffix == ".parquet":

@@ -211,7 +211,7 @@ def _examples(frame: Any, names: Collection[Any]) -> list[str]:
     columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
     text = pd.concat(columns).dropna().astype(str)
     is_word = pd.to_numeric(text, errors="coerce").isna()
-    return text[is_word].unique()[:MOST_WORDS].tolist()
+    return list(text[is_word].unique()[:MOST_WORDS])
 
 
 def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:

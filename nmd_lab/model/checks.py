@@ -113,7 +113,7 @@ def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
 
 
 def _wrong_slope(
-    check: str, function: Callable[[Array], Array], slopes: list[float], **inputs: Array
+    check: str, function: Callable[[Array], Any], slopes: list[float], **inputs: Array
 ) -> Iterator[Failure]:
     """Yield where a slope lies outside the differences on both sides, at the last of the inputs."""
     *_, t = inputs.values()

@@ -93,7 +93,7 @@ class KnownEntries:
         """Mask of those of them that are numbers, and no classes or levels."""
         if self.table is None:
             return self.exact
-        is_class = np.array([column.is_class for column in self.table.of_matrix])
+        is_class: BoolArray = np.array([column.is_class for column in self.table.of_matrix])
         return self.exact & ~is_class[self.entries.columns]
 
     @cached_property
