@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -184,14 +185,7 @@ class Search:
 
     def ranks(self, first: Trial) -> Trial:
         """Return the best trial of all ranks."""
-        best, last, no_gain = first, first, 0
-        ratio = 2.0 if self.trials.is_mixed else RANK_RATIO  # trials of tables take long
-        while larger := self.next_rank(last.setting.rank, ratio):
-            allowed = MAX_RANKS_WITHOUT_GAIN if larger <= LONG_RANK else 1
-            if self.stopped or best.is_exact or no_gain >= allowed:
-                break
-            last = self.at_rank(last, larger)
-            best, no_gain = (last, 0) if _is_worth_its_rank(last, best) else (best, no_gain + 1)
+        best = self.larger_ranks(first, self.at_rank, MAX_RANKS_WITHOUT_GAIN)
         last = first
         for smaller in reversed([r for r in self.space.ranks if r < first.setting.rank]):
             if self.stopped:
@@ -263,15 +257,9 @@ class Search:
             if best is not None and kind == "cold_start":
                 self.not_repeated = best, trial
             trial = self.climb(trial, "alpha", FINE if kind == "ridge_path" else COARSE, run)
-        while kind == "ridge_path" and not (self.stopped or trial.is_exact):
-            rank = self.next_rank(trial.setting.rank, RANK_RATIO)
-            if rank is None:
-                break
-            larger = run(trial.setting._replace(rank=rank))
-            if not _is_worth_its_rank(larger, trial):
-                break
-            trial = larger
-        return trial
+        if kind != "ridge_path":
+            return trial
+        return self.larger_ranks(trial, lambda last, rank: run(last.setting._replace(rank=rank)), 1)
 
     def or_offsets_alone(self, best: Trial) -> Trial:
         """Return the best trial, or that without components if it is not clearly worse."""
@@ -289,14 +277,12 @@ class Search:
 
         Each begins as a fit does, with what is given of its setting.
         """
-        best, no_gain = None, 0
-        for rank in self.space.ranks:
-            allowed = MAX_RANKS_WITHOUT_GAIN if rank <= LONG_RANK else 1
-            if best is not None and (self.stopped or no_gain >= allowed):
-                break
-            trial = self.trials.run(self.first._replace(rank=rank), kind="cold_start")
-            better = best is None or trial < best
-            best, no_gain = (trial, 0) if better else (best, no_gain + 1)
+
+        def at_rank(_: Any, rank: int) -> Trial:
+            return self.trials.run(self.first._replace(rank=rank), kind="cold_start")
+
+        first = at_rank(None, self.space.ranks[0])
+        best = self.larger_ranks(first, at_rank, MAX_RANKS_WITHOUT_GAIN, ratio=1.0)
         if self.stopped:
             return best
         return next(trial for trial in self.trials.done if not best.clearly_below(trial, 1.0))
@@ -379,17 +365,36 @@ class Search:
         moved = self.trials.run(trial.setting._replace(rank=rank), trial.starts)
         return self.climb(moved, "alpha", FINE)
 
+    def larger_ranks(
+        self,
+        first: Trial,
+        at_rank: Callable[[Trial, int], Trial],
+        patience: int,
+        ratio: float = RANK_RATIO,
+    ) -> Trial:
+        """Return the best trial of ever larger ranks, which end after some in turn without gain.
+
+        `at_rank` returns a trial with another rank, after the one before it.
+        """
+        best, last, no_gain = first, first, 0
+        ratio = 2.0 if self.trials.is_mixed else ratio  # trials of tables take long
+        while larger := self.next_rank(last.setting.rank, ratio):
+            enough = no_gain >= (patience if larger <= LONG_RANK else 1)
+            if self.stopped or best.is_exact or enough:
+                break
+            last = at_rank(last, larger)
+            gains = last.mean < (1 - RANK_GAIN * larger / LONG_RANK) * best.mean
+            best, no_gain = (last, 0) if gains else (best, no_gain + 1)
+        return best
+
     def next_rank(self, rank: int, ratio: float) -> int | None:
         """Return the next larger rank to try, None if there is none."""
         space = self.space
-        least = ratio * rank if space.rank_candidates is None else rank + 1
+        least = rank + 1
+        if space.rank_candidates is None:
+            least = max(least, math.ceil(ratio * rank))
         larger = (r for r in space.ranks if r >= least and space.rank is None)
         return next(larger, None)
-
-
-def _is_worth_its_rank(trial: Trial, other: Trial) -> bool:
-    """Return whether the mean loss is below that of another trial by what its rank costs."""
-    return trial.mean < (1 - RANK_GAIN * trial.setting.rank / LONG_RANK) * other.mean
 
 
 def _repeats(cold: Trial, best: Trial) -> bool:
