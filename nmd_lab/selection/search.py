@@ -235,7 +235,7 @@ class Search:
 
     def repeated(self, best: Trial) -> Trial:
         """Return the best trial that begins as a fit does, by a path of ridges or without one."""
-        if self.stopped or best.is_cold:
+        if self.stopped:
             return best
         found = []
         if self.space.alpha is None and self.trials.may_follow_path(best.setting):
@@ -356,7 +356,7 @@ class Search:
         other, other_unit = self.without_components(f, loss)
         alpha = self.space.alpha
         if alpha is None:
-            alpha = self.space.alpha_near(setting.alpha * other_unit / unit)
+            alpha = self.space.alpha_near(setting.alpha * (other_unit / unit))
         offset_alpha = setting.offset_alpha if loss == setting.loss else other.offset_alpha
         return setting._replace(nonlinearity=f, loss=loss, alpha=alpha, offset_alpha=offset_alpha)
 

@@ -235,12 +235,7 @@ class Trials:
             return self._as_fit(index, problem, setting.rank)
         learns = problem.units.model.learns
         slow = learns or self.is_mixed or setting.loss.degree != 2
-        if start is None:
-            fewest = 12
-        elif self.is_mixed:
-            fewest = 5
-        else:
-            fewest = 10 if slow else MIN_ITERATIONS
+        warm = 5 if self.is_mixed else 10 if slow else MIN_ITERATIONS
         if start is not None and start.model is not None:
             model = start.model.with_limits(problem.units.model.limits)
             if model.structure == problem.units.model.structure:  # not another f or loss
@@ -248,7 +243,7 @@ class Trials:
         at = slice(self._first_of_fold[index], self._first_of_fold[index + 1])
         progress = Progress(
             math.inf if best is None else mean_score(best.losses[at], self.metric),
-            fewest,
+            12 if start is None else warm,
             most=self.options.max_iter if kind == "cold_start" and self.refined else None,
             is_slow=slow,
             learns=learns,
@@ -343,12 +338,8 @@ def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem
 
 
 MAX_STEPS = 30  # iterations
-MAX_SMALL_ENTRIES = (
-    10_000  # observed entries below which Python takes longer than the steps of ADMM
-)
-MAX_SMALL_PRODUCTS = (
-    1 << 22
-)  # products in the normal matrices of small data, above which ADMM is quicker
+MAX_SMALL_ENTRIES = 10_000  # below which Python takes longer than the steps of ADMM
+MAX_SMALL_PRODUCTS = 1 << 22  # in the normal matrices of small data, above which ADMM is quicker
 
 
 def suits(problem: Problem, rank: int) -> bool:
