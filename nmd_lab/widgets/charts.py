@@ -16,9 +16,9 @@ from nmd_lab.result.selection import TRIAL, as_text
 
 from .background import Memo, in_sample
 from .live import Findings
-from .pictures import MOST_ROWS, Frame, drawing_part
+from .pictures import MAX_ROWS, Frame, drawing_part
 
-MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
+MAX_GROUPS, MAX_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]
@@ -110,7 +110,7 @@ def groups(labels: Labels) -> tuple[str, list[int], list[str]]:
         if coordinate.dims != labels.rows[:1] or name in labels.coords.indexes:
             continue
         values, numbers = np.unique(coordinate.values, return_inverse=True)
-        if len(labels.rows) == 1 and 1 < len(values) <= MOST_GROUPS:
+        if len(labels.rows) == 1 and 1 < len(values) <= MAX_GROUPS:
             return str(name), numbers.tolist(), [str(value) for value in values]
     return "", [], []
 
@@ -118,9 +118,9 @@ def groups(labels: Labels) -> tuple[str, list[int], list[str]]:
 def colours(labels: Labels) -> tuple[str, list[int], list[str]]:
     """Return `groups`, those beyond the number of colours together as one."""
     name, numbers, names = groups(labels)
-    if others := ", ".join(names[MOST_COLORS:]):
-        names[MOST_COLORS:] = [f"other: {others}"]
-    return name, np.minimum(numbers, MOST_COLORS).tolist(), names
+    if others := ", ".join(names[MAX_COLORS:]):
+        names[MAX_COLORS:] = [f"other: {others}"]
+    return name, np.minimum(numbers, MAX_COLORS).tolist(), names
 
 
 def row_texts(labels: Labels) -> list[str]:
@@ -142,8 +142,8 @@ def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: An
 
 Array = NDArray[Any]
 
-MOST_COMPONENTS = 60  # largest number of components that are shown
-MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
+MAX_COMPONENTS = 60  # largest number of components that are shown
+MAX_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
 SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
 STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
 OFTEN = 0.25  # fraction of the rows of a group from which a negative use is named
@@ -179,10 +179,10 @@ class FactorsPart:
         """Return the rows that were picked, or those of the chosen component; None for neither."""
         picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
         if picked:
-            return np.asarray(picked[:MOST_ROWS], np.intp)
+            return np.asarray(picked[:MAX_ROWS], np.intp)
         if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
             return None
-        return np.argsort(-fitted.W[:, self.chosen], kind="stable")[:MOST_ROWS]
+        return np.argsort(-fitted.W[:, self.chosen], kind="stable")[:MAX_ROWS]
 
     def parts(
         self,
@@ -252,7 +252,7 @@ class FactorsPart:
 def points_of(labels: Labels) -> dict[str, Any]:
     """Return the rows that are drawn in a plane, their labels, and what colours them."""
     total = labels.matrix_shape[0]
-    rows = np.flatnonzero(in_sample(total, MOST_POINTS))
+    rows = np.flatnonzero(in_sample(total, MAX_POINTS))
     names, (color, numbers, values) = texts(labels, "rows"), colours(labels)
     return {
         "rows": rows,
@@ -268,7 +268,7 @@ def components_part(
     W: Array, H: Array, frame: Frame | None, labels: Sequence[str]
 ) -> dict[str, Any]:
     """Return the components as pictures, lists of labels or bars, and what each contributes."""
-    size, count = np.linalg.norm(W, axis=0)[:, None], min(H.shape[0], MOST_COMPONENTS)
+    size, count = np.linalg.norm(W, axis=0)[:, None], min(H.shape[0], MAX_COMPONENTS)
     kind, values = "list" if labels else "bars", np.zeros((count, 0, 0))
     lists: list[list[list[Any]]] = []
     is_large = frame is not None and (frame.channels == 3 or min(frame.height, frame.width) > BARS)

@@ -37,16 +37,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
-from .background import (
-    NO_RUN,
-    STARTING,
-    Background,
-    Begun,
-    Measure,
-    Positions,
-    Recording,
-    many,
-)
+from .background import NO_RUN, STARTING, Background, Begun, Measure, Positions, Recording, many
 
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
@@ -278,7 +269,7 @@ LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what
 
 IDLE = 15  # priority of a thread in the background, from 0 to 19, the lowest
 TOO_FAR = 0.07  # difference from the level at which intervals are too narrow, or too wide
-MOST_CHECKED = 5000  # entries that are checked; of more, as many that are spaced evenly
+MAX_CHECKED = 5000  # entries that are checked; of more, as many that are spaced evenly
 
 
 class Findings(NamedTuple):
@@ -314,7 +305,7 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
         if not compared.n_observed:
             return None
     n, checked = compared.n_observed, np.zeros(compared.n_observed, dtype=bool)
-    checked[np.linspace(0, n - 1, min(n, MOST_CHECKED)).astype(int)] = True  # as plots take them
+    checked[np.linspace(0, n - 1, min(n, MAX_CHECKED)).astype(int)] = True  # as plots take them
     rows, columns, x = compared.select(checked).entries()
     at, held = entries_at(rows, columns), {}
     for level in LEVELS:

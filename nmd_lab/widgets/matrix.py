@@ -26,36 +26,19 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
-from .matrix_data import (
-    NO_PICTURE,
-    NOTHING_HIDDEN,
-    HiddenEntries,
-    MatrixData,
-    as_matrix,
-    guessed_shape,
-)
+from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape
 from .model_state import (
     DRAWS,
     ITERATIONS,
+    MAX_JUDGED,
     MODEL,
-    MOST_JUDGED,
     ModelState,
     Numbers,
     prepared,
     split_code,
 )
 from .photographs import is_photograph
-from .pictures import (
-    MANY_MISSING,
-    STROKES,
-    Frame,
-    Paint,
-    at,
-    drawn_at,
-    frame_of,
-    mask_code,
-    pictures_part,
-)
+from .pictures import MANY_MISSING, Frame, Paint, at, drawn_at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, fit_call, given_code
 from .state import Field, hidden_fields
 from .tables import Grid
@@ -96,7 +79,6 @@ class MatrixState(ModelState):
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
     hidden_share = "missing"
-    paint: Paint | None = None  # what the brush has done
 
     def __init__(self, X: Any, **values: Any) -> None:
         if is_sparse(X):
@@ -109,7 +91,7 @@ class MatrixState(ModelState):
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
             "flat": lambda _: self.set("shape", NO_PICTURE),
-            "brush": self._brush,
+            "brush": self.brush,
             "undo": lambda _: self.undo(),
             "arrange": self.order.arrange,
             "swap": lambda _: self._swap(),
@@ -141,11 +123,6 @@ class MatrixState(ModelState):
         """Return the data of the settings, or those of the fit where the settings are wrong."""
         wrong = {*OF_DATA, "shape"} & set(self.problems())
         return self.fitted_data if self.fit.phase == "running" or wrong else self.data
-
-    @property
-    def hidden(self) -> HiddenEntries:
-        """The entries where the iterates of the fit are measured."""
-        return NOTHING_HIDDEN if self.fitted_data is None else self.fitted_data.unseen
 
     @cached_property
     def shape(self) -> tuple[int, int]:
@@ -231,19 +208,19 @@ class MatrixState(ModelState):
         assert self.fitted_data is not None
         observed = self.fitted_data.observed
         rows, columns = np.nonzero(~np.isnan(observed))
-        some = in_sample(rows.size, MOST_JUDGED)
+        some = in_sample(rows.size, MAX_JUDGED)
         return observed[rows[some], columns[some]], rows[some], columns[some]
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of a linear model, and of the means of columns."""
-        data, hidden, errors = self.fitted_data, self.hidden, dict[str, float]()
+        data, errors = self.fitted_data, dict[str, float]()
         if data is None or data.original.size > MAX_COMPARED:
             return {}
         linear = {"nonlinearity": "identity", "loss": "frobenius"}
         if self.fit.begun.arguments != self.fit.begun.arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
-            errors["linear"] = hidden.error(rival)
-        return errors | {"average": hidden.error_of_means(data.observed, fit)}
+            errors["linear"] = data.unseen.error(rival)
+        return errors | {"average": data.unseen.error_of_means(data.observed, fit)}
 
     # Draws
 
@@ -274,7 +251,7 @@ class MatrixState(ModelState):
 
     # The brush
 
-    def _brush(self, stroke: Mapping[str, Any]) -> None:
+    def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide entries under the brush, and continue from the present factors."""
         data, frame = self.shown_data(), self.frame()
         if data is None or frame is None:
@@ -286,13 +263,12 @@ class MatrixState(ModelState):
         """Take the last stroke of the brush back; of the first one, come back to the fit before."""
         paint = None if self.paint is None else self.paint.before
         before = self.fit.begun.before
-        if before is not None and before["begun"].data.paint is paint and not self.changed:
-            self.paint = paint
-            self.forget_draws()
-            self.fit.recall(before)
-            self.fit.tell()
-        else:
-            self.repaint(paint)
+        if before is None or before["begun"].data.paint is not paint or self.changed:
+            return super().undo()
+        self.paint = paint
+        self.forget_draws()
+        self.fit.recall(before)
+        self.fit.tell()
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
@@ -319,17 +295,15 @@ class MatrixState(ModelState):
     @property
     def painted(self) -> str:
         """Words on what was painted, for below the picture."""
-        data, fit, hidden = self.fitted_data, self.result, self.hidden
-        if data is None or data.paint is None or fit is None or not hidden.count:
+        data, fit = self.fitted_data, self.result
+        if data is None or data.paint is None or fit is None or not data.unseen.count:
             return ""
-        paint, seen = data.paint, data.observed
+        paint, seen, hidden = data.paint, data.observed, data.unseen
 
         def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
-            for stroke, sign in STROKES.items():
-                under = (paint.signs == sign) & np.isnan(seen)
-                if under.any():
-                    error, other = hidden.error(fit, under), hidden.error_of_means(seen, fit, under)
-                    yield stroke, {THIS: error, AVERAGE: other}, ""
+            for stroke, under in paint.strokes(np.isnan(seen)):
+                error, other = hidden.error(fit, under), hidden.error_of_means(seen, fit, under)
+                yield stroke, {THIS: error, AVERAGE: other}, ""
 
         return self.memo("painted", lambda: painted_words(strokes()), fit, paint)
 
@@ -494,14 +468,7 @@ class MatrixState(ModelState):
                 layers["spread"] = self._drawn_at(posterior, frame)[1]
             if run is not None:
                 layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
-            return pictures_part(
-                frame,
-                data.limits,
-                row_texts(data.labels),
-                layers,
-                beside_title="" if run is None else self.history.words(run),
-                n_painted=0 if paint is None else paint.n_painted,
-            )
+            return self.pictures(frame, data.limits, row_texts(data.labels), layers)
 
         return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
 

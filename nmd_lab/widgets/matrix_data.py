@@ -127,9 +127,6 @@ class MatrixData:
         return float(np.nanmin(self.original)), float(np.nanmax(self.original))
 
 
-NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
-
-
 def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int, int] | None:
     """Return the height and width of the pictures that rows seem to be, or None."""
     m, n = X.shape

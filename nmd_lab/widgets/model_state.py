@@ -26,7 +26,7 @@ from nmd_lab.selection.choice import in_words
 
 from .background import Background, Begun, Measure, error_at
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
-from .live import MOST_CHECKED, Keep, LiveFit, LiveSample, SampleSettings
+from .live import MAX_CHECKED, Keep, LiveFit, LiveSample, SampleSettings
 from .printer import Code, call
 from .state import Field, State
 from .words import THIS, Number, shapes
@@ -49,7 +49,7 @@ ITERATIONS = Field(
 )
 DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
 
-MOST_JUDGED = 20_000  # known entries at which components are judged, at most
+MAX_JUDGED = 20_000  # known entries at which components are judged, at most
 QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
 DECISIVE = ("rank", "nonlinearity", "loss", "alpha")  # arguments that trials decide if "auto"
@@ -404,7 +404,7 @@ class ModelState(State):
         if settings.held_out > 0:
             split = split_code(data, settings.held_out, options["random_state"])
             split *= split not in before
-            plot = f"posterior.plot.predictions(held_out, max_points={MOST_CHECKED})\n"
+            plot = f"posterior.plot.predictions(held_out, max_points={MAX_CHECKED})\n"
             seen, last = "seen", "" if self.has_kinds else plot  # not of several units
         drawn = call("nmd.sample", seen, **options)
         return f"{split}posterior = {drawn}\n{last}"

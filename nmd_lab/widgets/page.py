@@ -32,7 +32,7 @@ from PIL import Image
 from nmd_lab._runtime.checks import sentence
 from nmd_lab._version import __version__
 
-from .pictures import MOST_VALUES, as_bytes, static_html
+from .pictures import MAX_VALUES, as_bytes, static_html
 from .state import State, value_of
 
 FOLDER = Path(__file__).parent / "front"
@@ -319,7 +319,7 @@ NEEDS_PYTHON = "This needs Python: the page is a saved file"
 TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
 EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
 WIDE = 65_535  # code of the largest of many weights
-MOST_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
+MAX_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
 QUALITY = 88  # of a photograph, up to 100
 
 Record = dict[str, Any]
@@ -415,7 +415,7 @@ def _recorded(explorer: Any) -> Record:
                 changed = {"components": {"said": changed["components"].get("said", "")}}
             if "drawing" in changed:  # its table of f draws other rows, too
                 changed["drawing"] = {"shown": changed["drawing"]["shown"]}
-            if message is messages[0] and len(messages) * len(packed(changed)) > MOST_ANSWERS:
+            if message is messages[0] and len(messages) * len(packed(changed)) > MAX_ANSWERS:
                 left_out.append(what)
                 break
             answers[json.dumps(message, separators=(",", ":"))] = changed
@@ -516,7 +516,7 @@ def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
     now = facts.get("point")
     pixels = pictures["count"] * pictures["height"] * pictures["width"] if pictures else 0
     # Components of large models are switched off by the page, without their errors
-    large = shown["drawing"] and pixels * len(component) > MOST_VALUES
+    large = shown["drawing"] and pixels * len(component) > MAX_VALUES
     cases = not shown["drawing"] or pictures["layout"] == "rows"  # of which a component has most
     weights = shown["drawing"] and shown["drawing"]["W"]  # those of which are the plane
     return {

@@ -33,14 +33,14 @@ from .background import Background, Begun, many
 from .charts import calibration_chart
 from .live import LEVELS, Findings
 from .matrix_data import mean_difference
-from .pictures import STROKES, Frame, Paint, at, frame_of, pictures_part
+from .pictures import Frame, Paint, at, frame_of
 from .printer import PRINT_HIDDEN, call, given_code
 from .state import Field, State, hidden_fields
 from .words import AVERAGE, Number, Piece, painted_words, range_words, size_words
 
 STEPS = 3  # of a filling, besides a pass of similar patches
 CALM = 0.6  # seconds after a stroke until the whole picture is filled anew
-MOST_COMPARED = 1_000_000  # pixels of a picture that is interpolated, too, at most
+MAX_COMPARED = 1_000_000  # pixels of a picture that is interpolated, too, at most
 
 Array = NDArray[Any]
 Box = tuple[slice, slice]  # rows and columns
@@ -117,7 +117,7 @@ class LiveFill(Background):
             return self._end(stop, "stopped", message=message, **nothing)
         self._show_progress(stop, "comparing with interpolation", now=True)
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
-            few = visible.size <= MOST_COMPARED
+            few = visible.size <= MAX_COMPARED
             rivals = {"interpolation": interpolated(visible)} if few else {}
             picture = plain_array(request.picture).astype(float)
             errors, findings = compared(picture, np.isnan(visible), filled, rivals)
@@ -229,14 +229,13 @@ class PhotographState(State):
     )  # fmt: skip
     filename, opens = "picture.nc", True
     fit: LiveFill
-    paint: Paint | None = None
 
     def __init__(self, X: Any, **values: Any) -> None:
         self.X = X[..., :3] if np.ndim(X) == 3 else X  # without opacity
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
         super().__init__(X, values, fit=LiveFill())
-        self.actions |= {"brush": self._brush, "undo": lambda _: self.undo()}
+        self.actions |= {"brush": self.brush, "undo": lambda _: self.undo()}
 
     @property
     def grid(self) -> Grid:
@@ -289,7 +288,7 @@ class PhotographState(State):
         named = values["method"], values["groups"], values["seed"]
         self.fit.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
 
-    def _brush(self, stroke: Mapping[str, Any]) -> None:
+    def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide pixels, and fill them anew."""
         paint = Paint(self.shape) if self.paint is None else self.paint
         self.repaint(paint.touched(frame_of(self.shape, None), stroke))
@@ -309,10 +308,6 @@ class PhotographState(State):
             self.run()
         else:
             self._fill(box)
-
-    def undo(self) -> None:
-        """Take the last stroke of the brush back."""
-        self.repaint(None if self.paint is None else self.paint.before)
 
     # The sentence
 
@@ -355,8 +350,7 @@ class PhotographState(State):
         def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
             average = np.full_like(self.pixels, np.nanmean(self.visible))
             rivals = self.fit.rivals or {AVERAGE: average}
-            for stroke, sign in STROKES.items():
-                under = (paint.signs == sign) & ~self.mask
+            for stroke, under in paint.strokes(~self.mask):
                 errors, found = compared(self.pixels, under, filled, rivals)
                 if found is not None:
                     yield stroke, errors, f"; {found.covers()}"
@@ -396,11 +390,11 @@ class PhotographState(State):
         run = self.history.compared
         title = "" if run is None else self.history.words(run)
         key = self.mask, self.result, run and run.fit, title
-        return self.memo("pictures", lambda: self._layers(run and run.fit, title), *key)
+        return self.memo("pictures", lambda: self._layers(run and run.fit), *key)
 
-    def _layers(self, other: xr.Dataset | None, title: str) -> dict[str, Any]:
+    def _layers(self, other: xr.Dataset | None) -> dict[str, Any]:
         """Return the pictures, with those of a run that is compared."""
-        filled, paint = self.result, self.paint
+        filled = self.result
         layers = {"original": self.pixels, "seen": self.visible}
         if filled is not None:
             spread, known = filled["std"].to_numpy(), ~np.isnan(self.visible)
@@ -409,11 +403,8 @@ class PhotographState(State):
         if other is not None:
             layers["beside"] = other["picture"].to_numpy().astype(float)
         shown = {name: self._at(each) for name, each in layers.items()}
-        n = 0 if paint is None else paint.n_painted
-        frame, limits = self.frame(), self.limits
-        pictures = pictures_part(frame, limits, [], shown, n_painted=n, beside_title=title)
         # Without hidden pixels both sides of the divider would be alike
-        return pictures | {"many_missing": True}
+        return self.pictures(self.frame(), self.limits, [], shown) | {"many_missing": True}
 
     # Code
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -19,14 +19,14 @@ from nmd_lab.result.posterior import Posterior
 
 SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes a picture signed
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
-MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
-MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
+MAX_COLUMNS = 4096  # largest number of columns of a row that is drawn
+MAX_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
 STEPS = 16_384  # intervals of the table of f
-MOST_PIXELS = 640  # largest number of pixels along a side; of longer sides, each pixel is a mean
+MAX_PIXELS = 640  # largest number of pixels along a side; of longer sides, each pixel is a mean
 
 # Entries of a matrix up to which all count in the means, and how many a side of more do
-MOST_AVERAGED, FEW = 8_000_000, 3
-MOST_ROWS = 40  # number of rows that are sent if each is a picture; a page shows those that fit
+MAX_AVERAGED, FEW = 8_000_000, 3
+MAX_ROWS = 40  # number of rows that are sent if each is a picture; a page shows those that fit
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
@@ -61,7 +61,7 @@ class Frame(NamedTuple):
         if self.step == 1:
             return block(self.rows, self.columns)
         m, n = shape
-        count = self.step if m * n <= MOST_AVERAGED else min(self.step, FEW)
+        count = self.step if m * n <= MAX_AVERAGED else min(self.step, FEW)
         steps = np.unique(np.linspace(0, self.step - 1, count).astype(np.intp))
         total: Array = np.zeros((self.rows.size, self.columns.size))
         counts = np.zeros(total.shape, dtype=int)
@@ -108,9 +108,9 @@ def frame_of(
     m, n = shape
     if picture is not None:
         if rows is None or not rows.size:
-            rows = np.unique(np.linspace(0, m - 1, min(MOST_ROWS, m)).astype(np.intp))
+            rows = np.unique(np.linspace(0, m - 1, min(MAX_ROWS, m)).astype(np.intp))
         return Frame(rows, np.arange(n), rows.size, *picture.shape, 1, 1, picture)
-    step = max(1, math.ceil(max(m, n // channels) / MOST_PIXELS))
+    step = max(1, math.ceil(max(m, n // channels) / MAX_PIXELS))
     every = np.arange(0, m, step)
     pixels = np.arange(0, n // channels, step)
     columns = (pixels[:, None] * channels + np.arange(channels)).ravel()
@@ -176,14 +176,14 @@ def drawing_part(
     `seen` has some values, rows and columns, at which the first components are compared.
     """
     n = fitted.shape[1]
-    if fitted.model.is_mixed or n > MOST_COLUMNS * frame.channels:
+    if fitted.model.is_mixed or n > MAX_COLUMNS * frame.channels:
         return None
     of_rows, of_columns = fitted.offsets_at(slice(None), slice(None))  # two more components
     every_W = np.column_stack([fitted.W, of_rows, np.ones_like(of_rows)])
     every_H = np.vstack([fitted.H, np.ones_like(of_columns), of_columns])
     every_H[list(off)] = 0
     shown, H, W = every_W[frame.rows], every_H[:, frame.columns], every_W[rows]
-    every = max(1, math.ceil(math.sqrt(shown.shape[0] * H.size / MOST_VALUES)))
+    every = max(1, math.ceil(math.sqrt(shown.shape[0] * H.size / MAX_VALUES)))
     t = np.cumsum(shown[::every, :-2].T[:, :, None] * H[:-2, None, ::every], axis=0)
     t = np.concatenate([t[:1] * 0, t]) + shown[::every, -2:-1] + H[-1, ::every]
     room = float(np.ptp(t)) or 1.0  # the pointer reaches values that no row has
@@ -193,7 +193,7 @@ def drawing_part(
     with np.errstate(all="ignore"):
         table = fitted.model.expected(step * (np.round(low / step) + np.arange(STEPS + 1)))
     is_rows = frame.picture is not None
-    codes = X is not None and is_rows and rows.size * n <= MOST_VALUES
+    codes = X is not None and is_rows and rows.size * n <= MAX_VALUES
     return {
         **frame.size,
         "rank": H.shape[0],
@@ -307,6 +307,13 @@ class Paint:
         """Return which entries a fit sees, of those that it saw before."""
         shown = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)
         return np.where(shown, observed, False)
+
+    def strokes(self, hidden: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Yield the kinds of strokes that hide some entries, with these."""
+        for stroke, sign in STROKES.items():
+            under = (self.signs == sign) & hidden
+            if under.any():
+                yield stroke, under
 
     def code(self) -> str:
         """Return the lines that change an array ``mask`` in the same way; empty without paint."""

@@ -21,10 +21,10 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 
 from .background import Begun, Measure, Positions, error_of_means, in_sample
-from .charts import MOST_COMPONENTS, order_of, plane_part, texts
+from .charts import MAX_COMPONENTS, order_of, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
-from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
+from .model_state import DRAWS, ITERATIONS, MAX_JUDGED, MODEL, ModelState, Numbers
 from .new_person import (
     BEST,
     DEFAULT_COLUMNS,
@@ -133,7 +133,7 @@ class RatingsState(ModelState):
     def known(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return a sample of the ratings: values, rows and columns."""
         entries = self.observations
-        rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_JUDGED)).entries()
+        rows, columns, x = entries.select(in_sample(entries.n_observed, MAX_JUDGED)).entries()
         return x, rows, columns
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
@@ -346,7 +346,7 @@ class RatingsState(ModelState):
         }
         if self.active.phase != "running":  # along which things slide
             every = np.ascontiguousarray(shown.H[:, often], dtype="<f4")
-            plane["every"] = every[:MOST_COMPONENTS].tobytes()
+            plane["every"] = every[:MAX_COMPONENTS].tobytes()
         model, at = self.model_of(row, drawn=False)
         if model is not None and not problem and often.size:
             order, signs = order_of(self.shown or shown)

@@ -18,7 +18,7 @@ from nmd_lab.selection.choice import in_words
 from .background import Background, Memo
 from .charts import FactorsPart
 from .history import History
-from .pictures import Frame
+from .pictures import Frame, Paint, pictures_part
 from .printer import cell, name_in_notebook
 from .tables import Order
 from .words import THIS, Number, Piece, choice_words, model_words
@@ -123,6 +123,7 @@ class State:
     mending = ""  # code that leaves columns of the data out
     said = ""  # a line about these data
     offered: tuple[str, ...] = ()  # data sets of the library, the present one first
+    paint: Paint | None = None  # what the brush has done
 
     def __init__(
         self,
@@ -260,6 +261,14 @@ class State:
             work.reset(tell=False)
             work.listeners.clear()
 
+    def undo(self) -> None:
+        """Take the last stroke of the brush back."""
+        self.repaint(None if self.paint is None else self.paint.before)
+
+    def repaint(self, paint: Paint | None) -> None:
+        """Take other painted entries, and fit again."""
+        raise NotImplementedError
+
     # Code
 
     def code(self, source: str | None = None) -> str:
@@ -286,6 +295,19 @@ class State:
     def frame(self) -> Frame | None:
         """Return which entries are shown as pictures; None without pictures."""
         return None
+
+    def pictures(
+        self,
+        frame: Frame,
+        limits: tuple[float, float],
+        names: Sequence[str],
+        layers: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return the pictures that stay while a fit runs, "beside" being of a run to compare."""
+        run, paint = self.history.compared, self.paint
+        title = "" if run is None else self.history.words(run)
+        n_painted = 0 if paint is None else paint.n_painted
+        return pictures_part(frame, limits, names, layers, beside_title=title, n_painted=n_painted)
 
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return positions "row", "column" and "pixel" that a message picks."""

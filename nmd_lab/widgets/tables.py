@@ -24,8 +24,8 @@ from .live import LEVEL, doubt
 
 Array = NDArray[Any]
 
-MOST_SHOWN, BINS = 200, 14  # rows that are shown at once, and bars of a histogram
-MOST_CHECKED, LEAST_SURE = 5000, 12  # cells that are looked at (a sample of more), and listed
+MAX_SHOWN, BINS = 200, 14  # rows that are shown at once, and bars of a histogram
+MAX_CHECKED, LEAST_SURE = 5000, 12  # cells that are looked at (a sample of more), and listed
 LIKELY = 3  # classes of a cell that are named
 SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data
 
@@ -64,14 +64,14 @@ class Grid(NamedTuple):
                 values = self._known(column, at)[rows]
                 rows = rows[np.argsort(-values if order.reverse else values, kind="stable")]
         sought, order.sought = np.flatnonzero(rows == order.sought), None
-        order.begin = int(sought[0]) // MOST_SHOWN * MOST_SHOWN if sought.size else order.begin
+        order.begin = int(sought[0]) // MAX_SHOWN * MAX_SHOWN if sought.size else order.begin
         begin = order.begin if order.begin < rows.size else 0
-        page = rows[begin : begin + MOST_SHOWN]
+        page = rows[begin : begin + MAX_SHOWN]
         return {
             "column": order.column,
             "reverse": order.reverse,
             "begin": begin,
-            "page": MOST_SHOWN,
+            "page": MAX_SHOWN,
             "total": rows.size,
             "rows": page.tolist(),
             "labels": [names[row] if names else str(row) for row in page],
@@ -193,7 +193,7 @@ class Grid(NamedTuple):
         (i, j), of = np.nonzero(np.isnan(self.original[:, first])), "missing"
         if not i.size:
             (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "hidden"
-        some = in_sample(i.size, MOST_CHECKED)
+        some = in_sample(i.size, MAX_CHECKED)
         cells = cells_at(self.posterior._draws, i[some], first[j[some]]).nlargest(
             LEAST_SURE, "unsure"
         )

@@ -135,9 +135,11 @@ def test_a_choice_that_does_not_end_leaves_auto(how):
     state, thread = explorer.state, explorer.state.fit._thread
     assert button(explorer, "run")["disabled"]
     wait_for(lambda: "choosing by hidden entries" in said(explorer))
+    assert state.fit.cannot_proceed()
     explorer.close() if how == "close" else act(explorer, how)
     thread.join(PATIENCE)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
     assert state.fit.result is None
     assert state.fit.phase == ("stopped" if how == "stop" else "ready")
+    assert state.fit.message == ("stopped before a choice was made" if how == "stop" else "ready")
     assert "alpha" not in state.code()

@@ -49,15 +49,6 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     assert shown == pytest.approx(held_out)
 
 
-def test_stop_measures_where_it_stands(small):
-    state = plain(MatrixState, small, rank=4, iterations=ENDLESS, missing=0.2, rho=1.0)
-    state.start()
-    wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
-    state.fit.stop()
-    assert state.fit.join(PATIENCE)
-    assert list(state.fit.recording.held_out) == scheduled(state.fit.result._n_iter)
-
-
 def test_what_is_read_does_not_change_while_it_runs(small):
     settings = {"iterations": ENDLESS, "tol": 0.0, "rho": 1.0}
     state = plain(MatrixState, small, rank=4, missing=0.2, **settings)

@@ -137,23 +137,6 @@ def test_a_choice_comes_before_the_fit_in_its_thread(small):
     assert (fit.result._n_iter, kept) == (7, [True])
 
 
-def test_stop_ends_a_choice_that_tells_how_far_it_is(small):
-    fit, kept, said = LiveFit(), [], []
-    fit.listeners.append(lambda: said.append(fit.message))
-    choose, _ = choosing(kept)
-    fit.start(preparing(small), 4, choose=choose)
-    wait_for(lambda: len([text for text in said if text.startswith("choosing")]) > 1)
-    counts = [int(text.split()[4]) for text in said if text.startswith("choosing")]
-    assert counts[0] < counts[-1]
-    assert fit.phase == "running"
-    fit.stop()
-    assert fit.message == "stopping …"
-    assert fit.join(PATIENCE)
-    assert (fit.phase, fit.message) == ("stopped", "stopped before a choice was made")
-    assert said[-1] == fit.message
-    assert (kept, fit.result, fit.state, bool(fit.cannot_proceed())) == ([], None, None, True)
-
-
 def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(small, clock):
     fit = LiveFit()
 

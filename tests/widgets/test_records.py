@@ -24,7 +24,7 @@ from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues
 from nmd_lab.model.model import make_model
 from nmd_lab.result.entries import entries_at
 from nmd_lab.widgets.charts import oriented
-from nmd_lab.widgets.pictures import MOST_ROWS, drawing_part, frame_of
+from nmd_lab.widgets.pictures import MAX_ROWS, drawing_part, frame_of
 
 
 def numbers(record, name):
@@ -120,7 +120,7 @@ def test_session_of_a_fit(session):
 def test_pictures():
     X = datasets.digits(60)
     explorer = done(plain(widgets.Explorer, X, rank=4, iterations=10, missing=0.3))
-    fit, ids, size = explorer.result, explorer.pictures["ids"], (MOST_ROWS, 64)
+    fit, ids, size = explorer.result, explorer.pictures["ids"], (MAX_ROWS, 64)
     seen, model = picture(explorer, "seen").reshape(size), fit.reconstruct().values
     np.testing.assert_allclose(picture(explorer, "original").reshape(size), X[ids], rtol=1e-6)
     np.testing.assert_array_equal(np.isnan(seen), np.isnan(explorer.state.data.observed[ids]))
@@ -150,7 +150,7 @@ def test_rows_of_a_component_and_rows_that_are_picked():
     explorer = done(plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10))
     before, W = explorer.pictures["ids"], oriented(explorer.result._fitted).W
     act(explorer, "component", k=2, what="rows")
-    largest = np.argsort(-W[:, 2], kind="stable")[:MOST_ROWS].tolist()
+    largest = np.argsort(-W[:, 2], kind="stable")[:MAX_ROWS].tolist()
     assert (explorer.components["chosen"], explorer.pictures["ids"]) == (2, largest)
     act(explorer, "lasso", rows=[3, 50, 7])
     assert explorer.selection["rows"] == explorer.pictures["ids"] == [3, 50, 7]

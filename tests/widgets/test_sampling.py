@@ -8,7 +8,7 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import widgets
 from nmd_lab.widgets.explorer import library
-from nmd_lab.widgets.live import MOST_CHECKED, LiveSample
+from nmd_lab.widgets.live import MAX_CHECKED, LiveSample
 from nmd_lab.widgets.ratings import RatingsState
 
 TUNE = 100
@@ -59,7 +59,7 @@ def test_the_code_repeats_the_draws(validation):
     low, high = posterior.predict_interval(i, j).T
     assert found.held[0.9] == pytest.approx(np.mean((low <= x) & (x <= high)), abs=0.01)
     assert found.summary.startswith(f"90 % intervals cover {100 * found.held[0.9]:.0f} % of")
-    ax = posterior.plot.predictions(entries, max_points=MOST_CHECKED)  # as the code has it
+    ax = posterior.plot.predictions(entries, max_points=MAX_CHECKED)  # as the code has it
     assert ax.get_title().startswith(f"{100 * found.held[0.9]:.0f} % of the 90 % intervals")
 
 
@@ -119,24 +119,6 @@ def test_why_there_can_be_no_draws(settings, reason):
     why = state.cannot_sample()
     assert why.startswith(reason)
     assert bool(why) == bool(reason)
-
-
-def test_entries_have_intervals():
-    state = RatingsState(GENERATED, **MODEL, draws=20)
-    posterior = sampled(state)
-    row, n = 7, posterior._shape[1]
-    state.least = 1
-    observed, best = state.entries(row, 6, "highest")
-    known = state.observations.indices[slice(*state.observations.indptr[row : row + 2])]
-    mean = posterior.predict(np.full(n, row), np.arange(n))
-    labels = state.data.labels("columns")
-    order = [k for k in np.argsort(-mean) if k not in known][:6]
-    assert best.label.tolist() == [str(labels[k]) for k in order]
-    for entry in (*observed.itertuples(), *best.itertuples()):
-        at = [str(label) for label in labels].index(entry.label)
-        assert entry.predicted == pytest.approx(mean[at])
-        interval = posterior.predict_interval(row, at, level=0.9)[0].clip(1, 5)
-        assert (entry.low, entry.high) == pytest.approx(tuple(interval))
 
 
 def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():

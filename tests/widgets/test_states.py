@@ -80,25 +80,6 @@ TABLE = pd.DataFrame(
 COLUMNS = {"row": "who", "column": "film", "value": "stars"}
 
 
-def test_observed_and_best_entries_of_a_row():
-    state = RatingsState(TABLE, **COLUMNS, rank=1, alpha=15.0, iterations=5, validation=0.0)
-    row = state.data.find(" cy ")
-    observed, best = state.entries(row, 5, "highest")
-    assert list(zip(observed.label, observed.observed, strict=True)) == [
-        ("Nine", 5.0),
-        ("Eight", 1.0),
-    ]
-    assert best.empty
-    fit = ended(state)
-    observed, best = state.entries(row, 5, "highest")
-    expected = fit.top(row, 5, exclude=[8, 9])
-    assert best.label.tolist() == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
-    assert best.predicted.tolist() == pytest.approx(expected.values)
-    assert observed.predicted[0] == pytest.approx(float(fit.predict("cy", 9)[0]))
-    with pytest.raises(ValueError, match="no row is labelled 'zoe'"):
-        state.data.find("zoe")
-
-
 @pytest.mark.parametrize("validation", [0.0, 0.2])
 def test_copied_code_repeats_a_completion(validation):
     numbers = {"rank": 8, "alpha": 15.0, "validation": validation, "patience": 3}

@@ -27,9 +27,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
-from nmd_lab.widgets.charts import order_of
 from nmd_lab.widgets.history import MAX_RUNS
-from nmd_lab.widgets.pictures import MOST_ROWS
 
 
 def test_wide_data_are_averaged():
@@ -45,27 +43,6 @@ def test_wide_data_are_averaged():
     np.testing.assert_allclose(
         picture(explorer, "reconstruction")[0, :7, :, 0], expected, atol=1e-3
     )
-
-
-def test_without_a_component_the_loss_is_said(explorer):
-    done(explorer)
-    act(explorer, "component", k=1, what="off")
-    fit, rows = explorer.result, explorer.pictures["ids"]
-    W, H = fit.W.values, fit.H.values
-    kept = np.delete(order_of(fit._fitted)[0], 1)
-    without = np.maximum(W[:, kept] @ H[kept], 0)
-    shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
-    np.testing.assert_allclose(shown, without[rows], atol=1e-6)
-    seen = explorer.state.data.observed
-    there = ~np.isnan(seen)
-    before, lost = (
-        np.sqrt(np.mean((seen - each)[there] ** 2)) for each in (fit.reconstruct().values, without)
-    )
-    expected = f"without component 1: error where seen ±{before:.2g} → {lost:.2g}"
-    assert explorer.components["said"] == expected
-    assert explorer.components["off"] == [1]
-    act(explorer, "component", k=1, what="off")
-    assert explorer.components["said"] == ""
 
 
 def test_other_data_are_shown_without_the_old_model():
@@ -89,8 +66,6 @@ def test_a_plain_array_of_pictures_is_seen_as_pictures():
     explorer.state.set("shape", (4, 16))
     act(explorer, "clear")
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (4, 16)
-    act(explorer, "flat")
-    assert explorer.pictures["layout"] == "matrix"
     explorer.state.set("shape", (7, 8))
     assert "does not hold 64 columns" in explorer.state.problems()["shape"]
 
