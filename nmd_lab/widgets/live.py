@@ -59,10 +59,6 @@ MAX_AUTO_SECONDS = 10.0  # seconds up to which a choice begins by itself after a
 KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun", "_resumable")
 
 
-Keep = Callable[[], None]
-Choose = Callable[[Interruption], Keep]
-
-
 class Choosing(Interruption):
     """What a choice asks at each iteration: whether to end.  So an explorer can watch it."""
 
@@ -123,31 +119,22 @@ class LiveFit(Background):
 
     def start(
         self,
-        prepare: Callable[[], Decided],
+        prepare: Callable[[threading.Event], Decided | None],
         iterations: int,
         measure: Measure | None = None,
-        choose: Choose | None = None,
         *,
         remembers: bool = False,
-        look: Callable[[], Decided] | None = None,
         begun: Begun | None = None,
-        earlier: dict[str, Any] | None = None,
     ) -> None:
-        """Start a new fit, after a first `look` and a choice; a long choice is left to the user.
-
-        A stop before the choice is made comes back to an `earlier` fit.
-        """
+        """Start a new fit; `prepare` returns it in the worker thread, or None if there is none."""
         self.reset(tell=False)
         self.begun = begun or Begun()
-        first, recording = Recording(measure), Recording(measure, remembers=remembers)
-        self.recording = recording
+        recording = self.recording = Recording(measure, remembers=remembers)
         self.planned = iterations
 
         def work(stop: threading.Event) -> None:
-            if look is not None and not self._preview(look, stop, first):
-                return
-            if choose is None or self._chosen(choose, stop, earlier):
-                self._work(ResumableFit(prepare()), iterations, stop, recording)
+            if (decided := prepare(stop)) is not None:
+                self._work(ResumableFit(decided), iterations, stop, recording)
 
         self._begin(work, "nmd-fit")
 
@@ -167,11 +154,9 @@ class LiveFit(Background):
         self.reset(tell=False)
         self._change(**saved)
 
-    def _preview(
-        self, look: Callable[[], Decided], stop: threading.Event, recording: Recording
-    ) -> bool:
-        """Show a short fit of simple settings; return whether the choice is to follow at once."""
-        fit, planned = ResumableFit(look()), self.planned
+    def preview(self, look: Decided, stop: threading.Event, measure: Measure | None) -> bool:
+        """Show a short fit of simple settings; return whether a choice is to follow at once."""
+        fit, planned, recording = ResumableFit(look), self.planned, Recording(measure)
         self._update(stop, recording=recording, planned=PREVIEW_ITERATIONS)
         self._advance(fit, 2, stop, recording)  # which compiles
         began = time.perf_counter()
@@ -217,14 +202,23 @@ class LiveFit(Background):
             self.finishing(result)
             self.tell()
 
-    def _chosen(self, choose: Choose, stop: threading.Event, earlier: Any) -> bool:
-        """Let a run choose its settings; return False if it has been stopped."""
+    def choose(
+        self,
+        choice_for: Callable[[Interruption], Decided],
+        settle: Callable[[Decided], None],
+        stop: threading.Event,
+        earlier: dict[str, Any] | None = None,
+    ) -> Decided | None:
+        """Return the choice of settings, after they have been settled.
+
+        A stop before the choice is made comes back to an `earlier` fit, and returns None.
+        """
 
         def watch(trials: int) -> None:
             so_far = f"{many(trials, 'trial')} so far"
             self._show_progress(stop, f"choosing by hidden entries: {so_far}")
 
-        keep = choose(Choosing(stop, watch))
+        choice = choice_for(Choosing(stop, watch))
         with self._lock:
             if stopped := stop.is_set():
                 self._update(stop, phase="stopped", message=NO_CHOICE)
@@ -232,9 +226,9 @@ class LiveFit(Background):
                     self.recall(earlier | {"message": f"{NO_CHOICE}; the earlier fit is shown"})
             else:
                 self._update(stop, message=STARTING, began=time.perf_counter())
-                keep()
+                settle(choice)
         self.tell()
-        return not stopped
+        return None if stopped else choice
 
     def _advance(
         self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording

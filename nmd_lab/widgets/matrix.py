@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ import xarray as xr
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.fit.summary import Decided
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
@@ -26,7 +27,7 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
-from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape
+from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph
 from .model_state import (
     DRAWS,
     ITERATIONS,
@@ -37,7 +38,6 @@ from .model_state import (
     prepared,
     split_code,
 )
-from .photographs import is_photograph
 from .pictures import MANY_MISSING, Frame, Paint, at, drawn_at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, fit_call, given_code
 from .state import Field, hidden_fields
@@ -289,8 +289,11 @@ class MatrixState(ModelState):
         init, length = before["result"], {"max_iter": BRUSH_ITERATIONS}
         arguments = begun.arguments | options | length | {"absent_are_zeros": False, "init": init}
         remembers = not np.isnan(before["begun"].data.observed[data.hidden]).all()
-        make = partial(prepared, X, arguments)
-        self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers, begun=begun)
+
+        def preparation(_: Any) -> Decided:
+            return prepared(X, arguments)
+
+        self.fit.start(preparation, BRUSH_ITERATIONS, measure, remembers=remembers, begun=begun)
 
     @property
     def painted(self) -> str:

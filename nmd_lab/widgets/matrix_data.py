@@ -1,4 +1,4 @@
-"""A matrix with hidden entries, at which models are compared, and the pictures in its rows."""
+"""A matrix with hidden entries, at which models are compared, and whether it is a picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab.data.inputs import observe_dense
-from nmd_lab.data.labels import Picture, picture_of
+from nmd_lab.data.labels import Picture, picture_of, plain_array
+from nmd_lab.data.patches import CHANNELS
 from nmd_lab.data.split import split_observed
 from nmd_lab.problem.state import State as FitState
 from nmd_lab.result.decomposition import Decomposition
@@ -22,6 +23,8 @@ from .pictures import Paint
 Array = NDArray[Any]
 Iterate = FitState | Decomposition
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
+MIN_SIDE, MAX_RATIO = 48, 4.0  # pixels along a side, and ratio of the sides, of a photograph
+MAX_DIFFERENCE = 0.6  # of neighbouring pixels of a photograph, relative to that of any two
 
 
 class Given(NamedTuple):
@@ -156,3 +159,24 @@ def mean_difference(a: Array, b: Array) -> float:
         differences = np.abs(a - b)
     finite = differences[np.isfinite(differences)]
     return float(finite.mean()) if finite.size else 0.0
+
+
+def is_photograph(X: Any) -> bool:
+    """Return whether data are one picture: in colours, or with neighbouring pixels alike."""
+    if type(X) not in (np.ndarray, xr.DataArray) or X.dtype.kind not in "fiu":
+        return False
+    sides = X.shape[:2]
+    if X.ndim == 3:
+        named = isinstance(X, np.ndarray) or X.dims[-1] in CHANNELS
+        return named and X.shape[-1] in (3, 4) and min(sides) >= MIN_SIDE // 2
+    if X.ndim != 2 or min(sides) < MIN_SIDE or max(sides) > MAX_RATIO * min(sides):
+        return False
+    pixels = plain_array(X).astype(float)
+    return all(_are_alike(each) for each in (pixels, pixels.T))
+
+
+def _are_alike(pixels: Array) -> bool:
+    """Return whether rows are like the next ones, compared with any two."""
+    other = np.random.default_rng(0).permutation(len(pixels))
+    next_one = mean_difference(pixels[1:], pixels[:-1])
+    return next_one < MAX_DIFFERENCE * mean_difference(pixels, pixels[other])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
@@ -26,7 +27,7 @@ from nmd_lab.selection.choice import in_words
 
 from .background import Background, Begun, Measure, error_at
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
-from .live import MAX_CHECKED, Keep, LiveFit, LiveSample, SampleSettings
+from .live import MAX_CHECKED, LiveFit, LiveSample, SampleSettings
 from .printer import Code, call
 from .state import Field, State
 from .words import THIS, Number, shapes
@@ -65,13 +66,11 @@ def prepared(
     return prepare(X, form_of(X), Options(**COMPLETION_DEFAULTS | dict(arguments) | more), signals)
 
 
-def choice_for(
-    X: Any, arguments: Mapping[str, Any], *, asked: Interruption, **more: Any
-) -> Decided:
+def choice_for(X: Any, arguments: Mapping[str, Any], signals: Interruption, **more: Any) -> Decided:
     """Return a fit that is ready to be solved, with what was chosen for what is "auto"."""
     # Explorers go on until a fit has converged: no trial ends early after a path of ridges
     with one_thread():
-        return prepared(X, {"init": "svd"} | dict(arguments), signals=asked, **more)
+        return prepared(X, {"init": "svd"} | dict(arguments), signals=signals, **more)
 
 
 def settings_of(choice: Decided) -> dict[str, Any]:
@@ -207,34 +206,29 @@ class ModelState(State):
         begun = Begun()
         X, options, measure = self.to_fit(begun)
         settings, asked_for = dict(self.values), self.arguments()
-        choice: Decided | None = None
-
-        def choose(asked: Interruption) -> Keep:
-            nonlocal choice
-            choice = choice_for(X, asked_for, asked=asked, **options)
-            return partial(self._settle, begun, settings, settings_of(choice))
-
-        def ready() -> Decided:
-            made_of = prepared(X, self.arguments(settings), **options)
-            selection = None if choice is None else choice.summary.selection
-            return made_of._replace(summary=made_of.summary._replace(selection=selection))
-
-        def look() -> Decided:
-            begun.arguments = self.arguments(self.simple(settings, np.shape(X)))
-            return prepared(X, begun.arguments, **options)
-
         chooses = any(map(is_auto, map(asked_for.get, DECISIVE)))
         plain = {"offsets": "none", "offset_alpha": settings["alpha"]}
         self._settle(begun, settings, {} if chooses else plain)
-        self.fit.start(
-            ready,
-            settings["iterations"],
-            measure,
-            choose if chooses else None,
-            look=look if chooses and preview else None,
-            begun=begun,
-            earlier=earlier,
-        )
+
+        def settle(choice: Decided) -> None:
+            self._settle(begun, settings, settings_of(choice))
+
+        def preparation(stop: threading.Event) -> Decided | None:
+            selection = None
+            if chooses and preview:
+                begun.arguments = self.arguments(self.simple(settings, np.shape(X)))
+                look = prepared(X, begun.arguments, **options)
+                if not self.fit.preview(look, stop, measure):
+                    return None
+            if chooses:
+                choose = partial(choice_for, X, asked_for, **options)
+                if (choice := self.fit.choose(choose, settle, stop, earlier)) is None:
+                    return None
+                selection = choice.summary.selection
+            decided = prepared(X, self.arguments(settings), **options)
+            return decided._replace(summary=decided.summary._replace(selection=selection))
+
+        self.fit.start(preparation, settings["iterations"], measure, begun=begun)
 
     def _settle(self, begun: Begun, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
         """Put values in the place of "auto", unless the user has changed the setting meanwhile."""

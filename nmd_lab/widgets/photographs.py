@@ -17,7 +17,7 @@ from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from nmd_lab._runtime.checks import as_generator, check_integer, check_share, new_stream
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.labels import plain_array
-from nmd_lab.data.patches import CHANNELS, Grid
+from nmd_lab.data.patches import Grid
 from nmd_lab.inpainting.inpaint import (
     GROUPS,
     PASSES,
@@ -32,7 +32,6 @@ from nmd_lab.inpainting.inpaint import (
 from .background import Background, Begun, many
 from .charts import calibration_chart
 from .live import LEVELS, Findings
-from .matrix_data import mean_difference
 from .pictures import Frame, Paint, at, frame_of
 from .printer import PRINT_HIDDEN, call, given_code
 from .state import Field, State, hidden_fields
@@ -44,8 +43,6 @@ MAX_COMPARED = 1_000_000  # pixels of a picture that is interpolated, too, at mo
 
 Array = NDArray[Any]
 Box = tuple[slice, slice]  # rows and columns
-LEAST, LONGEST = 48, 4.0  # pixels along a side, and ratio of the sides, of a matrix with a picture
-ALIKE = 0.6  # ratio of differences of neighbouring pixels to those of any two, of a picture
 
 
 class Stopped(Exception):
@@ -194,27 +191,6 @@ def interpolated(visible: Array) -> Array:
         found[outside] = NearestNDInterpolator(places, visible[seen])(missing[outside])
     result[~seen] = found
     return result
-
-
-def is_photograph(X: Any) -> bool:
-    """Return whether data are one picture: in colours, or with neighbouring pixels alike."""
-    if type(X) not in (np.ndarray, xr.DataArray) or X.dtype.kind not in "fiu":
-        return False
-    sides = X.shape[:2]
-    if X.ndim == 3:
-        named = isinstance(X, np.ndarray) or X.dims[-1] in CHANNELS
-        return named and X.shape[-1] in (3, 4) and min(sides) >= LEAST // 2
-    if X.ndim != 2 or min(sides) < LEAST or max(sides) > LONGEST * min(sides):
-        return False
-    pixels = plain_array(X).astype(float)
-    return all(_are_alike(each) for each in (pixels, pixels.T))
-
-
-def _are_alike(pixels: Array) -> bool:
-    """Return whether rows are like the next ones, compared with any two."""
-    other = np.random.default_rng(0).permutation(len(pixels))
-    next_one = mean_difference(pixels[1:], pixels[:-1])
-    return next_one < ALIKE * mean_difference(pixels, pixels[other])
 
 
 class PhotographState(State):

@@ -14,7 +14,7 @@ from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
 
 from .background import is_measured
 from .charts import curves_chart, table, texts, trials_charts
-from .photographs import is_photograph
+from .matrix_data import is_photograph
 from .pictures import Frame, drawn_at, frame_of, pictures_part
 from .printer import PRINT_ERROR
 from .state import State

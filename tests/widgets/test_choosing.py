@@ -33,8 +33,8 @@ def made_up(setting=SETTING):
 def endless(monkeypatch):
     """Let choices last until they are to stop."""
 
-    def waits(*_, asked, **__):
-        wait_for(lambda: bool(asked))
+    def waits(X, arguments, signals, **_):
+        wait_for(lambda: bool(signals))
         return made_up()
 
     monkeypatch.setattr(model_state, "choice_for", waits)

@@ -14,7 +14,7 @@ ENDLESS = 10**9
 
 def preparing(X, rank=3, **options):
     options = {"random_state": 0, "tol": 0, "max_iter": 1} | options
-    return lambda: prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, **options)
+    return lambda *_: prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, **options)
 
 
 def test_the_best_validated_state_survives_further_pieces(small, rng):
@@ -65,7 +65,7 @@ def test_an_error_becomes_a_sentence(small):
     assert fit.phase == "failed"
     assert fit.message.startswith("X has a largest magnitude of 1e+200")
 
-    def overflows():
+    def overflows(_):
         raise FloatingPointError("overflow in W")
 
     fit.start(overflows, 3)
@@ -110,41 +110,46 @@ def test_many_starts_and_stops_do_not_disturb_each_other_and_leave_no_thread(sma
     wait_for(lambda: threading.active_count() <= before)
 
 
-def choosing(kept, trials=ENDLESS):
-    """Return a choice of so many trials, and a list of what it was asked to do."""
-    threads = []
+def after(fit, choose, prepare):
+    """Return a preparation by a choice, and the list to which that is added."""
+    settled = []
 
-    def choose(asked):
-        threads.append(threading.current_thread())
-        for _ in range(trials):
-            asked.begin()
-            if asked:
-                break
-        return lambda: kept.append(True)
+    def preparation(stop):
+        choice = fit.choose(choose, settled.append, stop)
+        return None if choice is None else prepare(choice)
 
-    return choose, threads
+    return preparation, settled
 
 
 def test_a_choice_comes_before_the_fit_in_its_thread(small):
-    fit, kept = LiveFit(), []
-    choose, threads = choosing(kept, trials=5)
-    fit.start(preparing(small), 4, choose=choose)
+    fit, threads = LiveFit(), []
+
+    def choose(asked):
+        threads.append(threading.current_thread())
+        for _ in range(5):
+            asked.begin()
+            assert not asked
+        return "chosen"
+
+    preparation, settled = after(fit, choose, preparing(small))
+    fit.start(preparation, 4)
     assert fit.join(PATIENCE)
-    assert (fit.phase, fit.result._n_iter, kept) == ("finished", 4, [True])
+    assert (fit.phase, fit.result._n_iter, settled) == ("finished", 4, ["chosen"])
     assert threads != [threading.main_thread()]
     fit.proceed(3)
     assert fit.join(PATIENCE)
-    assert (fit.result._n_iter, kept) == (7, [True])
+    assert (fit.result._n_iter, settled) == (7, ["chosen"])
 
 
 def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(small, clock):
     fit = LiveFit()
 
-    def slow(asked):
+    def slow(_):
         clock.now += 400
-        return lambda: None
+        return "chosen"
 
-    fit.start(preparing(small, tol=0.5), 5000, choose=slow)
+    preparation, _ = after(fit, slow, preparing(small, tol=0.5))
+    fit.start(preparation, 5000)
     assert fit.join(PATIENCE)
     assert fit.result.stop_reason.code == "converged"
     assert fit.planned == fit.done < 5000

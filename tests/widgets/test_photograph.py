@@ -10,7 +10,7 @@ from sklearn.datasets import load_sample_image
 from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.photographs import is_photograph
+from nmd_lab.widgets.matrix_data import is_photograph
 
 OPEN = []
 
