@@ -15,9 +15,8 @@ from nmd_lab.request.options import Options
 from nmd_lab.result.summary import validation_error
 from nmd_lab.selection.choice import in_words
 
-from .background import Background, Memo
+from .background import Background, History, Memo
 from .charts import FactorsPart
-from .history import History
 from .pictures import Frame, Paint, pictures_part
 from .printer import cell, name_in_notebook
 from .tables import Order

@@ -27,7 +27,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
-from nmd_lab.widgets.history import MAX_RUNS
+from nmd_lab.widgets.background import MAX_RUNS
 
 
 def test_wide_data_are_averaged():
