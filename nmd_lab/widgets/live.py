@@ -359,7 +359,11 @@ class LiveSample(Background):
         self._show_progress(stop, "preparing the draws …", now=True)
         seen, hidden = settings.parts(X)
         held_out = None if hidden is None else observe(hidden).as_sparse()
-        posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep, stop))
+        options = SampleOptions(
+            **settings.options, callback=lambda sweep: self._watch(sweep, stop), progress=False
+        )
+        with one_thread():  # and no message outside the explorer
+            posterior = draw_posterior(seen, options, Interruption())
         n_draws = posterior.trace.sizes["sweep"]
         stopped = posterior.stop_reason.code == "callback"
         values: dict[str, Any] = {"message": "stopped before the first draw: let it run longer"}
@@ -385,10 +389,3 @@ class LiveSample(Background):
         first = ", the first ones are not kept" if now.tuning else ""
         self._show_progress(stop, f"drawing: {now.sweep} of {now.total}{first}")
         return stop.is_set()
-
-
-def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:
-    """Return the result of `nmd_lab.sample`, without messages outside the explorer."""
-    asked = SampleOptions(**settings.options, callback=callback, progress=False)
-    with one_thread():
-        return draw_posterior(X, asked, Interruption())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -306,15 +306,6 @@ class ModelState(State):
         found = self.sample.findings
         return "" if found is None else f"; {found.covers()}"
 
-    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
-        """Return the error at known entries with and without some components."""
-        x, rows, columns = self.known()
-        with_all, without = (
-            error_at(each.model, x, each.at(rows, columns), rows, columns)
-            for each in (fitted, fitted.without(list(off)))
-        )
-        return with_all, without
-
     def lost(self, fitted: FittedValues | None) -> str:
         """Return what is lost without the components that are off."""
         off = self.factors.off(fitted)
@@ -322,7 +313,11 @@ class ModelState(State):
             return ""
 
         def words() -> str:
-            before, after = (as_text(e, 2) for e in self.loss_without(fitted, off))
+            x, rows, columns = self.known()
+            before, after = (
+                as_text(error_at(each.model, x, each.at(rows, columns), rows, columns), 2)
+                for each in (fitted, fitted.without(off))
+            )
             named = ", ".join(map(str, off))
             return f"without component {named}: error where seen ±{before} → {after}"
 
