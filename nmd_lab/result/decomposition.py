@@ -20,13 +20,12 @@ from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .classes import fitted_shares
-from .entries import Entries, Unknown, entries_of, explained_share, values_at
+from .entries import Entries, Unknown, entries_at, entries_of, explained_share, values_at
 from .fill import fill_by_fit
 from .fitted import Fitted
 from .fold_in import append, fold_in, row_model
-from .loadings import Rotation, component_shares, rotate
+from .loadings import Rotation, main_components, rotate
 from .netcdf import dataset_of_fit
-from .rankings import main_columns
 from .selection import chosen_arguments, starts_of, trials_of
 from .summary import lines_of, summary_of
 
@@ -495,8 +494,7 @@ class Decomposition(Fitted):
         >>> top.column.shape, round(float(top.explained.sum()), 6)
         ((3, 2), 1.0)
         """
-        top = main_columns(self._labels, self.H, k)
-        return top.assign_coords(explained=(COMPONENT, component_shares(*self._factors)))
+        return main_components(self, k)
 
     def rotate(self, method: Rotation = "size") -> Decomposition:
         """Return the fit with its components in a canonical form; WH stays the same.
@@ -591,8 +589,8 @@ class Decomposition(Fitted):
     def _ranked_by(self, by: str, row: int) -> NDArray[np.floating]:
         if by != "mean":
             raise ValueError(f"by={by!r} needs the intervals of a posterior: use nmd_lab.sample().")
-        n = self._shape[1]
-        return self._fitted.at(np.full(n, row), np.arange(n))
+        i, j, *_ = entries_at(row, np.arange(self._shape[1]))
+        return self._fitted.at(i, j)
 
     def _class_shares(self, *column: Any) -> tuple[FloatArray, list[Any]]:
         return fitted_shares(self._fitted, *column)

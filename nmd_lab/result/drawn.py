@@ -65,9 +65,6 @@ class Drawn(Fitted):
     def _from_arrays(
         cls,
         labels: Labels,
-        W: FloatArray,
-        H: FloatArray,
-        rho: FloatArray,
         *,
         nonlinearity: str | Nonlinearity | Mixed = "identity",
         loss: str | Loss | Mixed = "frobenius",
@@ -75,14 +72,10 @@ class Drawn(Fitted):
         noise: str | tuple[str, ...] = "gaussian",
         mean: float = 0.0,
         levels: Iterable[float] | None = None,
-        log_likelihood: ArrayLike | None = None,
-        predictions: ArrayLike | None = None,
-        probe_rows: ArrayLike | None = None,
-        probe_columns: ArrayLike | None = None,
         stop_reason: str = "",
         parameters: dict[str, Any] | None = None,
         limits: xr.Dataset | None = None,
-        **draws: Any,
+        **arrays: Any,
     ) -> Self:
         """Return a posterior from plain arrays, which it keeps without copies.
 
@@ -122,16 +115,13 @@ class Drawn(Fitted):
         probe_rows, probe_columns : ndarray of int (n_probes,), optional
             Positions of these entries.
         """
-        arrays = {"W": W, "H": H, "rho": rho, **draws}
-        if log_likelihood is None:
-            log_likelihood = np.empty((rho.shape[0], 0))
         return cls(
             labels,
             nonlinearity if isinstance(nonlinearity, Mixed) else as_nonlinearity(nonlinearity),
             loss if isinstance(loss, Mixed) else as_loss(loss),
             noise,
             label_draws(labels, arrays, by_column=kinds is not None),
-            label_trace(log_likelihood, predictions, probe_rows, probe_columns),
+            label_trace(arrays),
             StopReason.of(stop_reason),
             float(mean),
             None if levels is None else tuple(map(float, levels)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
@@ -70,16 +69,14 @@ def check_export(
 
 def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> None:
     """Write a fit in the format of the ending; an older file is kept if this fails."""
-    target, content = check_export(path, "path", "fit", fit._shape), io.BytesIO()
+    target = check_export(path, "path", "fit", fit._shape)
     ending = target.suffix.lower()
     if ending == ".nc":
         fit.save(target)
-        return
-    if ending == ".npz":
-        np.savez_compressed(content, **_factors(fit))
+    elif ending == ".npz":
+        write_atomically(target, lambda file: np.savez_compressed(file, **_factors(fit)))
     else:
-        _write_table(filled_table(fit, X), content, ending, plain=is_frame(X))
-    write_atomically(target, lambda file: file.write(content.getbuffer()))
+        _write_table(filled_table(fit, X), target, plain=is_frame(X))
 
 
 def export_filled(
@@ -90,7 +87,7 @@ def export_filled(
     random_state: Any = None,
 ) -> None:
     """Write data filled by best guesses, or n copies below each other, as a table."""
-    target, content = check_export(path, "path", "table"), io.BytesIO()
+    target = check_export(path, "path", "table")
     if n is None:
         frame = _as_table(posterior.impute(X), posterior)
     else:
@@ -99,8 +96,7 @@ def export_filled(
         frame = pd.concat(tables, names=["draw"]).reset_index("draw")
         if _are_positions(tables[1].index):
             frame = frame.reset_index(drop=True)
-    _write_table(frame, content, target.suffix.lower(), plain=is_frame(X))
-    write_atomically(target, lambda file: file.write(content.getbuffer()))
+    _write_table(frame, target, plain=is_frame(X))
 
 
 def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
@@ -142,15 +138,16 @@ def _factors(fit: Decomposition) -> dict[str, Any]:
     return arrays | {name: values for name, values in offsets.items() if values is not None}
 
 
-def _write_table(frame: pd.DataFrame, content: io.BytesIO, ending: str, *, plain: bool) -> None:
+def _write_table(frame: pd.DataFrame, target: Path, *, plain: bool) -> None:
     """Write a table; a plain one has no numbers of rows or columns in the place of labels."""
-    if ending == ".parquet":  # which has text as names of columns
+    if target.suffix.lower() == ".parquet":  # which has text as names of columns
         names: Any = frame.columns
         frame.columns = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
-        frame.to_parquet(content)
-        return
-    row, column = (plain and _are_positions(axis) for axis in (frame.index, frame.columns))
-    content.write(frame.to_csv(index=not row, header=not column).encode())
+        content = frame.to_parquet()
+    else:
+        row, column = (plain and _are_positions(axis) for axis in (frame.index, frame.columns))
+        content = frame.to_csv(index=not row, header=not column).encode()
+    write_atomically(target, lambda file: file.write(content))
 
 
 def _are_positions(index: Any) -> bool:

@@ -27,7 +27,7 @@ from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
 from .classes import TemperedShares, draw_classes, fitted_shares, mean_shares, tempered_shares
 from .draws import ENOUGH, Draws, Positions
 from .entries import entries_at, refuse_sparse
-from .fold_in import Rows, rows_of
+from .fold_in import rows_of
 from .mixture import Array, RepeatedValues, has_repeated_value
 from .predict import summarise
 
@@ -91,18 +91,11 @@ def fill_by_posterior(
     """Return X filled once by a point, or n times by draws; see `Posterior.impute`."""
     check_word("point", point, ["auto", "mean", "median", "mode"])
     count = None if n is None else check_integer("n", n, 1)
-    rows: Rows = rows_of(
-        posterior._labels,
-        posterior._draws,
-        X,
-        posterior._limits,
-        limits,
-        max(ENOUGH, count or 0),
-        numbered=count is not None,
-    )
+    enough = max(ENOUGH, count or 0)
+    _, draws, data = rows_of(posterior, X, limits, enough, numbered=count is not None)
     if count is None:
-        return filled(rows.draws, X, rows.data, point)
-    return copies(rows.draws, X, rows.data, count, as_generator(random_state))
+        return filled(draws, X, data, point)
+    return copies(draws, X, data, count, as_generator(random_state))
 
 
 class Bounded(NamedTuple):

@@ -232,10 +232,8 @@ class Rows(NamedTuple):
 
 
 def rows_of(
-    labels: Labels,
-    draws: Draws,
+    posterior: Any,
     X: Any,
-    known_limits: xr.Dataset | None = None,
     limits: GivenLimits = NO_LIMITS,
     enough: int = ENOUGH,
     *,
@@ -246,6 +244,7 @@ def rows_of(
     Equal new rows have draws of their own if they are numbered.
     """
     refuse_sparse(X)
+    labels, draws, known = posterior._labels, posterior._draws, posterior._limits
     new = observe_like(labels, X, may_be_empty=True)
     try:
         rows = match(new.labels, labels, "rows")
@@ -255,8 +254,8 @@ def rows_of(
         data = matched(labels, new, "the posterior")
         if limits:
             data = data._replace(observations=with_limits(data.observations, X, limits))
-        elif known_limits is not None:
-            data = data._replace(observations=_with_known_limits(known_limits, draws.shape, data))
+        elif known is not None:
+            data = data._replace(observations=_with_known_limits(known, draws.shape, data))
         return Rows(labels, draws, data)
     if limits:
         raise ValueError(

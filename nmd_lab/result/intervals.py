@@ -17,7 +17,7 @@ from nmd_lab.data.typed_table import table_of
 from .draws import Draws, Positions
 from .entries import Entries, entries_at
 from .fill import intervals_within_limits
-from .fold_in import Rows, unknown_row
+from .fold_in import rows_of, unknown_row
 from .mixture import Array, Predictive
 from .predict import summarise
 
@@ -50,16 +50,17 @@ def intervals_at(draws: Draws, entries: Entries, level: float, noise: bool = Tru
     return ends.clip(*draws.scale) if noise and draws.scale is not None else ends
 
 
-def intervals_of_table(rows: Rows, X: Any, level: float, noise: bool) -> Any:
+def intervals_of_table(posterior: Any, X: Any, level: float, noise: bool) -> Any:
     """Return intervals of all cells of X; see `Posterior.intervals`."""
-    level, data = check_share("level", level, zero=False), rows.data
+    level = check_share("level", level, zero=False)
+    _, draws, data = rows_of(posterior, X)
     ordered = _ordered_columns(data)
     grid = entries_at(data.rows[:, None], data.columns[ordered])
-    found = intervals_at(rows.draws, grid, level, noise)
+    found = intervals_at(draws, grid, level, noise)
     ends = np.full((data.rows.size, data.columns.size, 2), np.nan, found.dtype)
     ends[:, ordered] = found.reshape(data.rows.size, -1, 2)
     if noise:
-        at, within = intervals_within_limits(rows.draws, data, level)
+        at, within = intervals_within_limits(draws, data, level)
         ends[at] = within
     if is_frame(X):
         return _bounds_of_frame(X, data, ends)

@@ -70,17 +70,14 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
     )
 
 
-def label_trace(
-    log_likelihood: Any, predictions: Any, probe_rows: Any, probe_columns: Any
-) -> xr.Dataset:
+def label_trace(arrays: dict[str, Any]) -> xr.Dataset:
     """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe)."""
-    trace = xr.Dataset({"log_likelihood": ((CHAIN, SWEEP), np.asarray(log_likelihood))})
-    if predictions is not None:
-        trace["prediction"] = (CHAIN, SWEEP, PROBE), np.asarray(predictions)
-        positions = (np.asarray(probe_rows), np.asarray(probe_columns))
-        trace = trace.assign_coords(
-            {name: (PROBE, at) for name, at in zip(PROBES, positions, strict=True)}
-        )
+    nothing = np.empty((len(arrays["W"]), 0))
+    trace = xr.Dataset({"log_likelihood": ((CHAIN, SWEEP), arrays.get("log_likelihood", nothing))})
+    if arrays.get("predictions") is not None:
+        trace["prediction"] = (CHAIN, SWEEP, PROBE), arrays["predictions"]
+        positions = {name: (PROBE, np.asarray(arrays[f"{name}s"])) for name in PROBES}
+        trace = trace.assign_coords(positions)
     return trace.assign_coords({dim: np.arange(trace.sizes[dim]) for dim in (CHAIN, SWEEP)})
 
 

@@ -62,7 +62,13 @@ def rotate(fit: Any, method: str) -> Any:
     return replace(fit, W=labelled_W, H=labelled_H, parameters=parameters)
 
 
-def component_shares(W: FloatArray, H: FloatArray) -> FloatArray:
+def main_components(fit: Any, k: int) -> xr.DataArray:
+    """Return the main columns of each row of H; see `Decomposition.top_of_components`."""
+    shares = _component_shares(*fit._factors)
+    return main_columns(fit._labels, fit.H, k).assign_coords(explained=(COMPONENT, shares))
+
+
+def _component_shares(W: FloatArray, H: FloatArray) -> FloatArray:
     """Return the fraction of each component in WH."""
     # The fractions do not depend on the size of W and H, whose squares may underflow.
     W, H = (each.astype(np.float64) / (float(np.abs(each).max()) or 1.0) for each in (W, H))
@@ -399,7 +405,7 @@ def labelled_scores(posterior: Any, X: Any, factors: int | None, rotation: str) 
     draws, labels = posterior._draws, posterior._labels
     found, at = factor_draws(draws, factors, rotation), np.arange(draws.shape[0])
     if X is not None:
-        _, draws, data = rows_of(labels, draws, X, enough=len(draws))
+        _, draws, data = rows_of(posterior, X, enough=len(draws))
         labels, at = data.observations.labels, data.rows
     labels = labels.rename(labels.clashes(NAMES))
     moments = scores_of_rows(draws, draws.row_vectors[:, at], found)

@@ -17,7 +17,7 @@ from .datatree import to_datatree
 from .drawn import Drawn
 from .entries import Unknown, check_unknown
 from .fill import Point, fill_by_posterior
-from .fold_in import draw_new_rows, observe_rows, rows_of
+from .fold_in import draw_new_rows, observe_rows
 from .intervals import intervals_of_table
 from .labelled_draws import with_rows
 from .loadings import FactorRotation
@@ -194,8 +194,7 @@ class Posterior(Drawn):
         >>> bool(inside.mean() > 0.8)
         True
         """
-        rows = rows_of(self._labels, self._draws, X, self._limits)
-        return intervals_of_table(rows, X, level, noise)
+        return intervals_of_table(self, X, level, noise)
 
     def fold_in(
         self,

@@ -205,7 +205,7 @@ def make_report(
 ) -> PosteriorReport:
     """Return the report on X; see `Posterior.report`."""
     level = check_share("level", level, zero=False)
-    labels, draws, data = rows_of(posterior._labels, posterior._draws, X, posterior._limits)
+    labels, draws, data = rows_of(posterior, X)
     columns = [
         column
         for column in kinds_of_columns(labels, posterior._kinds)

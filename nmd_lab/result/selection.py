@@ -160,13 +160,6 @@ def in_short(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**parameters, SELECTION: text}
 
 
-def best_trials(table: xr.Dataset, count: int) -> xr.Dataset:
-    """Return the trials of lowest error, lowest first, and the chosen one if it is not there."""
-    order = np.argsort(table["error"].values, kind="stable")[:count].tolist()  # NaN comes last
-    chosen = table.attrs["chosen"]
-    return table.isel({TRIAL: order if chosen in order else [*order, chosen]})
-
-
 def as_text(value: Any, digits: int = 4) -> str:
     """Return an option or a number of a trial as short text; "" for NaN."""
     value = value.item() if hasattr(value, "item") else value

@@ -22,7 +22,7 @@ from nmd_lab.model.nonlinearity import Nonlinearity
 from .convergence import LARGEST_RHAT, effective_rank, singular_values
 from .draws import CHAIN, DRAW, Draws
 from .predict import block, mean_of, std_of
-from .selection import TRIAL, VARIABLES, as_text, best_trials, choice_in_words, in_short
+from .selection import TRIAL, VARIABLES, as_text, choice_in_words, in_short
 
 STOPPED = {
     "time_limit": "Stopped by the time limit before it was done.",
@@ -385,12 +385,12 @@ def _best_trials(trials: xr.Dataset) -> str:
     if not trials.sizes[TRIAL]:
         return ""
     names = [name for name in VARIABLES if name in ALWAYS or len(np.unique(trials[name])) > 1]
-    best, chosen = best_trials(trials, BEST), trials.attrs["chosen"]
-    rows = []
-    for position in range(best.sizes[TRIAL]):
-        row = best.isel({TRIAL: position})
+    best, chosen = np.argsort(trials["error"].values, kind="stable")[:BEST], trials.attrs["chosen"]
+    rows = []  # the chosen one is there, too; NaN comes last
+    for position in dict.fromkeys([*best.tolist(), chosen]):
+        row = trials.isel({TRIAL: position})
         texts = [as_text(row[name].values, DIGITS.get(name, 4)) for name in names]
-        rows.append([*texts, "chosen" if int(row[TRIAL]) == chosen else ""])
+        rows.append([*texts, "chosen" if position == chosen else ""])
     return table([*names, ""], rows) + facts_table(_notes(trials.attrs))
 
 

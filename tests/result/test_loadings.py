@@ -128,12 +128,11 @@ def exact_draws(loadings=SIMPLE, n_draws=6, m=40):
         H.append(sizes[:, None] * G @ turn @ np.linalg.inv(root))
         means.append(centres)
         precisions.append(np.linalg.inv(each))
-    arrays = {"row_mean": means, "row_precision": precisions, "row_share": [shares] * n_draws}
+    arrays = {"W": W, "H": H, "row_mean": means, "row_precision": precisions}
+    arrays |= {"row_share": [shares] * n_draws}
     drawn = nmd.Posterior._from_arrays(
         labels_of(np.ones((m, 12))),
-        np.array([W]),
-        np.array([H]),
-        np.tile(noise, (1, n_draws, 1)),
+        rho=np.tile(noise, (1, n_draws, 1)),
         kinds=Model((make_column_model("identity", "frobenius"),) * 12, np.arange(12)),
         noise=("gaussian",) * 12,
         **{name: np.array([array]) for name, array in arrays.items()},

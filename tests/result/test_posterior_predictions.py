@@ -131,10 +131,9 @@ def test_intervals_of_f_alone_are_quantiles_over_draws(posterior):
 def test_an_interval_of_counts_does_not_depend_on_other_entries():
     W = np.array([[0.1], [1.0], [3.0]])
     labels = labels_of(np.zeros((3, 1)))
-    arrays = np.tile(W, (1, 20, 1, 1)), np.ones((1, 20, 1, 1)), np.full((1, 20), 1e12)
-    counts = Posterior._from_arrays(
-        labels, *arrays, nonlinearity="square", loss="kl", noise="after"
-    )
+    arrays = {"W": np.tile(W, (1, 20, 1, 1)), "H": np.ones((1, 20, 1, 1))}
+    arrays |= {"rho": np.full((1, 20), 1e12), "noise": "after"}
+    counts = Posterior._from_arrays(labels, nonlinearity="square", loss="kl", **arrays)
     together = counts.predict_interval(np.arange(3), 0, level=0.9)
     alone = np.vstack([counts.predict_interval(k, 0, level=0.9) for k in range(3)])
     np.testing.assert_array_equal(together, alone)
