@@ -299,7 +299,7 @@ def test_a_missing_library_is_said_before_any_work(tmp_path, monkeypatch, capsys
 def test_a_table_of_too_many_entries_is_refused_before_any_work(
     mixed, tmp_path, asked, monkeypatch
 ):
-    monkeypatch.setattr("nmd_lab.result.files.LARGEST_TABLE", 10)
+    monkeypatch.setattr("nmd_lab.result.files.MAX_TABLE_ENTRIES", 10)
     for command in ("fit", "impute"):
         assert main([command, str(mixed), *CLASSES, "--out", str(tmp_path / "filled.csv")]) == 2
     assert not asked

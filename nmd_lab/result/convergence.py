@@ -20,7 +20,7 @@ from nmd_lab.data.labels import COMPONENT
 from .draws import CHAIN, DRAW, PROBE, SWEEP, Draws
 from .mixture import Array
 
-FEWEST = 4
+MIN_DRAWS = 4
 """Smallest length of a chain for these measures; shorter ones give NaN."""
 
 
@@ -70,7 +70,7 @@ def _halves(chains: Any) -> Array | None:
     """Return the two halves of each chain as chains; None if they are too short."""
     array = np.asarray(chains, dtype=np.float64)
     n = array.shape[1] // 2
-    if array.shape[1] < FEWEST:
+    if array.shape[1] < MIN_DRAWS:
         return None
     return np.concatenate([array[:, :n], array[:, -n:]])
 
@@ -122,7 +122,7 @@ def of_trace(trace: xr.Dataset, measure: Callable[[Any], Array]) -> xr.Dataset:
 
 def unsettled(draws: Draws, trace: xr.Dataset) -> float:
     """Return the fraction of the probed predictions that have not converged; NaN if unknown."""
-    if PROBE not in trace.dims or len(draws) // draws.n_chains < FEWEST:
+    if PROBE not in trace.dims or len(draws) // draws.n_chains < MIN_DRAWS:
         return np.nan
     mean, variance = moments_in_draws(
         draws, trace["probe_row"].values, trace["probe_column"].values

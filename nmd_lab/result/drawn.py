@@ -139,7 +139,8 @@ class Drawn(Fitted):
     def _model(self) -> Model:
         """The model of the columns."""
         if self.levels is not None:
-            return make_model("identity", LOSSES["ordinal"](self.levels))
+            ordinal: Any = LOSSES["ordinal"]
+            return make_model("identity", ordinal(self.levels))
         return super()._model
 
     @property

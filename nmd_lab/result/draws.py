@@ -33,7 +33,7 @@ ALL = slice(None)
 OF_NUMBERS = ("gaussian", "clipped", "before")
 """Kinds of noise of numbers, to which an ensemble gives a spread."""
 
-ENOUGH = 60
+N_FILLING_DRAWS = 60
 """Draws of all chains from which new rows are filled; a mean of 60 is within 1 % of that of 300."""
 
 MAX_NUMBERS = 1 << 22
@@ -131,7 +131,7 @@ class Draws:
             self, W=self.W[positions], H=self.H[positions], numbers=numbers, n_chains=n_chains
         )
 
-    def evenly(self, number: int = ENOUGH) -> Draws:
+    def evenly(self, number: int = N_FILLING_DRAWS) -> Draws:
         """Return about so many of the draws, in proportion to those of each member."""
         chains, draws = self.n_chains, len(self) // self.n_chains
         if (count := -(-number // chains)) >= draws:

@@ -38,7 +38,7 @@ TABLES = (".csv", ".parquet")
 LIBRARIES = {".nc": ("h5netcdf",), ".npz": (), ".csv": (), ".parquet": ("pyarrow", "fastparquet")}
 """Libraries one of which a format needs."""
 
-LARGEST_TABLE = 100_000_000
+MAX_TABLE_ENTRIES = 100_000_000
 """Largest number of entries that are written as a table."""
 
 
@@ -61,7 +61,7 @@ def check_export(
         extra = "'nmd-lab[io]'" if ending == ".nc" else libraries[0]
         raise ImportError(f"{name}={str(path)!r} needs {libraries[0]}: pip install {extra}.")
     size = int(np.prod(shape, dtype=np.int64))
-    if size > LARGEST_TABLE and ending in TABLES:
+    if size > MAX_TABLE_ENTRIES and ending in TABLES:
         remedy = "fewer draws" if kind == "table" else ".nc or .npz, which have W and H"
         raise ValueError(f"{name}={str(path)!r} would hold {size} numbers: give {remedy}.")
     return target

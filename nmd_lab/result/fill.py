@@ -25,7 +25,7 @@ from nmd_lab.model.mixed import each_group
 from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
 
 from .classes import TemperedShares, draw_classes, fitted_shares, mean_shares, tempered_shares
-from .draws import ENOUGH, Draws, Positions
+from .draws import N_FILLING_DRAWS, Draws, Positions
 from .entries import entries_at, refuse_sparse
 from .fold_in import rows_of
 from .mixture import Array, RepeatedValues, has_repeated_value
@@ -91,7 +91,7 @@ def fill_by_posterior(
     """Return X filled once by a point, or n times by draws; see `Posterior.impute`."""
     check_word("point", point, ["auto", "mean", "median", "mode"])
     count = None if n is None else check_integer("n", n, 1)
-    enough = max(ENOUGH, count or 0)
+    enough = max(N_FILLING_DRAWS, count or 0)
     _, draws, data = rows_of(posterior, X, limits, enough, numbered=count is not None)
     if count is None:
         return filled(draws, X, data, point)
@@ -231,7 +231,7 @@ def _with_repeats(draws: Draws, data: MatchedData) -> Draws:
         some = data.rows[np.sort(rng.choice(rows, min(rows.size, MAX_CELLS), replace=False))]
         ends = np.tile([[-np.inf], [np.inf]], some.size)
         cells = Bounded(some, np.full(some.size, column), *ends)
-        some_draws = _evenly(draws, ENOUGH, 0).tolist()
+        some_draws = _evenly(draws, N_FILLING_DRAWS, 0).tolist()
         replicates = [_draw_within(draws, d, cells, rng) for d in some_draws]
         repeated[column] = RepeatedValues.of(values[rows], np.stack(replicates))
     return replace(draws, repeated=repeated)

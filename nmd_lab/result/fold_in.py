@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_no_fit
 from nmd_lab.data.dense import DenseObservations
@@ -36,7 +36,7 @@ from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 from nmd_lab.problem.scaling import OffsetColumns, Scaling
 
-from .draws import ENOUGH, LIMITS, Draws, Positions
+from .draws import LIMITS, N_FILLING_DRAWS, Draws, Positions
 from .entries import check_unknown, index_of, refuse_sparse
 
 
@@ -49,9 +49,8 @@ def fold_in(
         if limits or any(each is not None for each in given.values()):
             raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
         return fold_in_blocks(model, X)
-    observed = observe_rows(
-        labels, X, limits=limits, absent_are_zeros=model.absent_are_zeros, **given
-    )
+    given |= {"limits": limits, "absent_are_zeros": model.absent_are_zeros}
+    observed = observe_rows(labels, X, **given)
     observations, columns = match_rows(labels, observed, unknown)
     W, offsets = fold_rows(model, observations, columns)
     labelled = observed.labels.label_rows(W)
@@ -81,15 +80,7 @@ def row_model(fit: Any) -> RowModel:
     )
 
 
-def observe_rows(
-    labels: Labels,
-    X: Any,
-    *,
-    observed: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    limits: GivenLimits = NO_LIMITS,
-    absent_are_zeros: bool = False,
-) -> Observations:
+def observe_rows(labels: Labels, X: Any, **options: Any) -> Observations:
     """Return the observations of new rows, which have the column dimensions of a fit."""
     check_no_fit("X", X)
     X = pandas_of(X)
@@ -102,16 +93,7 @@ def observe_rows(
         others = [str(dim) for dim in X.dims if dim not in labels.columns]
         if X.ndim > 2 or len(others) == 1:
             sample_dims = others
-    return observe(
-        X,
-        observed=observed,
-        weights=weights,
-        sample_dims=sample_dims,
-        table=labels.table,
-        limits=limits,
-        absent_are_zeros=absent_are_zeros,
-        may_be_empty=True,
-    )
+    return observe(X, sample_dims=sample_dims, table=labels.table, may_be_empty=True, **options)
 
 
 def match_rows(
@@ -209,7 +191,7 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     return out
 
 
-NO_ROWS = 1e-250
+MIN_SHARE = 1e-250
 """Largest share of a group that a member of an ensemble does not have."""
 
 
@@ -235,7 +217,7 @@ def rows_of(
     posterior: Any,
     X: Any,
     limits: GivenLimits = NO_LIMITS,
-    enough: int = ENOUGH,
+    enough: int = N_FILLING_DRAWS,
     *,
     numbered: bool = False,
 ) -> Rows:
@@ -339,7 +321,7 @@ def _draws_of_H(draws: Draws, dtype: Any) -> Iterator[Any]:
     for s, columns in enumerate(draws.H):
         if "column_offsets" in numbers:
             columns = np.column_stack([columns, numbers["column_offsets"][s]])
-        some = shares[s] > NO_ROWS
+        some = shares[s] > MIN_SHARE
         yield DrawOfH(
             columns.astype(dtype),
             numbers["rho"][s].astype(np.float64),

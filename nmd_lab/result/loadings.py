@@ -23,7 +23,7 @@ from .rankings import main_columns
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""
 
-PROMAX = 4  # power of the loadings of varimax to which promax turns
+PROMAX_POWER = 4  # power of the loadings of varimax to which promax turns
 
 MAX_ITER = 1000  # largest number of iterations for an orthogonal rotation
 TOL = 1e-12  # relative increase of the criterion below which the iteration ends
@@ -149,7 +149,7 @@ def promax_rotation(loadings: FloatArray) -> NDArray[np.float64]:
     """
     R = orthogonal_rotation(loadings, SIMPLICITY["varimax"])
     simple = loadings @ R
-    nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** (PROMAX - 1))
+    nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** (PROMAX_POWER - 1))
     T = np.linalg.inv(R @ nearest).T
     return np.asarray(T / np.linalg.norm(T, axis=0))
 
@@ -201,9 +201,9 @@ FactorRotation = Literal["none", "varimax", "oblimin", "promax"]
 """How factors are turned."""
 
 MAX_STEPS = 500  # largest number of steps to the common factors of correlations
-TOLERANCE = 1e-5  # change of a loading below which the steps end
+LOADING_TOL = 1e-5  # change of a loading below which the steps end
 DAMPING = 0.25  # of a step: more than a quarter of any negative eigenvalue, so that none grows
-NOTHING = 0.03  # sum of the squares of the loadings of a negligible component
+MIN_SQUARES = 0.03  # sum of the squares of the loadings of a negligible component
 
 
 class FactorDraws(NamedTuple):
@@ -258,7 +258,9 @@ def factor_draws(draws: Draws, factors: int | None, rotation: str) -> FactorDraw
     reference = _reference(G, factors)
     loadings = common_factors(G, G @ _nearest_rotation(_T(G) @ reference))
     loadings = loadings @ _nearest_rotation(_T(loadings) @ reference)
-    turns = _nearest_rotation(np.linalg.solve(_T(G) @ G + NOTHING * np.eye(d), _T(G) @ loadings))
+    turns = _nearest_rotation(
+        np.linalg.solve(_T(G) @ G + MIN_SQUARES * np.eye(d), _T(G) @ loadings)
+    )
     return _rotated(loadings, turns, rotation)
 
 
@@ -311,7 +313,7 @@ def _principal_axes(common: Array, factors: int) -> Array:
     reduced = correlations.copy()
     np.fill_diagonal(reduced, 1 - 1 / np.diag(np.linalg.pinv(correlations, hermitian=True)))
     values, vectors = np.linalg.eigh(reduced)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, NOTHING**2)))[:, ::-1][:, :factors])
+    return np.asarray((vectors * np.sqrt(np.maximum(values, MIN_SQUARES**2)))[:, ::-1][:, :factors])
 
 
 def common_factors(G: Array, L: Array) -> Array:
@@ -328,7 +330,7 @@ def common_factors(G: Array, L: Array) -> Array:
         beyond = np.sum(moved**2, axis=-1, keepdims=True) / np.maximum(most, TINY)
         moved /= np.sqrt(np.maximum(beyond, 1.0))
         change, L = np.abs(moved - L).max(), moved
-        if change < TOLERANCE:
+        if change < LOADING_TOL:
             break
     return L
 

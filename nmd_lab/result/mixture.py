@@ -20,22 +20,22 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 
 Array = NDArray[np.float64]
 
-REPEATED = 5
+MIN_REPEATS = 5
 """Smallest count of a value that repeats."""
 
-PRIOR = 10
+N_PRIOR_CELLS = 10
 """Number of cells by which both counts of a ratio are larger, so that few decide little."""
 
-ONE_OF = 20
+N_OTHERS_PER_CELL = 20
 """An interval has at most one of so many other cells of the column on each side of its value."""
 
-MOST_TRIES = 30
+MAX_TRIES = 30
 """Largest number of draws for a cell; if none is accepted, one of them is taken by its weight."""
 
 
 def has_repeated_value(observed: Array) -> bool:
     """Return whether a value repeats among the observed numbers of a column."""
-    return bool(np.any(np.unique(observed, return_counts=True)[1] >= REPEATED))
+    return bool(np.any(np.unique(observed, return_counts=True)[1] >= MIN_REPEATS))
 
 
 class RepeatedValues(NamedTuple):
@@ -73,9 +73,9 @@ class RepeatedValues(NamedTuple):
         """Return the intervals for observed numbers (cells,) and replicates (draws, some cells)."""
         observed, size = np.sort(observed), observed.size
         values, first, counts = np.unique(observed, return_index=True, return_counts=True)
-        at = np.flatnonzero(counts >= REPEATED)
+        at = np.flatnonzero(counts >= MIN_REPEATS)
         v, first, after = values[at], first[at], first[at] + counts[at]
-        near = np.minimum(counts[at], (size - counts[at]) // ONE_OF)
+        near = np.minimum(counts[at], (size - counts[at]) // N_OTHERS_PER_CELL)
         middles = np.concatenate([[-np.inf], 0.5 * (observed[1:] + observed[:-1]), [np.inf]])
         low = middles[np.maximum(first - near, 0)]
         high = middles[np.minimum(after + near, size)]
@@ -86,7 +86,7 @@ class RepeatedValues(NamedTuple):
         starts = np.concatenate([[0], np.searchsorted(observed, edges, side="right"), [size]])
         found = np.searchsorted(edges, replicates.ravel())
         expected = np.bincount(found, minlength=edges.size + 1) * (size / replicates.size)
-        ratios = (np.diff(starts) + PRIOR) / (expected + PRIOR)
+        ratios = (np.diff(starts) + N_PRIOR_CELLS) / (expected + N_PRIOR_CELLS)
         return cls(edges, observed, starts, ratios / ratios.max())
 
     def draw(
@@ -97,7 +97,7 @@ class RepeatedValues(NamedTuple):
     ) -> Array:
         """Return a new number of each cell; `smooth` draws some cells without repeated values."""
         found, total, again = np.empty(size), np.zeros(size), np.arange(size)
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             x = smooth(again)
             at = np.searchsorted(self.edges, x)
             weight = self.accepted[at]
@@ -117,7 +117,7 @@ class RepeatedValues(NamedTuple):
 MAX_STEPS = 100
 """Largest number of steps to a quantile; Newton's method needs about five."""
 
-TOLERANCE = 1e-8
+QUANTILE_TOL = 1e-8
 """Error of a quantile, relative to the width of its bracket."""
 
 
@@ -165,7 +165,7 @@ def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
         n_components = scale.shape[1]
         for p in range(out.size):
             lower, upper, x = low[p], high[p], start[p]
-            tolerance = TOLERANCE * (upper - lower)
+            tolerance = QUANTILE_TOL * (upper - lower)
             of_entry = scale[p if scale.shape[0] > 1 else 0]
             for _ in range(MAX_STEPS):
                 below, density = 0.0, 0.0
@@ -206,10 +206,10 @@ def quantiles(
     return out
 
 
-LARGEST_SET = 16
+MAX_SET = 16
 """Largest number of points for the noise of one draw, where there is no closed form."""
 
-POINTS = 1024
+MIN_POINTS = 1024
 """Number of points for all draws together that is enough."""
 
 
@@ -285,10 +285,10 @@ def normal_density(z: Array) -> Array:
 def points_of(n_draws: int) -> Array:
     """Return standard normal points (set, draws, 1), equally likely in each draw.
 
-    They are the same at each call.  With few draws each gets `LARGEST_SET` points.  With many, each
+    They are the same at each call.  With few draws each gets `MAX_SET` points.  With many, each
     gets fewer, which are shifted from draw to draw, so that all together fill the distribution.
     """
-    size = min(LARGEST_SET, max(math.ceil(POINTS / n_draws), 1))
+    size = min(MAX_SET, max(math.ceil(MIN_POINTS / n_draws), 1))
     shifts = (0.5 + np.arange(n_draws) * 0.6180339887498949) % 1
     shares = (np.arange(size)[:, None] + np.clip(shifts, 1e-3, 1 - 1e-3)) / size
     return np.asarray(ndtri(shares)[:, :, None])
@@ -404,7 +404,7 @@ def _bisected(
 ) -> Array:
     """Return a quantile by halving the bracket until it is as narrow as is wanted."""
     low, high = bracket
-    for _ in range(math.ceil(-math.log2(TOLERANCE))):
+    for _ in range(math.ceil(-math.log2(QUANTILE_TOL))):
         middle = 0.5 * (low + high)
         below = standard.cdf((middle - location) / scale).mean(axis=0) < level
         low, high = np.where(below, middle, low), np.where(below, high, middle)

@@ -27,7 +27,7 @@ from .mixture import (
     quantiles,
 )
 
-CLOSE = 1e-6
+LIMIT_TOL = 1e-6
 """Relative distance at which a value counts as a limit; data may be in float32."""
 
 
@@ -103,7 +103,7 @@ class NoiseBefore(Predictive):
 def is_limit(pieces: tuple[Piece, ...], x: Array) -> Array:
     """Return 1 where x is the value of a flat piece, and 0 elsewhere."""
     limits = [p.intercept for p in pieces if p.slope == 0]
-    close = [np.isclose(x, limit, rtol=CLOSE, atol=0) for limit in limits]
+    close = [np.isclose(x, limit, rtol=LIMIT_TOL, atol=0) for limit in limits]
     return np.any(close, axis=0).astype(np.float64) if close else np.zeros_like(x)
 
 
@@ -127,7 +127,7 @@ def _below(piece: Piece, x: Array) -> tuple[Array, Array]:
 def _density(piece: Piece, v: Array, sd: Array, x: Array, limit: Array) -> Array:
     """Return what a piece adds to the density of x, or to its probability if x is a limit."""
     if piece.slope == 0:
-        is_here = np.isclose(x, piece.intercept, rtol=CLOSE, atol=0)
+        is_here = np.isclose(x, piece.intercept, rtol=LIMIT_TOL, atol=0)
         mass = interval_mass((piece.low - v) / sd, (piece.high - v) / sd)
         return np.where(is_here, mass, 0)
     t = (x - piece.intercept) / piece.slope

@@ -162,7 +162,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-FEW = 5
+N_SHOWN_CELLS = 5
 """Number of the most and of the least certain cells that a report shows."""
 
 UNSURE = "“Unsure” is 0 for a certain cell, and 1 for one that is guessed from its column alone."
@@ -222,7 +222,7 @@ def make_report(
     if limits is not None:
         limited += np.count_nonzero(limits.codes.reshape(data.rows.size, -1), axis=0)
         of_limits = f" {limited.sum()} more have limits, within which they are filled."
-    extremes = (cells[::-1].head(FEW), cells.head(FEW))
+    extremes = (cells[::-1].head(N_SHOWN_CELLS), cells.head(N_SHOWN_CELLS))
     values = filled(draws, X, data) if is_frame(X) else None
     least_sure, surest = (_shown(labels, draws, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)

@@ -32,7 +32,7 @@ STOPPED = {
 """Sentences by the code of a stop reason."""
 
 
-WORSE = 1.02
+MIN_RATIO = 1.02
 """Ratio to the error of a rival from which a model is called worse."""
 
 
@@ -46,7 +46,7 @@ def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str,
         "value": two_digits(error),
         "text": where,
         "rivals": " ".join(f"· {name} {two_digits(each)}" for name, each in rivals.items()),
-        "worse": any(error > WORSE * each for each in rivals.values()),
+        "worse": any(error > MIN_RATIO * each for each in rivals.values()),
     }
 
 
@@ -64,7 +64,7 @@ def sizes_in_words(sizes: Mapping[Any, int], besides: tuple[str, ...] = ()) -> s
     return ", ".join(f"{dim}: {size}" for dim, size in sizes.items() if dim not in besides)
 
 
-SHOWN = 4  # columns of a kind that a line names
+MAX_NAMES = 4  # columns of a kind that a line names
 
 ONE = {
     "number": "number",
@@ -138,7 +138,7 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
         found.setdefault(words, []).append(f"{plain_label(name)!r} {ends}".strip())
     said = []
     for words, names in found.items():
-        shown = ", ".join(names[:SHOWN]) + (", ..." if names[SHOWN:] else "")
+        shown = ", ".join(names[:MAX_NAMES]) + (", ..." if names[MAX_NAMES:] else "")
         if len(names) == 1:
             words = words.replace("numbers", "number").replace("columns", "column")
         said.append(f"{len(names)} {words} ({shown})")
@@ -230,8 +230,12 @@ def _means(values: Array, down: int, across: int) -> Array:
         return np.asarray(np.sum(blocks, axis=(1, 3), where=finite) / finite.sum(axis=(1, 3)))
 
 
-DECREASE = 1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
-OVERFIT = 0.25  # ratio of the errors where seen and held out below which a fit is overfitted
+MIN_DECREASE = (
+    1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
+)
+MIN_ERROR_RATIO = (
+    0.25  # ratio of the errors where seen and held out below which a fit is overfitted
+)
 
 
 def unfinished(fit: Any) -> float:
@@ -243,7 +247,9 @@ def unfinished(fit: Any) -> float:
         return 0.0
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     before, after = lowest[-1 - max(1, lowest.size // 10) :][0], lowest[-1]
-    return float((before - after) / abs(before)) if before - after > DECREASE * abs(after) else 0.0
+    return (
+        float((before - after) / abs(before)) if before - after > MIN_DECREASE * abs(after) else 0.0
+    )
 
 
 def flags_of(fit: Any) -> list[str]:
@@ -260,7 +266,7 @@ def flags_of(fit: Any) -> list[str]:
         flags.append("The search was stopped: another choice may be better.")
     if alone is not None and error >= alone:
         flags.append(f"Offsets alone are as good ({as_text(alone, 2)}): the components add little.")
-    if seen is not None and seen < OVERFIT * error:
+    if seen is not None and seen < MIN_ERROR_RATIO * error:
         flags.append(f"Overfits: {as_text(seen, 2)} off where seen, {as_text(error, 2)} held out.")
     notes = re.split(r"(?<=\.) (?=[A-Z])", about.get("note", ""))
     return flags + [note for note in notes if note]
@@ -288,7 +294,7 @@ def validation_error(fit: Any) -> float | None:
     return fit._returned("validation_rmse") if "validation_rmse" in fit.history else None
 
 
-BEST = 8  # trials in the table of the best
+MAX_TRIALS = 8  # trials in the table of the best
 
 ALWAYS = ("rank", "alpha", "error", "spread")
 """Columns of the table of trials; others are left out if they are the same in all trials."""
@@ -385,9 +391,9 @@ def _best_trials(trials: xr.Dataset) -> str:
     if not trials.sizes[TRIAL]:
         return ""
     names = [name for name in VARIABLES if name in ALWAYS or len(np.unique(trials[name])) > 1]
-    best, chosen = np.argsort(trials["error"].values, kind="stable")[:BEST], trials.attrs["chosen"]
+    chosen, best = trials.attrs["chosen"], np.argsort(trials["error"].values, kind="stable")
     rows = []  # the chosen one is there, too; NaN comes last
-    for position in dict.fromkeys([*best.tolist(), chosen]):
+    for position in dict.fromkeys([*best[:MAX_TRIALS].tolist(), chosen]):
         row = trials.isel({TRIAL: position})
         texts = [as_text(row[name].values, DIGITS.get(name, 4)) for name in names]
         rows.append([*texts, "chosen" if position == chosen else ""])
@@ -408,7 +414,7 @@ def _notes(about: Mapping[str, Any]) -> dict[str, str]:
     return notes | ({"chosen": about["reason"]} if "reason" in about else {})
 
 
-FEW_INDEPENDENT = 50
+MIN_INDEPENDENT = 50
 """Effective sample size below which intervals are rough."""
 
 NOISES = {
@@ -460,7 +466,7 @@ def _flags_of_posterior(posterior: Any) -> list[str]:
     ess = float(posterior.ess["prediction"].median())
     if not posterior.converged:
         flags.append(f"The chains have not converged: {_settled(posterior)} of the predictions.")
-    elif ess < FEW_INDEPENDENT:
+    elif ess < MIN_INDEPENDENT:
         flags.append(f"The draws are worth only {ess:.0f} independent ones: intervals are rough.")
     return flags
 
@@ -531,13 +537,13 @@ def _settled(posterior: Any) -> str:
 FEW_DRAWS = 24
 """Draws of which the pictures are made."""
 
-MAX_NUMBERS, FEWEST = 1 << 21, 6
+MAX_NUMBERS, MIN_DRAWS = 1 << 21, 6
 """Numbers of W and H in the draws that a representation reads, and least number of draws."""
 
 
 def few_draws(draws: Draws, most: int) -> Draws:
     """Return about so many of the draws, evenly spaced; fewer large ones."""
-    most = min(most, max(MAX_NUMBERS // (sum(draws.shape) * draws.rank), FEWEST))
+    most = min(most, max(MAX_NUMBERS // (sum(draws.shape) * draws.rank), MIN_DRAWS))
     each = np.arange(len(draws)).reshape(draws.n_chains, -1)
     step = -(-each.shape[1] // max(most // draws.n_chains, 1))
     some = each[:most, ::step]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.result.mixture import PRIOR, REPEATED, RepeatedValues
+from nmd_lab.result.mixture import MIN_REPEATS, N_PRIOR_CELLS, RepeatedValues
 
 OBSERVED = np.repeat([0.0, 1.5, 2.0, 2.5, 4.0, 7.0], [12, 1, 4, 1, 6, 1])
 
@@ -18,7 +18,7 @@ def test_a_ratio_is_that_of_the_counts_at_the_nearest_values():
     values = np.unique(OBSERVED)
     nearest = values[np.abs(replicates.ravel()[:, None] - values).argmin(axis=1)]
     counts, found = (np.array([np.isin(x, g).sum() for g in groups]) for x in (OBSERVED, nearest))
-    ratios = (counts + PRIOR) / (found * OBSERVED.size / replicates.size + PRIOR)
+    ratios = (counts + N_PRIOR_CELLS) / (found * OBSERVED.size / replicates.size + N_PRIOR_CELLS)
     cells = np.split(repeated.observed, repeated.starts[1:-1])
     assert [np.unique(each).tolist() for each in cells] == groups
     np.testing.assert_allclose(repeated.accepted, ratios / ratios.max(), rtol=1e-12)
@@ -77,7 +77,7 @@ def test_copies_hold_values_that_repeat(table):
     )
     assert 0.5 < (prices == 1.5).mean() < 0.7  # as of the observed; a smooth draw is never it
     common = table["rooms"].value_counts()
-    assert np.isin(rooms, common.index[common >= REPEATED]).mean() > 0.9
+    assert np.isin(rooms, common.index[common >= MIN_REPEATS]).mean() > 0.9
     assert np.unique(sizes).size > 0.99 * sizes.size
 
 
