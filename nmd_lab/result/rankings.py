@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,114 +21,99 @@ KnownColumns = Callable[[int], NDArray[np.integer]]
 """A function of the position of a row, which returns the columns to leave out."""
 
 
-class ScoredRows(NamedTuple):
-    """The parts of a result that a ranking needs.
-
-    Attributes
-    ----------
-    labels : Labels
-        Labels of X.
-    rows, columns : DataArray
-        Any array along the rows, and one along the columns, with their labels.
-    scores : callable
-        Function of the position of a row, which returns one number for each column.
-    by_size : bool
-        Whether the largest are those of largest absolute value.
-    """
-
-    labels: Labels
-    rows: xr.DataArray
-    columns: xr.DataArray
-    scores: Callable[[int], NDArray[np.floating]]
-    by_size: bool = False
+Best = tuple[NDArray[np.intp], NDArray[np.floating]]
+"""Columns of the largest numbers of a row, and these numbers."""
 
 
 def top(result: Any, row: Any, k: Any, by: str, exclude: Any) -> xr.DataArray:
     """Return the largest predictions of rows, by label or position; see `Fitted.top`."""
     check_word("by", by, ["mean", "lower", "upper"])
-    labels = result._labels
-    m, n = labels.matrix_shape
-    W, H = labels.label_factors(np.empty((m, 1)), np.empty((1, n)))
-    along_rows, along_columns = (each.isel({COMPONENT: 0}, drop=True) for each in (W, H))
-    scored = ScoredRows(labels, along_rows, along_columns, partial(result._ranked_by, by))
-    positions = positions_of(labels, "rows", row, name="row").ravel()
-    return ranking(scored, positions, is_single(labels, "rows", row), k, exclude)
+    labels: Labels = result._labels
+    rows = positions_of(labels, "rows", row, name="row").ravel()
+    k, excluded = check_integer("k", k, 1), _known_columns(labels, exclude)
+    best = [_best(labels, result._ranked_by(by, i), k, excluded(i)) for i in rows.tolist()]
+    W = labels.label_rows(np.empty((labels.matrix_shape[0], 1)))
+    along = _flat(W.isel({COMPONENT: 0}, drop=True), "row_")
+    if is_single(labels, "rows", row):
+        found = _one_row(labels, along, int(rows[0]), *best[0])
+    else:
+        found = _table(labels, along, rows, best, min(k, labels.matrix_shape[1]))
+    return found.rename(labels.name or "prediction")
 
 
 def main_columns(labels: Labels, H: xr.DataArray, k: Any) -> xr.DataArray:
     """Return the numbers of largest size in each row of H, with the labels of their columns."""
-    rows, rank = H.values.reshape(H.sizes[COMPONENT], -1), H.sizes[COMPONENT]
-    columns = H.isel({COMPONENT: 0}, drop=True)
+    k, rank = check_integer("k", k, 1), H.sizes[COMPONENT]
+    each = H.values.reshape(rank, -1)
+    best = [_best(labels, row, k, np.empty(0, np.intp), by_size=True) for row in each]
     components = xr.DataArray(np.arange(rank), dims=COMPONENT)
-    scored = ScoredRows(labels, components, columns, lambda row: rows[row], by_size=True)
-    return ranking(scored, np.arange(rank), False, k, None).rename(H.name or "H")
-
-
-def ranking(
-    fit: ScoredRows, rows: NDArray[np.intp], one_row: bool, k: Any, exclude: Any
-) -> xr.DataArray:
-    """Return the largest numbers of rows, given their positions."""
-    k = check_integer("k", k, 1)
-    n = fit.labels.matrix_shape[1]
-    excluded = _known_columns(fit.labels, exclude)
-    found = [_best(fit, row, k, excluded(int(row))) for row in rows]
-    columns = _flat(fit.columns, "column_")
-    name = fit.labels.name or "prediction"
-    if one_row:
-        best, scores = found[0]
-        dim = str(columns.dims[0])
-        chosen = columns.isel({dim: best}).copy(data=scores).rename(name)
-        along = _flat(fit.rows, "row_")
-        coords = along.isel({along.dims[0]: int(rows[0])}).coords
-        names = {label: value for label, value in coords.items() if label not in chosen.coords}
-        return chosen.assign_coords({**names, "position": (dim, best)}).assign_attrs(
-            row=int(rows[0])
-        )
-    width = min(k, max((best.size for best, _ in found), default=min(k, n)))
-    position = np.full((rows.size, width), -1)
-    dtype = found[0][1].dtype if found else np.float64
-    scores = np.full((rows.size, width), np.nan, dtype=dtype)
-    for line, (best, values) in enumerate(found):
-        position[line, : best.size], scores[line, : best.size] = best, values
-    return _table(fit, rows, position, scores).rename(name)
+    return _table(labels, components, np.arange(rank), best, k).rename(H.name or "H")
 
 
 def _best(
-    fit: ScoredRows, row: int, k: int, excluded: NDArray[np.integer]
-) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+    labels: Labels,
+    scores: NDArray[np.floating],
+    k: int,
+    excluded: NDArray[np.integer],
+    by_size: bool = False,
+) -> Best:
     """Return the columns of the k largest numbers of a row, and these numbers."""
-    n = fit.labels.matrix_shape[1]
-    scores = fit.scores(int(row))
-    table = fit.labels.table
-    allowed = np.ones(n, dtype=bool)
-    if table is not None and table.of_values.any():  # attributes are in other units
-        allowed = table.of_values
+    allowed = np.ones(scores.size, dtype=bool)
+    if labels.table is not None and labels.table.of_values.any():  # attributes are in other units
+        allowed = labels.table.of_values
     allowed[excluded] = False
     columns = np.flatnonzero(allowed)
-    sizes = np.abs(scores) if fit.by_size else scores
+    sizes = np.abs(scores) if by_size else scores
     best = columns[np.argsort(-sizes[columns], kind="stable")[:k]]
     return best, scores[best]
 
 
-def _table(
-    fit: ScoredRows, rows: NDArray[np.intp], position: NDArray[Any], scores: NDArray[Any]
+def _along_columns(labels: Labels) -> xr.DataArray:
+    """Return an array along the columns, with their labels."""
+    H = labels.label_columns(np.empty((1, labels.matrix_shape[1])))
+    return _flat(H.isel({COMPONENT: 0}, drop=True), "column_")
+
+
+def _one_row(
+    labels: Labels,
+    along_rows: xr.DataArray,
+    row: int,
+    best: NDArray[np.intp],
+    scores: NDArray[np.floating],
 ) -> xr.DataArray:
-    """Return predictions along rows and places, with the labels of the columns."""
-    row_template, column_template = _flat(fit.rows, "row_"), _flat(fit.columns, "column_")
-    row_dim, column_dim = str(row_template.dims[0]), str(column_template.dims[0])
+    """Return the best numbers of a row with the labels of their columns, and that of the row."""
+    columns = _along_columns(labels)
+    dim = str(columns.dims[0])
+    chosen = columns.isel({dim: best}).copy(data=scores)
+    coords = along_rows.isel({along_rows.dims[0]: row}).coords
+    names = {label: value for label, value in coords.items() if label not in chosen.coords}
+    return chosen.assign_coords({**names, "position": (dim, best)}).assign_attrs(row=row)
+
+
+def _table(
+    labels: Labels, along_rows: xr.DataArray, rows: NDArray[np.intp], each: list[Best], most: int
+) -> xr.DataArray:
+    """Return the best numbers along rows and places, with the labels of the columns."""
+    width = max((best.size for best, _ in each), default=most)
+    position = np.full((rows.size, width), -1)
+    numbers = np.full(position.shape, np.nan, each[0][1].dtype if each else np.float64)
+    for line, (best, scores) in enumerate(each):
+        position[line, : best.size], numbers[line, : best.size] = best, scores
+    columns = _along_columns(labels)
+    row_dim, column_dim = str(along_rows.dims[0]), str(columns.dims[0])
     place = "place"
-    while place in {row_dim, column_dim, *fit.labels.dims, *map(str, fit.labels.coords.coords)}:
+    while place in {row_dim, column_dim, *labels.dims, *map(str, labels.coords.coords)}:
         place += "_"
     dims = (row_dim, place)
-    table = xr.DataArray(scores, dims=dims, coords=row_template.isel({row_dim: rows}).coords)
-    if column_template.coords:
-        column_template = column_template.reset_index(list(column_template.indexes))
-    for name, coordinate in column_template.coords.items():
+    table = xr.DataArray(numbers, dims=dims, coords=along_rows.isel({row_dim: rows}).coords)
+    if columns.coords:
+        columns = columns.reset_index(list(columns.indexes))
+    for name, coordinate in columns.coords.items():
         if name not in table.coords and coordinate.dims == (column_dim,):
             picked = xr.DataArray(coordinate.values[position], dims=dims)
             filled = picked if (position >= 0).all() else picked.where(position >= 0)
             table = table.assign_coords({name: filled})
-    places = np.arange(1, position.shape[1] + 1)
+    places = np.arange(1, width + 1)
     return table.assign_coords({place: places, "position": (dims, position)})
 
 
