@@ -407,8 +407,8 @@ class Decomposition(Fitted):
         Frozen({'image': 10, 'component': 5})
         """
         limits = GivenLimits(at_most, at_least, upper)
-        given = {"observed": observed, "weights": weights}
-        return fold_in(self._labels, self._row_model, X, unknown, limits, **given)
+        options = {"observed": observed, "weights": weights}
+        return fold_in(self._labels, self._row_model, X, unknown, limits, **options)
 
     def append(
         self,
@@ -457,9 +457,9 @@ class Decomposition(Fitted):
         >>> bool(12 < more.predict(177, "alcohol")[0] < 15)
         True
         """
-        given = {"observed": observed, "weights": weights, "unknown": unknown}
-        given |= {"at_most": at_most, "at_least": at_least, "upper": upper}
-        return append(self, rows, **given)  # type: ignore[no-any-return]
+        options = {"observed": observed, "weights": weights, "unknown": unknown}
+        options |= {"at_most": at_most, "at_least": at_least, "upper": upper}
+        return append(self, rows, **options)  # type: ignore[no-any-return]
 
     def top_of_components(self, k: int = 10) -> xr.DataArray:
         """Return the k columns with the numbers of largest size in each row of H, the main terms.

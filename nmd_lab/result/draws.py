@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.mixed import each_group
 from nmd_lab.model.model import Model
 
-from .mixture import Array, Noise, Predictive, RepeatedValues, Tempering, products_kernel
+from .mixture import Array, Noise, Predictive, RepeatedValues, Tempering
 from .predictive import KINDS
 
 Positions = NDArray[np.integer]
@@ -69,6 +70,22 @@ class RowMixture(NamedTuple):
         centred = self.means - self.centres[:, None]
         between = np.einsum("sc,sca,scb->sab", shares, centred, centred)
         return np.asarray(within + between)
+
+
+@cache
+def _products_kernel(name: str) -> Any:
+    """Return the compiled loop for entries of WH in each draw."""
+
+    def products(W, H, mean, i, j, out):  # type: ignore[no-untyped-def]
+        for draw in range(W.shape[0]):
+            for p in range(i.size):
+                w, h = W[draw, i[p]], H[draw, j[p]]
+                total = w[0] * h[0]
+                for k in range(1, w.size):
+                    total += w[k] * h[k]
+                out[draw, p] = total + mean
+
+    return compile_kernel(products, name, cached=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +257,7 @@ class Draws:
         W, H = self.W[draws], self.H[draws]
         out = np.empty((W.shape[0], i.size))
         positions = (np.ascontiguousarray(each, dtype=np.int64) for each in (i, j))
-        products_kernel(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
+        _products_kernel(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
         out[:, (i < 0) | (j < 0)] = self.mean  # -1: a row or column that X did not have
         for name, at in (("row_offsets", i), ("column_offsets", j)):
             if name in self.numbers:

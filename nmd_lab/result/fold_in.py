@@ -41,16 +41,16 @@ from .entries import check_unknown, index_of, refuse_sparse
 
 
 def fold_in(
-    labels: Labels, model: RowModel, X: Any, unknown: str, limits: GivenLimits, **given: Any
+    labels: Labels, model: RowModel, X: Any, unknown: str, limits: GivenLimits, **options: Any
 ) -> xr.DataArray:
     """Return the labelled rows of W for new rows of X; see `Decomposition.fold_in`."""
     check_unknown(unknown)
     if type(X).__module__.startswith("dask.array"):
-        if limits or any(each is not None for each in given.values()):
+        if limits or any(each is not None for each in options.values()):
             raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
         return fold_in_blocks(model, X)
-    given |= {"limits": limits, "absent_are_zeros": model.absent_are_zeros}
-    observed = observe_rows(labels, X, **given)
+    options |= {"limits": limits, "absent_are_zeros": model.absent_are_zeros}
+    observed = observe_rows(labels, X, **options)
     observations, columns = match_rows(labels, observed, unknown)
     W, offsets = fold_rows(model, observations, columns)
     labelled = observed.labels.label_rows(W)
@@ -340,14 +340,14 @@ def at_rows(draws: Draws, positions: Positions, others: Draws | None = None) -> 
     return draws.with_rows(rows)
 
 
-def append(fit: Any, rows: Any, **given: Any) -> Any:
+def append(fit: Any, rows: Any, **options: Any) -> Any:
     """Return a fit with new rows in it; see `Decomposition.append`."""
     labels = fit._labels
     if len(labels.rows) > 1:
         raise ValueError(f"the rows have the dimensions {labels.rows}: append() needs rows of one.")
     W = rows
     if not (isinstance(rows, xr.DataArray) and COMPONENT in rows.dims):  # rows of X
-        W = fit.fold_in(rows, **given)
+        W = fit.fold_in(rows, **options)
     matrix, offsets = _checked_rows(fit, W)
     labels = _with_rows(labels, W)
     own_W, H = fit._factors

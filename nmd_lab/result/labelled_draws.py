@@ -91,18 +91,17 @@ def plain_draws(posterior: Any) -> Draws:
         if v.dims[:2] == (CHAIN, DRAW) and name not in ("W", "H")
     }
     by_component = variables["H"].values.reshape(n_draws, rank, -1)
-    parameters = posterior.parameters
     return Draws(
-        _for_kernels(variables["W"].values.reshape(n_draws, -1, rank)),
-        _for_kernels(by_component.transpose(0, 2, 1)),
-        numbers,
-        sizes[CHAIN],
-        posterior._model,
-        posterior._noises,
-        posterior.mean,
-        np.dtype(parameters.get("dtype", "float64")),
-        parameters.get("scale"),
-        posterior._labels.table,
+        W=_for_kernels(variables["W"].values.reshape(n_draws, -1, rank)),
+        H=_for_kernels(by_component.transpose(0, 2, 1)),
+        numbers=numbers,
+        n_chains=sizes[CHAIN],
+        model=posterior._model,
+        noises=posterior._noises,
+        mean=posterior.mean,
+        dtype=np.dtype(posterior.parameters.get("dtype", "float64")),
+        scale=posterior.parameters.get("scale"),
+        table=posterior._labels.table,
     )
 
 

@@ -141,22 +141,6 @@ def laplace(x: float, location: float, scale: float) -> tuple[float, float]:
 
 
 @cache
-def products_kernel(name: str) -> Any:
-    """Return the compiled loop for entries of WH in each draw."""
-
-    def products(W, H, mean, i, j, out):  # type: ignore[no-untyped-def]
-        for draw in range(W.shape[0]):
-            for p in range(i.size):
-                w, h = W[draw, i[p]], H[draw, j[p]]
-                total = w[0] * h[0]
-                for k in range(1, w.size):
-                    total += w[k] * h[k]
-                out[draw, p] = total + mean
-
-    return compile_kernel(products, name, cached=True)
-
-
-@cache
 def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
     """Return the compiled search for quantiles of mixtures of one kind."""
     component = compile_scalar(shape)
