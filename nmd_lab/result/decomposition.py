@@ -19,13 +19,13 @@ from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .classes import fitted_shares
 from .entries import Entries, Unknown, entries_at, entries_of, explained_share, values_at
 from .fill import fill_by_fit
 from .fitted import Fitted
 from .fold_in import append, fold_in, row_model
 from .loadings import Rotation, main_components, rotate
 from .netcdf import dataset_of_fit
+from .predict import fitted_shares
 from .selection import chosen_arguments, starts_of, trials_of
 from .summary import lines_of, summary_of
 

@@ -21,7 +21,6 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 from . import convergence, predict
-from .classes import drawn_shares
 from .draws import Draws
 from .entries import Entries, Unknown, entries_at, entries_of
 from .fitted import Fitted
@@ -466,7 +465,7 @@ class Drawn(Fitted):
         return self.predict_interval(entries, noise=False)[:, 0 if by == "lower" else 1]
 
     def _class_shares(self, *column: Any) -> tuple[FloatArray, list[Any]]:
-        return drawn_shares(self._draws, *column)
+        return predict.drawn_shares(self._draws, *column)
 
     _to_dataset = dataset_of_posterior
     _in_lines, _in_short = posterior_lines, posterior_summary

@@ -24,12 +24,18 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.mixed import each_group
 from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
 
-from .classes import TemperedShares, draw_classes, fitted_shares, mean_shares, tempered_shares
 from .draws import N_FILLING_DRAWS, Draws, Positions
 from .entries import entries_at, refuse_sparse
 from .fold_in import rows_of
 from .mixture import Array, RepeatedValues, has_repeated_value
-from .predict import summarise
+from .predict import (
+    TemperedShares,
+    draw_classes,
+    fitted_shares,
+    mean_shares,
+    summarise,
+    tempered_shares,
+)
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""

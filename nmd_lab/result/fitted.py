@@ -18,8 +18,8 @@ from nmd_lab.data.patches import from_patches
 from nmd_lab.model.model import Model, make_model
 
 from . import netcdf
-from .classes import class_probabilities
 from .entries import Entries, Unknown, entries_of
+from .predict import class_probabilities
 from .rankings import top
 
 

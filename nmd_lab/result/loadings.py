@@ -14,10 +14,10 @@ from nmd_lab._runtime.checks import check_integer, check_share, check_word
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 
-from .classes import TINY
 from .draws import Draws
 from .fold_in import rows_of
 from .mixture import Array
+from .predict import TINY
 from .rankings import main_columns
 
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}

@@ -13,7 +13,7 @@ from nmd_lab.data.labels import any_frame
 from nmd_lab.data.split import labels_of_new_rows
 
 from . import loadings, report
-from .datatree import to_datatree
+from .convergence import to_datatree
 from .drawn import Drawn
 from .entries import Unknown, check_unknown
 from .fill import Point, fill_by_posterior
@@ -21,7 +21,6 @@ from .fold_in import draw_new_rows, observe_rows
 from .intervals import intervals_of_table
 from .labelled_draws import with_rows
 from .loadings import FactorRotation
-from .reliability import reliability
 from .report import PosteriorReport
 
 if TYPE_CHECKING:
@@ -332,7 +331,7 @@ class Posterior(Drawn):
         >>> bool(cells["error"][115] < cells["error"].iloc[-1])  # the surer half
         True
         """
-        return reliability(self, X)
+        return report.reliability(self, X)
 
     def loadings(
         self, factors: int | None = None, rotation: FactorRotation = "varimax", level: float = 0.9

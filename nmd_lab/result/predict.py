@@ -1,21 +1,28 @@
-"""Statistics of new observations at entries of X, from the draws, in blocks of bounded memory.
+"""Predictions from draws: statistics of new observations at entries, and probabilities of classes.
 
-No function but `matrix` forms all entries of X.  None draws random numbers.
+They are computed in blocks of bounded memory; no function but `matrix` forms all entries of X.
+Classes come last: their probabilities by a fit and by draws, and classes that are drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from nmd_lab._runtime.checks import check_number
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
+from nmd_lab.data.typed_table import TypedColumn
+from nmd_lab.model.fitted_values import FittedValues
 
-from .draws import Draws, Positions
+from .draws import ALL, Draws, Positions
 from .entries import Entries, entries_at, entries_of, positions_of
-from .mixture import Array, Predictive, level_shares
+from .mixture import Array, Predictive, level_masses, level_shares
 
 OWNER = "the posterior"
 """What messages about data name."""
@@ -123,3 +130,172 @@ def _blocks(draws: Draws) -> Iterator[tuple[slice, slice]]:
     for top in range(0, m, height):
         for left in range(0, n, width):
             yield slice(top, min(top + height, m)), slice(left, min(left + width, n))
+
+
+TINY = np.finfo(np.float64).tiny
+"""What a category has at least, so that the probabilities of all can be divided by their sum."""
+
+
+def class_probabilities(result: Any, column: Any, rows: Any) -> Any:
+    """Return the probability of each class of a column; see `Fitted.probabilities`."""
+    labels = result._labels
+    typed, positions = _typed_column(labels, column)
+    at = np.arange(labels.matrix_shape[0])
+    if rows is not None:
+        at = positions_of(labels, "rows", rows).ravel()
+    shares, classes = result._class_shares(column, typed, positions, at)
+    if typed is None:
+        return _class_table(labels, shares, classes, at)
+    table = _class_table(labels, shares, typed.classes, at)
+    return table.reindex(columns=list(typed.declared) or typed.classes, fill_value=0.0)
+
+
+def _typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:
+    """Return the typed column of a label, and its columns of the matrix."""
+    if labels.table is not None:
+        for typed, positions in labels.table.blocks():
+            if typed.name == column and typed.is_class:
+                return typed, positions
+    return None, positions_of(labels, "columns", [column], name="column")
+
+
+def _class_table(labels: Labels, shares: FloatArray, classes: list[Any], at: Positions) -> Any:
+    """Return the probabilities of classes (rows, n_classes) as a DataFrame with labels."""
+    rows = labels.flat(labels.rows)
+    index = labels.coords.indexes.get(labels.rows[0]) if rows.ndim == 1 else None
+    index = pd.Index(rows) if index is None or len(index) != len(rows) else index
+    return pd.DataFrame(shares, index=index[at], columns=classes)
+
+
+def fitted_shares(
+    fitted: FittedValues, column: Any, typed: TypedColumn | None, positions: Positions, rows: Any
+) -> tuple[FloatArray, list[Any]]:
+    """Return the probability of each class of a column by a fit, and the classes."""
+    kind = fitted.model.of_column(int(positions[0]))
+    if kind is None:
+        raise ValueError(
+            "The fit has a loss for each entry, so that a column has no probabilities: give "
+            "the loss by column."
+        )
+    loss: Any = kind.loss
+    linear = fitted.linear(rows, positions).astype(np.float64)
+    t = fitted.model.modelled(linear, 0, positions)
+    if typed is not None and typed.has_indicators:
+        return _softmax(t), typed.classes
+    if loss.classes == "two":
+        return _softmax(np.hstack([-t, t]) / 2), [loss.parameters[0], 1.0]
+    if loss.classes == "ordered":
+        shares = loss.probabilities(t[:, 0])
+        return shares, list(loss.parameters[: shares.shape[1]])
+    raise ValueError(
+        f"column={column!r} has the loss {loss.name!r}, which gives classes no "
+        "probability: name one with the loss 'logistic' or 'ordinal'."
+    )
+
+
+def _softmax(t: FloatArray) -> FloatArray:
+    """Return fractions that are proportional to exp(t) in each row."""
+    shares: FloatArray = np.exp(t - t.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def drawn_shares(
+    draws: Draws, column: Any, typed: TypedColumn | None, positions: Positions, rows: Any
+) -> tuple[FloatArray, list[Any]]:
+    """Return the probability of each class of a column over all draws, and the classes."""
+    if not draws.is_level(positions[:1]).any():
+        raise ValueError(
+            f"column={column!r} holds numbers, which have no classes: use probability(..., above=)."
+        )
+    levels = draws.noise_of(int(positions[0])).levels or ()
+    return mean_shares(draws, rows, positions), list(levels)
+
+
+def mean_shares(draws: Draws, rows: Positions, positions: Positions) -> NDArray[np.float64]:
+    """Return the calibrated probability of each class over all draws (rows, classes)."""
+    return draws.tempering(positions).of(_mixed_shares(draws, rows, positions))
+
+
+def _mixed_shares(draws: Draws, rows: Positions, positions: Positions) -> NDArray[np.float64]:
+    """Return the mean over the draws of the probability of each class (rows, classes)."""
+    cuts = draws.noise_of(int(positions[0])).cuts
+    assert cuts is not None
+    step = draws.batch(max(cuts.shape[1] + 1, positions.size))
+    found = []
+    for start in range(0, max(rows.size, 1), step):
+        some = rows[start : start + step]
+        if draws.has_indicators(positions):
+            found.append(shares_in_draws(draws, some, positions).mean(axis=0))
+        else:
+            v = draws.linear_at(some, np.repeat(positions, some.size))
+            found.append(level_shares(cuts, v))
+    return np.concatenate(found)
+
+
+def shares_in_draws(
+    draws: Draws, rows: Positions, positions: Positions, some: slice = ALL
+) -> NDArray[np.float64]:
+    """Return the probability of each class in each of some draws (draws, rows, classes)."""
+    i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
+    v = draws.linear_at(i, j, some)
+    v = v.reshape(len(v), rows.size, positions.size)
+    cuts = [draws.noise_of(int(position)).cuts for position in positions]
+    if not draws.has_indicators(positions):
+        assert cuts[0] is not None
+        return np.moveaxis(level_masses(cuts[0][some], v[:, :, 0]), 0, -1)
+    v -= np.concatenate([each[some] for each in cuts if each is not None], axis=1)[:, None]
+    shares: NDArray[np.float64] = ndtr(v) + TINY
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares
+
+
+class TemperedShares(NamedTuple):
+    """How classes are drawn so that over all draws they have the tempered probabilities.
+
+    The class of a draw is accepted with a probability, or another one is drawn from all.
+
+    Attributes
+    ----------
+    shares, accepted : ndarray (rows, classes)
+        Probability of each class, and probability with which that of a draw is accepted.
+    """
+
+    shares: NDArray[np.float64]
+    accepted: NDArray[np.float64]
+
+
+def tempered_shares(draws: Draws, rows: Positions, positions: Positions) -> TemperedShares | None:
+    """Return how classes are drawn with their temperature; None for temperature 1."""
+    if (tempering := draws.tempering(positions)).temperature == 1:
+        return None
+    mixed = np.maximum(_mixed_shares(draws, rows, positions), TINY)
+    shares = tempering.of(mixed)
+    ratio = shares / mixed
+    return TemperedShares(shares, ratio / ratio.max(axis=1, keepdims=True))
+
+
+def draw_classes(
+    draws: Draws,
+    rows: Positions,
+    positions: Positions,
+    draw: int,
+    tempered: TemperedShares | None,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Return the position of a class for each row, from one draw.
+
+    Over all draws they have the tempered probabilities, if these are given.
+    """
+    chosen = choose(shares_in_draws(draws, rows, positions, slice(draw, draw + 1))[0], rng)
+    if tempered is not None:
+        shares, accepted = tempered
+        again = np.flatnonzero(rng.random(rows.size) > accepted[np.arange(rows.size), chosen])
+        chosen[again] = choose(shares[again], rng)
+    return chosen.astype(np.float64)
+
+
+def choose(shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return a position at random, given probabilities along the last axis."""
+    below = np.cumsum(shares, axis=-1)[..., :-1]
+    return np.asarray(np.sum(below < rng.random((*shares.shape[:-1], 1)), axis=-1))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
-from nmd_lab.result.classes import mean_shares
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.reliability import cells_at
+from nmd_lab.result.predict import mean_shares
+from nmd_lab.result.report import cells_at
 
 from .background import in_sample
 from .charts import table
