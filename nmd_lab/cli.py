@@ -20,8 +20,7 @@ import re
 import sys
 import warnings
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, BooleanOptionalAction
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from pathlib import Path
@@ -42,7 +41,7 @@ from .request.settings import ADMM, Compute
 from .result.files import TABLES, check_export, export, export_filled
 from .result.report import check_report
 
-FEWEST_DRAWS: int = inspect.signature(sample).parameters["draws"].default
+MIN_DRAWS: int = inspect.signature(sample).parameters["draws"].default
 """Draws of the sampler behind the copies of a table."""
 
 
@@ -73,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         Arguments after "nmd-lab"; by default those of the command line.
     """
+    options: dict[str, Any] = {}
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")
@@ -80,8 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             options.pop("command")(**options)
     except SystemExit:  # --help and --version
         return ExitCode.OK
-    except KeyboardInterrupt as error:
-        _say(": ".join(["interrupted", *map(str, error.args)]))
+    except KeyboardInterrupt:
+        path = options.get("checkpoint")
+        remedy = f": the same command resumes from {path}" if path and exists(path) else ""
+        _say(f"interrupted{remedy}")
         return ExitCode.INTERRUPTED
     except BAD_INPUT as error:
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
@@ -134,12 +136,11 @@ def fit(
     if not quiet and _is_chosen(rank, options, decompose):
         print("choosing by held-out entries, which takes several fits", flush=True)
     function = _decompose if decompose else complete
-    with _resumable(options):
-        result = function(X, rank, progress=not quiet, **options)
-        print(result)
-        if out is not None:
-            export(result, out, None if reconstruction else X)
-            print(f"saved as {out}")
+    result = function(X, rank, progress=not quiet, **options)
+    print(result)
+    if out is not None:
+        export(result, out, None if reconstruction else X)
+        print(f"saved as {out}")
 
 
 _decompose = decompose  # an option has the same name
@@ -164,15 +165,14 @@ def impute(
     check_export(out, "out", "table", (copies, *X.shape))
     if draws is not None and "draw" in getattr(X, "columns", ()):
         raise ValueError("X has a column 'draw', which numbers the copies: rename it.")
-    options |= {"draws": copies} if copies > FEWEST_DRAWS else {}
-    with _resumable(options):
-        posterior = sample(X, rank, progress=not quiet, **options)
-        print(posterior)
-        export_filled(posterior, out, X, draws, options.get("random_state"))
-        print(f"saved as {out}")
-        if report is not None:
-            posterior.report(X).save(report)
-            print(f"report saved as {report}")
+    options |= {"draws": copies} if copies > MIN_DRAWS else {}
+    posterior = sample(X, rank, progress=not quiet, **options)
+    print(posterior)
+    export_filled(posterior, out, X, draws, options.get("random_state"))
+    print(f"saved as {out}")
+    if report is not None:
+        posterior.report(X).save(report)
+        print(f"report saved as {report}")
 
 
 def _read(data: Path, options: dict[str, Any]) -> Any:
@@ -206,18 +206,6 @@ def _is_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -> boo
     defaults = {"alpha": Options.alpha} if decompose else COMPLETION_DEFAULTS
     names = ("alpha", "nonlinearity", "loss")
     return "auto" in (rank, *((defaults | options).get(name) for name in names))
-
-
-@contextmanager
-def _resumable(options: dict[str, Any]) -> Iterator[None]:
-    """Print at Ctrl-C that the command resumes from a checkpoint, if there is one."""
-    path = options["compute"].checkpoint if "compute" in options else None
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        if path is None or not exists(path):
-            raise
-        raise KeyboardInterrupt(f"the same command resumes from {path}") from error
 
 
 FILES = """  The file is .npy, .npz, .mtx, .nc, .parquet, or a table .csv, .tsv or .txt with or

@@ -12,7 +12,7 @@ from scipy import stats
 from ._runtime.checks import check_number, check_share
 from .data.labels import plain_array
 
-LEAST_SHARE = 1e-4
+MIN_SHARE = 1e-4
 """Smallest fraction of the variance between copies: degrees of freedom stay finite, as in mice."""
 
 
@@ -109,7 +109,7 @@ def pool(results: Iterable[Any], *, df: float | None = None, level: float = 0.95
         df = check_number("df", df, above=0.0)
     within, between = v.mean(axis=1), (1 + 1 / m) * b.var(axis=1, ddof=1)
     estimate, std_error = b.mean(axis=1), np.sqrt(within + between)
-    share = np.maximum(between / (within + between), LEAST_SHARE)
+    share = np.maximum(between / (within + between), MIN_SHARE)
     degrees = (m - 1) / share**2
     if df < np.inf:
         of_data = (df + 1) / (df + 3) * df * (1 - share)

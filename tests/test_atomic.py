@@ -39,7 +39,7 @@ def test_files_of_dead_processes_are_removed_and_others_stay(tmp_path, monkeypat
     foreign.write_text("half")
     old = tmp_path / ".fit.nc.fedcba9876543210.partial"
     old.write_text("half")
-    long_ago = time.time() - 2 * disk.LONGEST_WRITE
+    long_ago = time.time() - 2 * disk.MAX_WRITE_SECONDS
     os.utime(old, (long_ago, long_ago))
     write_atomically(path, lambda file: file.write(b"x"))
     assert not dead.exists()

@@ -30,7 +30,7 @@ import numpy as np
 import psutil
 from numpy.typing import DTypeLike, NDArray
 
-LONGEST_WRITE = 24 * 3600.0
+MAX_WRITE_SECONDS = 24 * 3600.0
 """Age in seconds from which a temporary file is a leftover, whoever made it."""
 
 
@@ -115,7 +115,7 @@ def _remove_leftovers(path: Path) -> None:
             process = name.removeprefix(host).partition("-")[0] if name.startswith(host) else ""
             with contextlib.suppress(OSError):  # another process may have removed it
                 age = time.time() - leftover.stat().st_mtime
-                if age > LONGEST_WRITE or (process.isdigit() and not _is_alive(int(process))):
+                if age > MAX_WRITE_SECONDS or (process.isdigit() and not _is_alive(int(process))):
                     leftover.unlink()
 
 
@@ -129,7 +129,7 @@ def _is_alive(process: int) -> bool:
 WINDOW = 32 << 20
 """Bytes after which used ranges are given back, and that are asked for ahead."""
 
-SMALLEST = 1024
+MIN_ENTRIES = 1024
 """Numbers of an array from which it lies in a file."""
 
 SPARE = 1.02

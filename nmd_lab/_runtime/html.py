@@ -108,10 +108,10 @@ def _cell(text: str, style: str = "") -> str:
 
 
 WIDTH, HEIGHT = 180, 96  # of a picture and of a curve, in pixels
-THINNEST = 48  # least width and height of a picture that is shown, in pixels
+MIN_SIDE = 48  # least width and height of a picture that is shown, in pixels
 MARGIN = 6  # of a curve, in pixels
 LETTER, LINE_HEIGHT = 6.2, 17  # width of a letter and height of a line, in pixels
-MOST_LETTERS = 44  # of the label of an interval
+MAX_LETTERS = 44  # of the label of an interval
 PLOT = 200  # width of the plot of intervals, in pixels
 FONT = 'font-size="11" fill="currentColor" stroke="none"'
 CAPTION = "font-size: 0.85em; opacity: 0.75; color: inherit;"
@@ -139,7 +139,7 @@ def picture(values: NDArray[Any], caption: str) -> str:
     Image.fromarray((255 * levels).astype(np.uint8), "LA").save(png, "PNG")
     height, width = values.shape
     scale = min(WIDTH / width, HEIGHT / height)
-    across, down = (max(round(scale * size), THINNEST) for size in (width, height))
+    across, down = (max(round(scale * size), MIN_SIDE) for size in (width, height))
     data = b64encode(png.getvalue()).decode()
     return _captioned(
         f'<img alt="{escape(caption)}" style="width: {across}px; height: {down}px; '
@@ -162,7 +162,7 @@ def curve(x: NDArray[Any], y: NDArray[Any], marked: float, caption: str) -> str:
 
 def intervals(rows: Sequence[Interval], caption: str) -> str:
     """Return numbers with their intervals, one below the other, and a line at 0."""
-    labels = [textwrap.shorten(row.label, MOST_LETTERS, placeholder=" …") for row in rows]
+    labels = [textwrap.shorten(row.label, MAX_LETTERS, placeholder=" …") for row in rows]
     ends = np.array([(0.0, 0.0, 0.0), *(row[1:] for row in rows)])
     left = LETTER * max(map(len, labels)) + 10
     places = left + (ends - np.nanmin(ends)) / (np.nanmax(ends) - np.nanmin(ends) or 1.0) * PLOT

@@ -30,7 +30,7 @@ from threadpoolctl import ThreadpoolController
 
 from nmd_lab._version import __version__
 
-SHARE = 0.9  # largest fraction of the free memory that a fit may take: others take some, too
+MAX_SHARE = 0.9  # largest fraction of the free memory that a fit may take: others take some, too
 
 
 def free_memory() -> int:
@@ -62,7 +62,7 @@ def _group_limits() -> Iterator[int]:
 def refuse_above(needed: int, what: str, remedy: str, limit: float | None = None) -> None:
     """Raise MemoryError if so many bytes are not free, or are above a limit in GiB."""
     free = free_memory()
-    allowed = SHARE * free if limit is None else min(SHARE * free, limit * 2**30)
+    allowed = MAX_SHARE * free if limit is None else min(MAX_SHARE * free, limit * 2**30)
     if needed > allowed:
         limit_text = "" if limit is None else f" and memory_limit={limit:g}"
         sizes = f"needs {needed / 2**30:.3g} GiB, {free / 2**30:.3g} GiB are free{limit_text}"
@@ -133,13 +133,13 @@ def map_and_add(
     return tuple(sum(arrays[1:], start=arrays[0]) for arrays in zip(*results, strict=True))
 
 
-RANGES = 8
+N_RANGES = 8
 """Ranges of rows with sums of their own, so that sums do not depend on the number of threads."""
 
 
 def map_ranges(work: Callable[[slice], Any], n_rows: int) -> list[Any]:
     """Return the results of some work on ranges of rows, several at a time."""
-    ends = [n_rows * i // RANGES for i in range(RANGES + 1)]
+    ends = [n_rows * i // N_RANGES for i in range(N_RANGES + 1)]
     return in_threads(work, (slice(*each) for each in pairwise(ends)), all_threads())
 
 
@@ -168,6 +168,11 @@ def show_versions() -> None:
     >>> nmd.show_versions()  # doctest: +ELLIPSIS
     nmd_lab ...
     """
+    blas = [
+        f"{info['internal_api']} {info['version']} ({info['num_threads']} threads)"
+        for info in threadpoolctl.threadpool_info()
+        if info["user_api"] == "blas"
+    ]
     lines = {
         "nmd_lab": __version__,
         "python": f"{platform.python_version()} ({sys.implementation.name})",
@@ -175,7 +180,7 @@ def show_versions() -> None:
         **{name: _version_of(name) or "missing" for name in NEEDED},
         **{name: _version_of(name) or "not installed (optional)" for name in OPTIONAL},
         **{name: os.environ.get(name, "not set") for name in VARIABLES},
-        "BLAS": ", ".join(_blas()) or "not known",
+        "BLAS": ", ".join(blas) or "not known",
     }
     width = max(map(len, lines)) + 1
     print("\n".join(f"{name:{width}}{text}" for name, text in lines.items()))
@@ -187,15 +192,3 @@ def _version_of(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _blas() -> list[str]:
-    """Return the BLAS libraries that NumPy and SciPy have loaded."""
-    import numpy as np  # noqa: F401 - it loads its own
-    from threadpoolctl import threadpool_info
-
-    return [
-        f"{info['internal_api']} {info['version']} ({info['num_threads']} threads)"
-        for info in threadpool_info()
-        if info["user_api"] == "blas"
-    ]

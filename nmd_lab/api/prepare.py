@@ -13,7 +13,7 @@ from typing import Any
 
 from nmd_lab._runtime.checks import is_auto, new_stream
 from nmd_lab._runtime.disk import Scratch
-from nmd_lab._runtime.machine import SHARE, free_memory
+from nmd_lab._runtime.machine import MAX_SHARE, free_memory
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.checkpoint import with_checkpoint
 from nmd_lab.data.inputs import Form, observe
@@ -121,5 +121,5 @@ def _scratch(X: Any, options: Options) -> Scratch | None:
     limit = options.compute.memory_limit
     free = free_memory() if limit is None else limit * 2**30
     size = X.n_stored if isinstance(X, SparseObservations) else X.size
-    fits = STREAMED_ARRAYS * size * float_dtype(X, None).itemsize < SHARE * free
+    fits = STREAMED_ARRAYS * size * float_dtype(X, None).itemsize < MAX_SHARE * free
     return None if options.compute.work_dir is None and fits else Scratch(options.compute.work_dir)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_word
 
@@ -114,28 +113,20 @@ def digits(n: int | None = None) -> xr.DataArray:
     total = len(bunch.target)
     if n is not None and not 1 <= n <= total:
         raise ValueError(f"n={n} is out of range: there are {total} images.")
-    return image_matrix(
-        bunch.images[:n] / 16,
+    images = bunch.images[:n] / 16
+    y, x = np.divmod(np.arange(64), 8)
+    return xr.DataArray(
+        images.reshape(-1, 64),
+        dims=("image", "pixel"),
+        coords={
+            "image": np.arange(len(images)),
+            "digit": ("image", bunch.target[:n]),
+            "y": ("pixel", y),
+            "x": ("pixel", x),
+        },
         name="ink",
         attrs={
             "long_name": "ink",
             "description": "handwritten digits of scikit-learn (test set of the UCI collection)",
         },
-        digit=bunch.target[:n],
-    )
-
-
-def image_matrix(
-    images: NDArray[Any], *, name: str, attrs: dict[str, Any], **labels: NDArray[Any]
-) -> xr.DataArray:
-    """Return a matrix with one image in each row."""
-    count, height, width = images.shape
-    y, x = np.divmod(np.arange(height * width), width)
-    coords = {"image": np.arange(count), "y": ("pixel", y), "x": ("pixel", x)}
-    return xr.DataArray(
-        images.reshape(count, height * width),
-        dims=("image", "pixel"),
-        coords=coords | {label: ("image", values) for label, values in labels.items()},
-        name=name,
-        attrs=attrs,
     )

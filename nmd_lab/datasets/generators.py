@@ -208,6 +208,10 @@ def _like(X: Array, values: NDArray[Any]) -> Array:
     return X.copy(data=values) if isinstance(X, xr.DataArray) else values
 
 
+MAX_CHUNK = 1 << 20
+"""Ratings whose products of factors are in the memory at a time."""
+
+
 class RatingsModel(NamedTuple):
     """Statistics of the ratings, similar to those of MovieLens 1M, in stars or logarithms."""
 
@@ -288,27 +292,13 @@ def make_ratings(
     items = model.offset * (model.appeal * popular + independent)
     W, H = rng.standard_normal((n_users, rank)), rng.standard_normal((n_items, rank))
     expected = model.mean + users[user] + items[item]
-    _add_products(expected, W, H, user, item, model.taste / np.sqrt(rank))
+    scale = model.taste / np.sqrt(rank)
+    for start in range(0, n_ratings, MAX_CHUNK):
+        pairs = slice(start, start + MAX_CHUNK)
+        expected[pairs] += scale * np.einsum("pk,pk->p", W[user[pairs]], H[item[pairs]])
     noisy = expected + noise * rng.standard_normal(n_ratings)
     rating = np.clip(np.round(noisy / step) * step, step, 5)
     return pd.DataFrame({"user": user, "item": item, "rating": rating, "expected": expected})
-
-
-def _add_products(
-    expected: NDArray[np.float64],
-    W: NDArray[np.float64],
-    H: NDArray[np.float64],
-    user: NDArray[np.int64],
-    item: NDArray[np.int64],
-    scale: float,
-    *,
-    chunk: int = 1 << 20,
-) -> None:
-    """Add scaled products of the factors to the ratings, in chunks to save memory."""
-    for start in range(0, len(expected), chunk):
-        pairs = slice(start, start + chunk)
-        products = np.einsum("pk,pk->p", W[user[pairs]], H[item[pairs]])
-        expected[pairs] += scale * products
 
 
 def _pairs(

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab._runtime.disk import SMALLEST, FileArray, Scratch
+from nmd_lab._runtime.disk import MIN_ENTRIES, FileArray, Scratch
 from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
 from nmd_lab.kernels.passes import ZeroLoss, envelope_kernel, update_kernel
 from nmd_lab.model.model import Model
@@ -88,7 +88,7 @@ class FileHost(Device):
 
     def put(self, array: Any) -> Any:
         """Return an array itself, and a copy in a file of one that is long and flat."""
-        if type(array) is FileArray or array.ndim != 1 or array.size < SMALLEST:
+        if type(array) is FileArray or array.ndim != 1 or array.size < MIN_ENTRIES:
             return array
         out = self.scratch.zeros(array.size, array.dtype)
         out[:] = array
@@ -101,7 +101,7 @@ class FileHost(Device):
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return zeros, in a file if they are many in a flat array."""
-        if len(shape) == 1 and shape[0] >= SMALLEST:
+        if len(shape) == 1 and shape[0] >= MIN_ENTRIES:
             return self.scratch.zeros(shape[0], dtype)
         return np.full(shape, 0, dtype)
 

@@ -102,7 +102,8 @@ def refuse_classes(X: Any) -> None:
         )
 
 
-BATCH_ITERATIONS = 20  # of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit
+MAX_BATCH_ITERATIONS = 20
+"""Iterations of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit."""
 
 
 def _has_batches(model: Any) -> bool:
@@ -229,7 +230,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             options |= self._chosen_before(options) | {
                 "init": self.decomposition_.append(batch, unknown="offsets"),
                 "n_init": 1,
-                "max_iter": min(self.max_iter, BATCH_ITERATIONS),
+                "max_iter": min(self.max_iter, MAX_BATCH_ITERATIONS),
             }
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotConvergedWarning)

@@ -46,23 +46,23 @@ from .mixture import GaussianMixture, fit_mixture, smooth_group
 NOISE = 1e-5
 """Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
 
-TRAINING, CHOSEN, ENOUGH_COMPLETE = 5000, 20000, 2000
+N_TRAINING, N_CHOSEN, MIN_COMPLETE = 5000, 20000, 2000
 """Patches from which the groups learn, those among which they are, and patches without a missing
 pixel from which alone the groups learn."""
 
-LEAST_SEEN = 0.01
+MIN_SEEN = 0.01
 """Fraction of the patches in which each entry has to be seen."""
 
-COARSE_GROUPS = 4
+MAX_COARSE = 4
 """Groups of patches of a picture of half the resolution at most."""
 
-NOISE_GROUPS = 6
+MAX_NOISE_GROUPS = 6
 """Groups from which the noise is estimated before it is removed."""
 
-LEAST_COUNT = 0.1
+MIN_COUNT = 0.1
 """Smallest mean number of photons in a variance."""
 
-RANK = 32
+MAX_RANK = 32
 """Components of the patches with a nonlinearity or a loss."""
 
 Array = NDArray[np.float64]
@@ -178,11 +178,11 @@ def _fill(
     for _ in range(plan.passes):
         plan.tell("looking for similar patches", estimate[0])
         if plan.photon:
-            variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * LEAST_COUNT)
+            variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * MIN_COUNT)
         before, estimate = estimate, similar.by_similar(seen, variance, known, grid, estimate)
         share = similar.weight_of(units[held_out], before[0][held_out], estimate[0][held_out])
         estimate = similar.between(before, estimate, share)
-    if held_out.sum() < similar.FEWEST:
+    if held_out.sum() < similar.MIN_PIXELS:
         return estimate[0], of_groups[1], mixture
     plan.tell("looking for similar patches, with all that is seen", estimate[0])
     factor = similar.factor_of(estimate, units, held_out)
@@ -203,7 +203,7 @@ def _by_groups(
         X = units.reshape(-1)[places]
         start = smooth_group(X, grid.offsets, NOISE)
         if plan.denoise and not plan.photon:
-            few = fit_mixture(X, np.full_like(X, NOISE), start, NOISE_GROUPS, rng)
+            few = fit_mixture(X, np.full_like(X, NOISE), start, MAX_NOISE_GROUPS, rng)
             variance += few.noise(len(X))
     seen, variance = _with_coarse(units, variance, grid, plan, rng)
     if mixture is None:
@@ -227,13 +227,13 @@ def _training_places(units: Array, grid: Grid, rng: np.random.Generator) -> Posi
     dense = replace(grid, step=tuple(1 if a in grid.space else n for a, n in enumerate(grid.step)))
     for each in (grid, dense):
         n = len(each.corners)
-        places = each.positions(np.sort(rng.choice(n, min(CHOSEN, n), replace=False)))
-        if (~missing[places]).mean(axis=0).min() > LEAST_SEEN:
+        places = each.positions(np.sort(rng.choice(n, min(N_CHOSEN, n), replace=False)))
+        if (~missing[places]).mean(axis=0).min() > MIN_SEEN:
             break
     n_missing = missing[places].sum(axis=1)
     complete = places[n_missing == 0]
-    places = complete if len(complete) >= ENOUGH_COMPLETE else places[n_missing < places.shape[1]]
-    some = rng.choice(len(places), min(TRAINING, len(places)), replace=False)
+    places = complete if len(complete) >= MIN_COMPLETE else places[n_missing < places.shape[1]]
+    some = rng.choice(len(places), min(N_TRAINING, len(places)), replace=False)
     return np.asarray(places[np.sort(some)])
 
 
@@ -250,7 +250,7 @@ def _with_coarse(
         pairs = np.arange(0, units.shape[axis], 2)
         sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
     coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    coarsely = Plan(min(plan.groups, COARSE_GROUPS), 1, tell=lambda step, _: plan.tell(step, None))
+    coarsely = Plan(min(plan.groups, MAX_COARSE), 1, tell=lambda step, _: plan.tell(step, None))
     mean, std, _ = _fill(coarse, replace(grid, shape=half), coarsely, rng)
     for axis in grid.space:
         inside = np.arange(units.shape[axis]) // 2
@@ -267,7 +267,7 @@ def fill_by_factors(
     like = xr.DataArray(np.where(held_out, np.nan, pixels), dims=grid.dims)
     size, step = (tuple(each[axis] for axis in grid.space) for each in (grid.size, grid.step))
     X = patches(like, size, step)
-    rank = min(RANK, *X.shape)
+    rank = min(MAX_RANK, *X.shape)
     with errors_about("picture"):
         if method == "sample":
             fit: Any = sample(X, rank, random_state=rng, **options)

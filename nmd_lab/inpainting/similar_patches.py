@@ -36,23 +36,23 @@ from .mixture import (
     solve_row,
 )
 
-SIMILAR, PREDICTED = 60, 8
+N_SIMILAR, N_PREDICTED = 60, 8
 """Patches from which a Gaussian is learned, and those that it predicts."""
 
 SPREAD = 0.3
 """Fraction of the variances of the estimate that the covariance has."""
 
-CANDIDATES = 441
+MAX_CANDIDATES = 441
 """Patches of a window at most."""
 
-ROWS = 2000
+N_CORNERS = 2000
 """Corners that are handled at a time."""
 
-HELD_OUT, ENOUGH, MOST = 0.02, 400, 0.2
-"""Fraction of the seen pixels that the groups do not learn from, or the fraction for `ENOUGH` of
-them if it is larger and below `MOST`.  Their predictions scale the intervals."""
+HELD_OUT, N_HELD_OUT, MAX_HELD_OUT = 0.02, 400, 0.2
+"""Fraction of the seen pixels that the groups do not learn from, or the fraction for `N_HELD_OUT`
+of them if it is larger and below `MAX_HELD_OUT`.  Their predictions scale the intervals."""
 
-FEWEST, OF_A_GROUP = 20, 150
+MIN_PIXELS, N_LIKE = 20, 150
 """Number of such pixels from which a scale is estimated, and of those with like deviations."""
 
 LEVEL, ENDS = 0.9, 1.645
@@ -138,8 +138,8 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
     d, common = within.size, pixels[1][0]
     for noise in pixels[1]:
         common = min(common, noise)
-    chosen, distances = np.empty(SIMILAR, np.int64), np.empty(SIMILAR)
-    Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
+    chosen, distances = np.empty(N_SIMILAR, np.int64), np.empty(N_SIMILAR)
+    Z, U, V = np.empty((N_SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
     covariance, inverse = np.empty((d, d)), np.empty((d, d))
     mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
     x, v, r, g = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
@@ -148,7 +148,7 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
         count = nearest_patches(guess[0], corners[c], places, chosen, distances)
         learn_gaussian(guess, chosen, count, within, Z, mean, r, covariance)
         inverted = False
-        for i in range(min(PREDICTED, count)):
+        for i in range(min(N_PREDICTED, count)):
             changed = load_patch(pixels, chosen[i], within, x, v)
             if changed or i == 0:
                 n, few = list_smaller_pattern(x, v, common, positions)
@@ -181,7 +181,7 @@ class Places:
     def window(self) -> Positions:
         """Differences (patch, dimension) of the corners of a window."""
         free = self.last > 0
-        width = int(CANDIDATES ** (1 / max(free.sum(), 1)) + 1e-9) // 2
+        width = int(MAX_CANDIDATES ** (1 / max(free.sum(), 1)) + 1e-9) // 2
         ranges = [np.arange(-width, width + 1) if each else np.zeros(1, int) for each in free]
         return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, free.size)
 
@@ -195,9 +195,9 @@ class Places:
         """
         predict = cached_kernel(predict_similar, "predict_similar_patches")
         places, d = (self.strides, self.last, self.window, self.within), self.within.size
-        for begin in range(0, len(corners), ROWS):
-            block = corners[begin : begin + ROWS]
-            shape = len(block), PREDICTED
+        for begin in range(0, len(corners), N_CORNERS):
+            block = corners[begin : begin + N_CORNERS]
+            shape = len(block), N_PREDICTED
             out = np.full(shape, -1), np.empty((*shape, d)), np.empty((*shape, d))
 
             def work(rows: slice, block: Positions = block, out: Any = out) -> None:
@@ -239,7 +239,7 @@ def by_similar(
 
 def weight_of(truth: Array, before: Array, after: Array) -> float:
     """Return the weight of the second of two predictions, by least squares of their average."""
-    if truth.size < FEWEST:
+    if truth.size < MIN_PIXELS:
         return 1.0
     change = after - before
     return float(np.clip(change @ (truth - before) / max(float(change @ change), TINY), 0, 1))
@@ -254,7 +254,8 @@ def between(before: Estimate, after: Estimate, share: float) -> Estimate:
 def held_out_pixels(units: Array, grid: Grid, rng: np.random.Generator) -> Mask:
     """Return which seen pixels are held out, with all their channels; none of very few."""
     seen = ~np.isnan(units)
-    fraction = min(max(HELD_OUT, ENOUGH / seen.sum()), MOST) * (MOST * seen.sum() >= FEWEST)
+    enough = MAX_HELD_OUT * seen.sum() >= MIN_PIXELS
+    fraction = enough * min(max(HELD_OUT, N_HELD_OUT / seen.sum()), MAX_HELD_OUT)
     one = [n if axis in grid.space else 1 for axis, n in enumerate(units.shape)]
     return np.asarray(seen & (rng.random(one) < fraction))
 
@@ -264,11 +265,11 @@ def factor_of(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Arr
 
     Factors change with the standard deviation, since smooth and textured parts differ.
     """
-    if held_out.sum() < FEWEST:
+    if held_out.sum() < MIN_PIXELS:
         return np.ones_like
     mean, std = (each[held_out] for each in estimate)
     size = np.abs(truth[held_out] - mean)
-    alike = np.array_split(np.argsort(std), max(std.size // OF_A_GROUP, 1))
+    alike = np.array_split(np.argsort(std), max(std.size // N_LIKE, 1))
     middle = np.log([np.median(std[some]) for some in alike])
     factors: Any = [np.quantile(size[some] / std[some], LEVEL) / ENDS for some in alike]
     logs = np.log(np.maximum(factors, TINY))

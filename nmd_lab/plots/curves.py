@@ -202,13 +202,13 @@ def _loss_residuals(
     return residuals, name, "Laplace" if fit.loss.noise == "Laplace" else "Gaussian"
 
 
-MOST_PANELS = 12
+MAX_PANELS = 12
 """Largest number of columns that are drawn without being asked for."""
 
-ACROSS = 4
+MAX_ACROSS = 4
 """Largest number of panels side by side."""
 
-GRID = 400
+N_GRID = 400
 """Number of values of WH at which f is drawn."""
 
 
@@ -285,7 +285,7 @@ def nonlinearity(
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
     panels = _panels(result, columns)
-    across = min(len(panels), ACROSS)
+    across = min(len(panels), MAX_ACROSS)
     down = -(-len(panels) // across)
     size = (4.6, 3.6) if len(panels) == 1 else (3 * across, 2.6 * down)
     drawn = panels_of(ax, down, across, size, len(panels))
@@ -299,7 +299,7 @@ def nonlinearity(
         t = panel.kind.centre + panel.kind.size * linear
         here.plot(t, x[at], ".", color=Palette.negative, alpha=0.35, markersize=4)
         if at.size:
-            grid = np.linspace(t.min(), t.max(), GRID)
+            grid = np.linspace(t.min(), t.max(), N_GRID)
             here.plot(grid, panel.kind.nonlinearity(grid), color=text_color(), linewidth=1.8)
         here.set_title(panel.title, fontsize="large" if len(panels) == 1 else "small")
         finished(here).set(xlabel="WH", ylabel="X")
@@ -320,7 +320,7 @@ def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
         )
     if columns is None:
         chosen = [k for k, kind in enumerate(kinds) if not kind.nonlinearity.linear]
-        chosen = chosen[:MOST_PANELS]
+        chosen = chosen[:MAX_PANELS]
     else:
         chosen = np.atleast_1d(positions_of(result._labels, "columns", columns)).tolist()
     if not chosen:

@@ -455,7 +455,7 @@ def _row_label(fit: Decomposition, row: int) -> str:
     return ", ".join(f"{dim} {i}" for dim, i in position.items())
 
 
-FEW_ROWS = 4
+N_ROWS = 4
 """Number of rows that are drawn if each is a picture and none is chosen."""
 
 
@@ -510,7 +510,7 @@ def uncertainty(
     """
     m, n = posterior._shape
     apart = rows is not None or shape is not None
-    positions = np.arange(min(FEW_ROWS, m) if apart else m)
+    positions = np.arange(min(N_ROWS, m) if apart else m)
     if rows is not None:
         positions = positions_of(posterior._labels, "rows", rows).ravel()
     template = posterior.draws["H"].isel({"chain": 0, "draw": 0, COMPONENT: 0}, drop=True)

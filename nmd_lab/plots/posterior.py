@@ -22,7 +22,7 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Levels of the intervals in the plot of calibration."""
 
 
-MOST_LEVELS = 20
+MAX_VALUES = 20
 """Largest number of distinct values at which equal ones are drawn side by side."""
 
 ROOM = 0.8
@@ -149,7 +149,7 @@ def predictions(
 def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.float64]:
     """Return where values are drawn: near themselves, side by side if they are few."""
     values, counts = np.unique(x, return_counts=True)
-    if values.size < 2 or values.size > MOST_LEVELS or x.size < 4 * values.size:
+    if values.size < 2 or values.size > MAX_VALUES or x.size < 4 * values.size:
         return x
     place, width = x.copy(), ROOM * float(np.diff(values).min())
     for value, count in zip(values, counts, strict=True):

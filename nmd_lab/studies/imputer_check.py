@@ -22,7 +22,7 @@ from nmd_lab.metrics import energy_score
 
 Array = NDArray[np.float64]
 
-COPIES = 39
+N_COPIES = 39
 """Completed copies of ours: between the second smallest and second largest lie 90 %."""
 
 MEASURES = ["error", "correct", "coverage", "score", "seconds"]
@@ -129,7 +129,7 @@ def _filled(imputer: Any, seen: Any, seed: int) -> list[Any]:
     """Return the best guess of a table, and its completed copies if there are several."""
     if imputer is None or imputer is impute:
         best, posterior = impute(seen, return_posterior=True, random_state=seed)
-        return [best, *posterior.impute(seen, COPIES, random_state=seed)]
+        return [best, *posterior.impute(seen, N_COPIES, random_state=seed)]
     if hasattr(imputer, "fit_transform"):
         imputer = clone(imputer, safe=False).fit_transform
     filled = imputer(seen)

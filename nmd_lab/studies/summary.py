@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-MOST = 8
+MAX_MODELS = 8
 """Largest number of models that are drawn."""
 
 CONFIDENCE = 0.95
@@ -245,7 +245,7 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     spread = as_text(ranked(results, name).iloc[0].groupby("seed").mean().std(), 2)
     over = ", ".join([*trials(results), "seed"])
     measure = f"{results[name].attrs.get('long_name', 'error')} (mean over {over}): {best}"
-    drawn = intervals(rows[:MOST], f"difference to the best, {CONFIDENCE:.0%} intervals")
+    drawn = intervals(rows[:MAX_MODELS], f"difference to the best, {CONFIDENCE:.0%} intervals")
     return Summary(
         headline(lowest, f"± {spread} {measure}" if spread else measure, dict(others[:1])),
         [_comparison(rows), line],

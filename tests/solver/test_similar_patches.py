@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmd_lab.data.patches import grid_of
-from nmd_lab.inpainting.similar_patches import PREDICTED, SIMILAR, SPREAD, Places
+from nmd_lab.inpainting.similar_patches import N_PREDICTED, N_SIMILAR, SPREAD, Places
 
 SIZE, SHAPE = 4, (30, 34)
 
@@ -42,11 +42,11 @@ def dense(pixels, noise, estimate, spread, corner):
 
     here = patch(estimate, corner)
     near.sort(key=lambda at: np.sum((patch(estimate, at) - here) ** 2))
-    Z = np.array([patch(estimate, at) for at in near[:SIMILAR]])
+    Z = np.array([patch(estimate, at) for at in near[:N_SIMILAR]])
     S = np.cov(Z.T, bias=True)
-    S += SPREAD * np.diag(np.mean([patch(spread, at) for at in near[:SIMILAR]], axis=0))
+    S += SPREAD * np.diag(np.mean([patch(spread, at) for at in near[:N_SIMILAR]], axis=0))
     found = []
-    for at in near[:PREDICTED]:
+    for at in near[:N_PREDICTED]:
         x, v = patch(pixels, at), patch(noise, at)
         o = ~np.isnan(x)
         gain = S[:, o] @ np.linalg.inv(S[np.ix_(o, o)] + np.diag(v[o]))

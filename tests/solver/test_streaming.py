@@ -13,7 +13,7 @@ from refused import check_all_refused
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._runtime.disk import SMALLEST
+from nmd_lab._runtime.disk import MIN_ENTRIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
@@ -54,7 +54,7 @@ def call_of(f, loss, storage):
 @pytest.mark.parametrize(("f", "loss"), some(PAIRS, 2))
 def test_streamed_fits_have_the_bits_of_those_in_memory(f, loss, storage, stored, tmp_path):
     function, X, options = call_of(f, loss, storage)
-    assert X.size > SMALLEST  # T and U lie in files
+    assert X.size > MIN_ENTRIES  # T and U lie in files
     expected = bits_of(function(X, 2, given(f), loss, **options))
     options |= {"compute": nmd.Compute(threads=1, work_dir=tmp_path)}
     streamed = function(stored(X), 2, given(f), loss, **options)
