@@ -115,15 +115,9 @@ def _remove_leftovers(path: Path) -> None:
             process = name.removeprefix(host).partition("-")[0] if name.startswith(host) else ""
             with contextlib.suppress(OSError):  # another process may have removed it
                 age = time.time() - leftover.stat().st_mtime
-                if age > MAX_WRITE_SECONDS or (process.isdigit() and not _is_alive(int(process))):
+                ended = process.isdigit() and not psutil.pid_exists(int(process))
+                if ended or age > MAX_WRITE_SECONDS:
                     leftover.unlink()
-
-
-def _is_alive(process: int) -> bool:
-    """Return whether a process of this machine runs; True where this is unknown."""
-    with contextlib.suppress(OSError, OverflowError):
-        return os.name != "posix" or psutil.pid_exists(process)
-    return True
 
 
 WINDOW = 32 << 20
