@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -330,21 +330,13 @@ S = TypeVar("S")
 """State of a run: a dataclass."""
 
 
-class Beside(Protocol):
-    """What belongs to the checkpoints of a run, and is written by others."""
-
-    def write(self) -> str:
-        """Write what belongs to the checkpoint of now, and return its name."""
-
-    def read(self, name: str) -> None:
-        """Read what belongs to a checkpoint."""
-
-    def clean(self) -> None:
-        """Remove what is older than the last two checkpoints."""
-
-
 class Checkpoint(Generic[S]):
     """Writes the checkpoints of one run.
+
+    Parameters
+    ----------
+    files : PartitionFiles or None
+        Files that belong to each checkpoint, which workers write.
 
     Attributes
     ----------
@@ -360,10 +352,10 @@ class Checkpoint(Generic[S]):
         data: str,
         classes: Classes,
         state: S,
-        beside: Beside | None = None,
+        files: Any = None,
     ) -> None:
         self.path = check_target(path, "checkpoint")
-        self._every, self._classes, self._matched = every, classes, beside
+        self._every, self._classes, self._files = every, classes, files
         self._header = call.header(classes) | {"observations": data}
         self.state = self._read(call, data) if exists(self.path) else state
         self._written: float | None = time.monotonic()
@@ -372,8 +364,8 @@ class Checkpoint(Generic[S]):
         """Return the stored state, if it is of this call and of these data."""
         header, arrays = read_file(self.path)
         call.check(self._header, header["call"], str(self.path))
-        if (header["beside"] is None) != (self._matched is None):
-            remedy = "leave client= out" if self._matched is not None else "give client="
+        if (header["beside"] is None) != (self._files is None):
+            remedy = "leave client= out" if self._files is not None else "give client="
             raise ValueError(
                 f"checkpoint={str(self.path)!r} was written with and without a cluster: {remedy}, "
                 "as it was."
@@ -383,8 +375,8 @@ class Checkpoint(Generic[S]):
                 f"checkpoint={str(self.path)!r} is of other data than X: give the same X, observed "
                 "and weights, or another checkpoint=."
             )
-        if self._matched is not None:
-            self._matched.read(header["beside"])
+        if self._files is not None:
+            self._files.read(header["beside"])
         try:
             state: S = Decoder(self._classes, arrays).decode(header["state"])
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -406,10 +398,10 @@ class Checkpoint(Generic[S]):
         state = encoder.encode(self.state)
         header = {"call": self._header, "version": __version__, "state": state}
         try:
-            header["beside"] = None if self._matched is None else self._matched.write()
+            header["beside"] = None if self._files is None else self._files.write()
             write_file(self.path, header, encoder.arrays)
-            if self._matched is not None:
-                self._matched.clean()
+            if self._files is not None:
+                self._files.clean()
             self._written = time.monotonic()
         except OSError as error:
             self._written = None

@@ -309,27 +309,21 @@ def _pairs(
     covering = np.arange(max(n_users, n_items))
     pairs = rng.permutation(n_users)[covering % n_users] * n_items  # coded as one number
     pairs = np.sort(pairs + rng.permutation(n_items)[covering % n_items])
-    by_chance = True
+    popular = [chance / chance.sum() for chance in chances]
+    alike = [np.full(size, 1 / size) for size in (n_users, n_items)]
+    probabilities = popular
     while pairs.size < count:
         n_missing = count - pairs.size
         n_drawn = n_missing + n_missing // 4 + 10
-        users, items = (_draw(chance, n_drawn, by_chance, rng) for chance in chances)
+        users, items = (
+            np.repeat(np.arange(p.size), rng.multinomial(n_drawn, p)) for p in probabilities
+        )
         drawn = np.sort(rng.permuted(users) * n_items + items)
         is_old = pairs[np.searchsorted(pairs, drawn) % pairs.size] == drawn
         new = drawn[~is_old & (np.diff(drawn, prepend=-1) > 0)]
-        by_chance = new.size > 0.05 * n_missing  # few new pairs: the popular ones are used up
+        few = new.size <= 0.05 * n_missing  # the popular ones are used up
+        probabilities = alike if few else popular
         if new.size > n_missing:
             new = new[rng.choice(new.size, n_missing, replace=False, shuffle=False)]
         pairs = np.sort(np.concatenate([pairs, new]))
     return pairs // n_items, pairs % n_items
-
-
-def _draw(
-    chance: NDArray[np.float64], count: int, by_chance: bool, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Draw sorted positions, with probabilities proportional to `chance` or all equal."""
-    uniform = np.full(chance.size, 1 / chance.size)
-    probability = chance / chance.sum() if by_chance else uniform
-    counts = rng.multinomial(count, probability)
-    drawn: NDArray[np.int64] = np.repeat(np.arange(chance.size), counts)
-    return drawn
