@@ -465,10 +465,11 @@ def soft_impute(
         return stored.to_csr(stored.values - model)
 
     W, H, _ = singular_factors(*first_factors(observations, rank, init, random_state))
-    stopping, reason, seconds = Stopping(max_iter, time_limit, callback), None, 0.0
+    stopping, seconds = Stopping(max_iter, time_limit, callback), 0.0
     history: list[dict[str, float]] = []
     best: Iterate | None = None
-    while best is None or reason is None:
+    reason: StopReason | None = None
+    while reason is None:
         began = time.perf_counter()
         W = _ridge(W @ (H @ H.T) + residual(W, H) @ H.T, H, shrinkage)
         S = residual(W, H)
@@ -484,6 +485,7 @@ def soft_impute(
         if tol > 0 and len(last) == 2 and abs(last[0] - last[1]) <= tol * last[0]:
             text = f"converged: the objective changed by no more than tol={tol:g} of itself"
             reason = StopReason("converged", text)
+    assert best is not None
     W, H = observations.zero_unobserved(best.W, best.H)
     rules |= {"init": init, "random_state": random_state, "shrinkage": shrinkage}
     return objective.result(replace(best, W=W, H=H), reason, "soft_impute", history, **rules)

@@ -260,7 +260,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.alpha_ = float(fit.parameters["alpha"])
         self.offset_alpha_ = float(fit.parameters["offset_alpha"])
         self.n_iter_ = fit._n_iter
-        self.reconstruction_err_ = self._misfit(checked)
+        self.reconstruction_err_ = self._reconstruction_error(checked)
 
     @any_frame
     def score(self, X: Any, y: Any = None) -> float:
@@ -370,7 +370,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return f(WH) for checked rows of X."""
         return self._at(*self._fold(X))
 
-    def _misfit(self, X: Any) -> float:
+    def _reconstruction_error(self, X: Any) -> float:
         """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""
         fit = self.decomposition_
         observations = observe(X, absent_are_zeros=self._absent_are_zeros)

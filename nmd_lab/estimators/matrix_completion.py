@@ -65,7 +65,7 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
     )
 
 
-def misfit(posterior: Posterior, X: Any) -> float:
+def reconstruction_error(posterior: Posterior, X: Any) -> float:
     """Return ‖X - mean‖ for Gaussian or ordinal data, and the sum of the loss for others.
 
     In a table of several kinds it is ‖X - mean‖ in the units of the columns.
@@ -370,7 +370,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
             self._positions = {key: position for position, key in enumerate(keys)}
             self.n_components_ = self.posterior_.rank
             self.n_iter_ = int(self.posterior_.parameters["sweeps"])
-            self.reconstruction_err_ = misfit(self.posterior_, checked)
+            self.reconstruction_err_ = reconstruction_error(self.posterior_, checked)
         counts = np.bincount(
             observe(checked, may_be_empty=True).entries().columns, minlength=checked.shape[1]
         )

@@ -390,7 +390,7 @@ class Study:
 
     @property
     def plot(self) -> StudyPlots:
-        """Plots of the results: ``error``, ``heatmap`` and ``cost``."""
+        """Plots of the results: ``error`` and ``heatmap``."""
         return StudyPlots(self.results)
 
     def _repr_html_(self) -> str:
