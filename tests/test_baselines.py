@@ -202,6 +202,12 @@ def test_soft_impute_ends(options, reason, n_iter, noisy):
     assert np.all(np.diff(fit.history.seconds) >= 0)
 
 
+def test_a_prediction_that_overflows_is_refused(noisy):
+    X = np.abs(noisy[0]) * 1e110
+    with pytest.raises(FloatingPointError, match="iteration 1 overflowed: scale X down"):
+        soft_impute(X, 3, nonlinearity="square")
+
+
 @pytest.mark.parametrize("size", [1e-170, 1e150, 1e300])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_data_whose_errors_vanish_or_overflow_are_refused(baseline, size):

@@ -476,11 +476,18 @@ def soft_impute(
         H = _ridge(H.T @ (W.T @ W) + S.T @ W, W.T, shrinkage).T
         W, H, _ = singular_factors(W, H)
         seconds += time.perf_counter() - began
-        iterate = objective.evaluate(W, H, iteration=len(history) + 1, seconds=seconds)
+        number = len(history) + 1
+        with np.errstate(all="ignore"):  # an overflow is a stop reason
+            iterate = objective.evaluate(W, H, iteration=number, seconds=seconds)
+        if not np.isfinite(iterate.objective):
+            reason = StopReason("not finite", f"not finite: iteration {number} overflowed")
+            if best is None:
+                raise FloatingPointError(f"{reason}: scale X down, or change the start or f.")
+            break
         history.append(iterate.record)
         if best is None or iterate.objective < best.objective:
             best = iterate
-        reason = stopping.reason(iterate, iterate.iteration)
+        reason = stopping.reason(iterate, number)
         last = [record["objective"] for record in history[-2:]]
         if tol > 0 and len(last) == 2 and abs(last[0] - last[1]) <= tol * last[0]:
             text = f"converged: the objective changed by no more than tol={tol:g} of itself"
