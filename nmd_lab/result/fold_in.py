@@ -34,7 +34,6 @@ from nmd_lab.model.column_model import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
-from nmd_lab.problem.scaling import OffsetColumns, Scaling
 
 from .draws import LIMITS, N_FILLING_DRAWS, Draws, Positions
 from .entries import check_unknown, index_of, refuse_sparse
@@ -303,10 +302,11 @@ def _draw_rows(draws: Draws, seen: SparseObservations, keys: NDArray[np.int64], 
         _draws_of_H(draws, seen.dtype),
         seed,
         row_keys=keys,
-        scaling=Scaling(draws.model),
+        model=draws.model,
         noises=tuple("gaussian" if noise == "clipped" else noise for noise in draws.noises),
         rank=draws.rank,
-        offset_columns=OffsetColumns(kind or "global", draws.mean),
+        offsets=kind or "global",
+        mean=draws.mean,
     )
     return draws.with_rows(np.stack([each.astype(draws.W.dtype) for each in vectors]))
 

@@ -43,7 +43,7 @@ from .priors import (
 )
 from .problem import SampledProblem
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, numbers
-from .row_updates import NO_LABELS, RowsGiven, StreamId, each_share
+from .row_updates import NO_LABELS, RowInputs, StreamId, each_share
 
 Doubles = NDArray[np.float64]
 
@@ -316,8 +316,8 @@ def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> Floa
         prior, labels = state.groups.used(prior)
     other = problem.factor_for_rows(state.columns)
     key = StreamId(state.seed, state.sweep, ROWS, problem.keys.rows)
-    given = RowsGiven(other, prior, state.rho, key, labels)
-    return problem.updates[0].draw(T, given, state.rows)
+    inputs = RowInputs(other, prior, state.rho, key, labels)
+    return problem.updates[0].draw(T, inputs, state.rows)
 
 
 def sums_of_squares(
@@ -336,8 +336,8 @@ def draw_columns(problem: SampledProblem, state: ChainState, T: FloatArray) -> N
     """Draw the columns given T without units."""
     other = problem.factor_for_columns(state.rows)
     key = StreamId(state.seed, state.sweep, COLUMNS)
-    given = RowsGiven(other, state.column_prior, state.rho, key, problem.column_groups)
-    problem.updates[1].draw(T, given, state.columns)
+    inputs = RowInputs(other, state.column_prior, state.rho, key, problem.column_groups)
+    problem.updates[1].draw(T, inputs, state.columns)
 
 
 def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.Generator) -> None:

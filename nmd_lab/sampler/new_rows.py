@@ -13,6 +13,8 @@ from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.model import Model
+from nmd_lab.problem.scaling import OffsetColumns, Scaling
 
 from .chain import Chain, ChainStart, ChainState, T_of, draw_rows, draw_T
 from .cut_points import CutPoints, put
@@ -55,18 +57,28 @@ def draw_new_rows(
     draws_of_H: Iterator[DrawOfH],
     seed: int,
     row_keys: NDArray[np.int64],
-    **fields: Any,
+    *,
+    model: Model,
+    noises: tuple[Any, ...],
+    rank: int,
+    offsets: str,
+    mean: float,
 ) -> Iterator[FloatArray]:
     """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
 
-    `fields` are those of the problem; the priors of the rows are drawn already.  What is drawn for
-    a row depends on its key, and not on its position.
+    The priors of the rows are drawn already.  What is drawn for a row depends on its key, and not
+    on its position.
     """
-    prior = Prior(1.0, np.ones(len(fields["noises"])))
     of_entries = np.repeat(row_keys, np.diff(observations.indptr))
-    fields["keys"] = Keys(row_keys, mixed_with(of_entries, observations.indices))
     problem = SampledProblem(
-        observations=observations, threads=all_threads(), prior=prior, **fields
+        scaling=Scaling(model),
+        noises=noises,
+        rank=rank,
+        offset_columns=OffsetColumns(offsets, mean),
+        prior=Prior(1.0, np.ones(len(noises))),
+        observations=observations,
+        threads=all_threads(),
+        keys=Keys(row_keys, mixed_with(of_entries, observations.indices)),
     )
     states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
     for number, draw in enumerate(draws_of_H):

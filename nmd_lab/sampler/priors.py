@@ -101,7 +101,7 @@ class Prior:
         """Standard deviation of X of each kind."""
         return np.atleast_1d(np.asarray(self.spread_of_X, dtype=np.float64))
 
-    def units(self, rank: int, offset: bool) -> NDArray[np.float64]:
+    def units(self, rank: int, offset: int) -> NDArray[np.float64]:
         """Return the unit of each component of a row, and that of its offset if it has one."""
         unit = self.share * self.spread
         units = np.full(rank + offset, math.sqrt(unit))

@@ -78,8 +78,8 @@ class StreamId(NamedTuple):
     keys: NDArray[np.int64] = NO_KEYS.rows
 
 
-class RowsGiven(NamedTuple):
-    """What all rows are drawn given, besides T.
+class RowInputs(NamedTuple):
+    """What all rows are drawn from, besides T.
 
     Attributes
     ----------
@@ -211,19 +211,19 @@ class SparseUpdate:
     threads: int
     rho_of: Literal["all", "rows", "columns"] = "all"
 
-    def draw(self, target: FloatArray, given: RowsGiven, rows: FloatArray) -> FloatArray:
+    def draw(self, target: FloatArray, inputs: RowInputs, rows: FloatArray) -> FloatArray:
         """Draw all rows in place, and return the weighted sum of squares that each leaves.
 
         There is no such sum if ρ is not one of all.
         """
-        other, prior, rho, key, labels = given
+        other, prior, rho, key, labels = inputs
         here = target if self.order is None else target.take(self.order)
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
         both_rho = (np.ones(1), rho) if self.rho_of == "columns" else (rho, np.empty(0))
         squares = np.zeros(rows.shape[0] if self.rho_of == "all" else 0)
         of_all, few, gaussians = (np.empty((0, 0)), np.empty((0, 0))), None, prior.gaussians
         if self._most is not None and not weights.size:
-            of_all, few = self._over_all(here, given, gaussians, both_rho[1], rows)
+            of_all, few = self._over_all(here, inputs, gaussians, both_rho[1], rows)
         types = f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}"
         kernel = cached_kernel(draw_rows, f"draw_rows_{types}")
         entries = self.storage.indptr, self.storage.indices, here, weights
@@ -241,13 +241,13 @@ class SparseUpdate:
     def _over_all(
         self,
         here: FloatArray,
-        given: RowsGiven,
+        inputs: RowInputs,
         gaussians: tuple[Doubles, Doubles, Doubles],
         rho: Doubles,
         rows: FloatArray,
     ) -> tuple[tuple[Doubles, Doubles], FewMissing | None]:
         """Return the sums over all columns, and the draw of rows with few missing cells if any."""
-        other, shares, key = given.other, given.prior.shares, given.key
+        other, shares, key = inputs.other, inputs.prior.shares, inputs.key
         vectors, mean = other.vectors.astype(np.float64, copy=False), here.dtype.type(other.mean)
         weighted = vectors * rho[:, None] if rho.size else vectors
         gram, y, found = weighted.T @ vectors, np.zeros(self.storage.shape), None
@@ -279,11 +279,11 @@ class DenseUpdate:
     transposed: bool
     threads: int
 
-    def draw(self, target: FloatArray, given: RowsGiven, rows: FloatArray) -> FloatArray:
+    def draw(self, target: FloatArray, inputs: RowInputs, rows: FloatArray) -> FloatArray:
         """Draw all rows; see `SparseUpdate.draw`."""
         T = target.reshape(self.shape)
         T = T.T if self.transposed else T
-        (vectors, constants, mean), prior, rho, key, _ = given
+        (vectors, constants, mean), prior, rho, key, _ = inputs
         of_all = float(rho[0])
         normal = prior.precision[0] + of_all * (vectors.T @ vectors).astype(np.float64)
         L = np.linalg.cholesky(normal)

@@ -78,9 +78,9 @@ def add_segment(choice, low, high, mean, sd, energy, stream):  # type: ignore[no
 
 
 @compile_scalar
-def add_frobenius(choice, given, piece, stream):  # type: ignore[no-untyped-def]
+def add_frobenius(choice, inputs, piece, stream):  # type: ignore[no-untyped-def]
     """Return the choice after a piece with the loss (x - y)²/2."""
-    v, x, rho, beta = given
+    v, x, rho, beta = inputs
     low, high, slope, intercept = piece
     precision = rho + beta * slope * slope
     mean = (rho * v + beta * slope * (x - intercept)) / precision
@@ -91,9 +91,9 @@ def add_frobenius(choice, given, piece, stream):  # type: ignore[no-untyped-def]
 
 
 @compile_scalar
-def add_l1(choice, given, piece, stream):  # type: ignore[no-untyped-def]
+def add_l1(choice, inputs, piece, stream):  # type: ignore[no-untyped-def]
     """Return the choice after the two parts of a piece with the loss |x - y|."""
-    v, x, rho, beta = given
+    v, x, rho, beta = inputs
     low, high, slope, intercept = piece
     kink, shift = high, 0.0
     if slope != 0.0:
@@ -114,9 +114,9 @@ def _is_level(piece, low, high):  # type: ignore[no-untyped-def]
 
 
 @compile_scalar
-def add_latent(choice, given, piece, stream):  # type: ignore[no-untyped-def]
+def add_latent(choice, inputs, piece, stream):  # type: ignore[no-untyped-def]
     """Return the choice after the part of a piece that has f(T) within the limits."""
-    v, sd, low, high, on_level = given
+    v, sd, low, high, on_level = inputs
     first, last, slope, intercept = piece
     if slope == 0.0:
         if not _is_level(piece, low, high):
@@ -137,14 +137,14 @@ def add_latent(choice, given, piece, stream):  # type: ignore[no-untyped-def]
 
 
 def compile_segments(add_piece: ScalarMap, even: bool) -> ScalarMap:
-    """Return the compiled draw ``(given, pieces, stream) -> t`` from the segments of all pieces."""
+    """Return the compiled draw ``(inputs, pieces, stream) -> t`` from the segments of pieces."""
 
-    def draw(given, pieces, stream):  # type: ignore[no-untyped-def]
+    def draw(inputs, pieces, stream):  # type: ignore[no-untyped-def]
         choice = NO_SEGMENT
         for piece in pieces:
-            choice = add_piece(choice, given, piece, stream)
+            choice = add_piece(choice, inputs, piece, stream)
             if even:
-                choice = add_piece(choice, given, mirrored(piece), stream)
+                choice = add_piece(choice, inputs, mirrored(piece), stream)
         low, high, mean, sd, _, _ = choice
         return draw_between(mean, sd, low, high, stream)
 

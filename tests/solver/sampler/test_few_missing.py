@@ -10,7 +10,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.kernels.products import storage_of
 from nmd_lab.sampler import row_updates
 from nmd_lab.sampler.priors import RowPrior
-from nmd_lab.sampler.row_updates import OtherFactor, RowsGiven, SparseUpdate, StreamId
+from nmd_lab.sampler.row_updates import OtherFactor, RowInputs, SparseUpdate, StreamId
 
 N, D, ROWS = 9, 4, 4000
 SIGNIFICANT = 1e-4
@@ -53,7 +53,7 @@ def draws(problem, missing, sweeps=1, labels=None, rows=None):
     for sweep in range(sweeps):
         labels[:] = -1
         key = StreamId(8, sweep + 10 * len(missing), 0)
-        given = RowsGiven(problem.other, problem.prior, problem.rho, key, labels)
+        given = RowInputs(problem.other, problem.prior, problem.rho, key, labels)
         side.draw(seen.values, given, rows)
     return labels, rows
 
@@ -121,7 +121,7 @@ def test_several_threads_draw_the_same_bits(problem, monkeypatch):
     for threads in (1, 3):
         side = SparseUpdate(storage_of(seen), None, None, threads, "columns")
         rows, labels = np.zeros((40, D)), np.full(40, -1)
-        given = RowsGiven(*problem[2:], problem.rho, StreamId(1, 2, 0), labels)
+        given = RowInputs(*problem[2:], problem.rho, StreamId(1, 2, 0), labels)
         side.draw(seen.values, given, rows)
         found.append(np.column_stack([rows, labels]))
     np.testing.assert_array_equal(*found)

@@ -9,7 +9,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.kernels.products import storage_of
 from nmd_lab.sampler import priors as module
 from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior, draw_group_priors, draw_used_priors
-from nmd_lab.sampler.row_updates import OtherFactor, RowsGiven, SparseUpdate, StreamId
+from nmd_lab.sampler.row_updates import OtherFactor, RowInputs, SparseUpdate, StreamId
 
 D, NUMBER, DRAWS = 2, 3, 1200
 SIGNIFICANT = 1e-4
@@ -169,7 +169,7 @@ def test_labels_and_rows_of_a_table_have_their_joint_law():
         labels, rows = np.empty((draws, 2), int), np.empty((draws, 2, D))
         for sweep in range(draws):
             labels[sweep] = -1
-            given = RowsGiven(other, prior, rho, StreamId(5, sweep, 0), labels[sweep])
+            given = RowInputs(other, prior, rho, StreamId(5, sweep, 0), labels[sweep])
             side.draw(seen.values, given, rows[sweep])
         for i in range(2):
             at = ~np.isnan(T[i])

@@ -9,7 +9,7 @@ from scipy import sparse, stats
 from nmd_lab.data.inputs import observe
 from nmd_lab.kernels.products import CsrStorage, storage_of
 from nmd_lab.sampler.priors import RowPrior
-from nmd_lab.sampler.row_updates import DenseUpdate, OtherFactor, RowsGiven, SparseUpdate, StreamId
+from nmd_lab.sampler.row_updates import DenseUpdate, OtherFactor, RowInputs, SparseUpdate, StreamId
 
 M, N, RANK, RHO, MEAN = 5, 7, 3, 1.7, 0.4
 DRAWS = 4000
@@ -61,7 +61,7 @@ def draws_of(side, target, other, prior, dtype, m=M):
     rows, out = np.zeros((m, RANK), dtype), np.empty((DRAWS, m, RANK))
     misfits = np.empty(DRAWS)
     for sweep in range(DRAWS):
-        given = RowsGiven(other, prior, np.array([RHO]), StreamId(11, sweep, 0))
+        given = RowInputs(other, prior, np.array([RHO]), StreamId(11, sweep, 0))
         misfits[sweep] = side.draw(target, given, rows).sum()
         out[sweep] = rows
     return out, misfits
@@ -110,7 +110,7 @@ def test_rows_with_few_holes_have_their_gaussian_with_noise_of_their_own(rho_of)
     side = SparseUpdate(storage_of(seen), None, None, 1, rho_of)
     rows, draws = np.zeros((M, RANK)), np.empty((DRAWS, M, RANK))
     for sweep in range(DRAWS):
-        side.draw(seen.values, RowsGiven(other, prior, rho, StreamId(11, sweep, 0)), rows)
+        side.draw(seen.values, RowInputs(other, prior, rho, StreamId(11, sweep, 0)), rows)
         draws[sweep] = rows
     check(draws, [closed_form(T, weights, other, prior, i) for i in range(M)])
 
@@ -123,7 +123,7 @@ def test_entries_of_a_row_may_stand_in_any_order():
     for out, order in zip(rows, (np.arange(turned.size), turned), strict=True):
         storage = CsrStorage(T.shape, seen.indptr, seen.indices[order])
         side = SparseUpdate(storage, None, None, 1)
-        given = RowsGiven(other, prior, np.array([RHO]), StreamId(1, 2, 0))
+        given = RowInputs(other, prior, np.array([RHO]), StreamId(1, 2, 0))
         side.draw(seen.values[order], given, out)
     np.testing.assert_allclose(rows[0], rows[1])
 
@@ -154,7 +154,7 @@ def test_many_entries_in_a_row_are_gathered_in_chunks():
     found = []
     for side in sides:
         rows = np.zeros((2, RANK))
-        given = RowsGiven(other, prior, np.array([1e16]), StreamId(1, 2, 0))
+        given = RowInputs(other, prior, np.array([1e16]), StreamId(1, 2, 0))
         misfit = side.draw(T.ravel(), given, rows)
         found.append(np.append(rows, misfit))
     np.testing.assert_allclose(*found, rtol=1e-6)
@@ -166,9 +166,9 @@ def test_a_stream_belongs_to_seed_sweep_side_and_row():
     seen = set()
     for key in (StreamId(1, 1, 0), StreamId(2, 1, 0), StreamId(1, 2, 0), StreamId(1, 1, 1)):
         rows = np.zeros((M, RANK))
-        side.draw(values, RowsGiven(other, prior, np.array([RHO]), key), rows)
+        side.draw(values, RowInputs(other, prior, np.array([RHO]), key), rows)
         again = np.zeros((M, RANK))
-        side.draw(values, RowsGiven(other, prior, np.array([RHO]), key), again)
+        side.draw(values, RowInputs(other, prior, np.array([RHO]), key), again)
         np.testing.assert_array_equal(rows, again)
         seen |= set(rows.ravel().tolist())
     assert len(seen) == 4 * M * RANK
