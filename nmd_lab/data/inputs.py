@@ -380,8 +380,8 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
         if set(other.dims) != set(X.dims):
             raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
-        own, of_X = other.indexes, X.indexes
-        axes = {dim: (own[dim], of_X[dim]) for dim in X.dims if dim in own and dim in of_X}
+        indexes, of_X = other.indexes, X.indexes
+        axes = {dim: (indexes[dim], of_X[dim]) for dim in X.dims if dim in indexes and dim in of_X}
         other = _aligned(name, other.transpose(*X.dims), axes)
     elif is_frame(other) and is_frame(X):
         axes = {"index": (other.index, X.index), "columns": (other.columns, X.columns)}

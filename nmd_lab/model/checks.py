@@ -306,8 +306,8 @@ def report_of(subject: object, tried: list[Check]) -> CheckReport:
             failures.append(Failure(check, "", "a method is missing", "a static method"))
         except Exception as error:
             compiling = type(error).__module__.startswith("numba.")
-            told = f"an error of the compiler ({fault_of_compiler(error)})"
-            found = (told, COMPILED) if compiling else (sentence(error)[:300], "no error")
+            cause = f"an error of the compiler ({fault_of_compiler(error)})"
+            found = (cause, COMPILED) if compiling else (sentence(error)[:300], "no error")
             failures.append(Failure(check, "", *found))
     return CheckReport(repr(subject), tuple(check for check, _ in tried), tuple(failures))
 
