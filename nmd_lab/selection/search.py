@@ -112,8 +112,11 @@ class Search:
         for alpha in alphas[::-1] if even else alphas:
             if self.stopped or best.is_exact:
                 break
-            starts = None if last is None else last.starts
-            last = self.trials.run(setting._replace(alpha=alpha), starts)
+            weaker = setting._replace(alpha=alpha)
+            if last is None:
+                last = self.trials.run(weaker, kind="cold_start")
+            else:
+                last = self.trials.run(weaker, last.starts)
             only = best is null and space.alpha_candidates is not None
             best = last if only else min(best, last)
             grown = grown + 1 if last.mean > (1 + growth) * best.mean else 0
@@ -235,14 +238,14 @@ class Search:
 
     def repeated(self, best: Trial) -> Trial:
         """Return the best trial that begins as a fit does, by a path of ridges or without one."""
-        if self.stopped:
+        if self.stopped or best.is_cold:
             return best
-        found = []
+        chosen = None
         if self.space.alpha is None and self.trials.may_follow_path(best.setting):
-            found.append(self.from_cold_start(best.setting, "ridge_path", best))
-        if not found or not found[0] < best:
-            found.append(self.from_cold_start(best.setting, "cold_start", best))
-        chosen = min(found)
+            chosen = self.from_cold_start(best.setting, "ridge_path", best)
+        if chosen is None or not chosen < best:
+            cold = self.from_cold_start(best.setting, "cold_start", best)
+            chosen = cold if chosen is None or _repeats(cold, best) else min(chosen, cold)
         return chosen if math.isfinite(chosen.mean) and not self.stopped else best
 
     def from_cold_start(self, setting: Setting, kind: Kind, best: Trial | None = None) -> Trial:
