@@ -215,7 +215,7 @@ def choose(
     """
     m, space = known.observations.shape[0], _space(known, options)
     if known.observations.absent_are_zeros:
-        check_counts(known.observations, known.model, options.validation.metric)
+        check_counts(known.observations.as_sparse(), known.model, options.validation.metric)
     # half of a time limit, since the fit has the rest
     limit = 0.5 * (np.inf if options.time_limit is None else options.time_limit)
     deadline = time.perf_counter() + limit

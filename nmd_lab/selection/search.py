@@ -29,6 +29,7 @@ FIRST_RANK = 8  # rank of the first trials
 FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
 MAX_RANKS_WITHOUT_GAIN = 3  # larger ones in turn that end the search; one above LONG_RANK
+LITTLE_NOISE = 0.07  # error, over that without components, up to which fewer are tried from a start
 WORSE = 0.05  # growth of the mean loss from which another ridge or fewer components cannot help
 COARSE = 10**0.5  # factor between ridges of the first path
 FINE = 10**0.25  # factor between ridges when something else has changed
@@ -73,7 +74,7 @@ class Search:
         best = self.best_model(self.best_kind(best, ["none"]))
         if self.space.rank is None:
             best = self.climb(best, "alpha", FINEST)  # it decides how many components remain
-            best = self.best_model(self.simplest(self.ranks(best)))
+            best = self.best_model(self.few_components(self.simplest(self.ranks(best))))
         best = self.best_kind(self.climb(best, "offset_alpha", OFFSET_STEP), self.space.kinds)
         best = self.strongest_ridge(self.climb(best, "alpha", FINEST))
         return self.or_offsets_alone(self.repeated(best))
@@ -219,6 +220,21 @@ class Search:
             else:
                 below = rank
         return chosen
+
+    def few_components(self, best: Trial) -> Trial:
+        """Return the best trial, or one of smaller rank from a cold start, if as good.
+
+        Without noise an error from other factors may not tell that fewer components are enough.
+        """
+        if best.error > LITTLE_NOISE * self.trials.null_error or self.trials.is_mixed:
+            return best
+        for rank in range(1, min(best.setting.rank, FIRST_RANK)):
+            if self.stopped or self.space.rank_near(rank) != rank:
+                continue
+            trial = self.trials.run(best.setting._replace(rank=rank), kind="cold_start")
+            if trial.is_exact or trial.mean <= best.mean:
+                return trial
+        return best
 
     def strongest_ridge(self, best: Trial) -> Trial:
         """Return the trial of strongest ridge whose error is not clearly above the lowest."""

@@ -303,7 +303,7 @@ class Trials:
         run = fit_from(problem, begin, rules, engine_for(plan), FitProgress())
         assert run.result is not None
         state, model = run.result, problem.units.model
-        losses = row_losses(fold.held_out, fold.rest, model, state.W_aug, state.H_aug)
+        losses = row_losses(fold.held_out, fold.rest.as_sparse(), model, state.W_aug, state.H_aug)
         return FoldResult(losses, _start_from(state), run.n_iter)
 
     def _start(self, rank: int, problem: Problem, start: Start | None, kind: Kind) -> Start:
