@@ -178,7 +178,7 @@ class Search:
         best = first
         for setting in settings:
             may_stay = best.setting[:2] in models
-            if setting == first.setting or (may_stay and (self.stopped or best.is_exact)):
+            if setting == first.setting or (may_stay and self.stopped):
                 continue
             trial = self.trials.run(setting, first.starts)
             if not trial.is_comparable(first):
