@@ -27,11 +27,11 @@ from nmd_lab.studies import Study
 
 from .matrix import MatrixState
 from .matrix_data import is_photograph
-from .new_person import DEFAULT_COLUMNS, table_columns
 from .page import Page, ending_of, page_of
 from .photographs import PhotographState
 from .printer import call, name_in_notebook
 from .ratings import RatingsState
+from .ratings_data import DEFAULT_COLUMNS, table_columns
 from .results import ResultState
 from .state import State
 from .studies import StudyState

@@ -25,7 +25,8 @@ from .charts import MAX_COMPONENTS, order_of, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
 from .model_state import DRAWS, ITERATIONS, MAX_JUDGED, MODEL, ModelState, Numbers
-from .new_person import (
+from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
+from .ratings_data import (
     BEST,
     DEFAULT_COLUMNS,
     MAX_LISTED,
@@ -34,7 +35,6 @@ from .new_person import (
     reading_code,
     table_columns,
 )
-from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
 from .state import Field, hidden_fields
 from .words import Number
 

@@ -382,10 +382,12 @@ class State:
             "sentence": [list(piece) for piece in pieces],
             "why": "" if choice is None else choice_words(choice),
             "buttons": {
-                name: {"label": label, "disabled": bool(why), "title": why or about}
-                for (name, (label, about)), why in zip(
-                    self.buttons.items(), why_not.values(), strict=True
-                )
+                name: {
+                    "label": label,
+                    "disabled": bool(why_not[name]),
+                    "title": why_not[name] or about,
+                }
+                for name, (label, about) in self.buttons.items()
             },
         }
 

@@ -10,7 +10,7 @@ pytest.importorskip("anywidget")
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.charts import order_of
-from nmd_lab.widgets.new_person import DEFAULT_COLUMNS, NewPerson, as_ratings
+from nmd_lab.widgets.ratings_data import DEFAULT_COLUMNS, NewPerson, as_ratings
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
 TITLED = RATINGS.assign(title=[f"Film {item:02d}" for item in RATINGS["item"]])
