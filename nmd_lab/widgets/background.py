@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import sentence
-from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.fit.held_out import HeldOut
 from nmd_lab.fit.loop import VALIDATION
 from nmd_lab.model.model import Model
 from nmd_lab.problem.state import State
@@ -319,15 +317,6 @@ def is_measured(iteration: int) -> bool:
         return True
     step = math.log(GROWTH)
     return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
-
-
-def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:
-    """Return the RMSE at hidden entries of the means of what is seen of columns, or else of all."""
-    n, (_, columns) = entries.shape[1], hidden.positions
-    counts = np.bincount(entries.indices, minlength=n) - np.bincount(columns, minlength=n)
-    sums = np.bincount(entries.indices, entries.values, n) - np.bincount(columns, hidden.values, n)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / max(counts.sum(), 1))
-    return float(np.sqrt(np.average((hidden.values - means[columns]) ** 2, weights=hidden.weights)))
 
 
 def error_at(

@@ -20,7 +20,7 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 
-from .background import Begun, Measure, Positions, error_of_means, in_sample
+from .background import Begun, Measure, Positions, in_sample
 from .charts import MAX_COMPONENTS, order_of, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
@@ -32,6 +32,7 @@ from .ratings_data import (
     MAX_LISTED,
     NewPerson,
     as_ratings,
+    error_of_means,
     reading_code,
     table_columns,
 )

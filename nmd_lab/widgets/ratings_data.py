@@ -13,6 +13,7 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import long_table_columns
+from nmd_lab.fit.held_out import HeldOut
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
@@ -89,6 +90,15 @@ def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[st
     named = {role: name for role, name in asked.items() if name != DEFAULT_COLUMNS[role]}
     columns = long_table_columns(X.columns, named)
     return columns if columns and (named or not X[columns["row"]].is_unique) else None
+
+
+def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:
+    """Return the RMSE at hidden entries of the means of what is seen of columns, or else of all."""
+    n, (_, columns) = entries.shape[1], hidden.positions
+    counts = np.bincount(entries.indices, minlength=n) - np.bincount(columns, minlength=n)
+    sums = np.bincount(entries.indices, entries.values, n) - np.bincount(columns, hidden.values, n)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / max(counts.sum(), 1))
+    return float(np.sqrt(np.average((hidden.values - means[columns]) ** 2, weights=hidden.weights)))
 
 
 class NewPerson:

@@ -302,7 +302,7 @@ class State:
         names: Sequence[str],
         layers: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Return the pictures that stay while a fit runs, "beside" being of a run to compare."""
+        """Return the pictures that stay while a fit runs, given as layers by name."""
         run, paint = self.history.compared, self.paint
         title = "" if run is None else self.history.words(run)
         n_painted = 0 if paint is None else paint.n_painted
