@@ -22,7 +22,6 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.mixed import each_group
-from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
 
 from .draws import N_FILLING_DRAWS, Draws, Positions
 from .entries import entries_at, refuse_sparse
@@ -169,6 +168,8 @@ def _best_numbers(draws: Draws, entries: Bounded, point: Point) -> Array:
 
 def _near_means(draws: Draws) -> NDArray[np.float64]:
     """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
+    from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
+
     ends = np.tile([[-np.inf], [np.inf]], len(draws.noises))
     for j, (noise, kind) in enumerate(zip(draws.noises, draws.model.column_models, strict=True)):
         if noise == CLIPPED or knows_T(noise, kind.nonlinearity):

@@ -40,6 +40,7 @@ LAZY = {
     ("nmd_lab.result.posterior", "nmd_lab.plots"): "posterior.plot, likewise",
     ("nmd_lab.result.fold_in", "nmd_lab.fit.new_rows"): "only new rows need the solver",
     ("nmd_lab.result.selection", "nmd_lab.request.settings"): "only a repeated fit needs it",
+    ("nmd_lab.result.fill", "nmd_lab.sampler.sampled_model"): "a fit is filled without it",
     (
         "nmd_lab.result.fold_in",
         "nmd_lab.sampler.new_rows",
