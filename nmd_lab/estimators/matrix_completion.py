@@ -252,10 +252,8 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         if self._keeps_types and is_frame(X):
             place, others = self._draws_of(checked)
-            frame, data = self._to_fill(X, checked, place)
-            return self._as_output(
-                filled(self.posterior_._draws, frame, data, others=others), checked
-            )
+            draws, parts = self.posterior_._draws, self._to_fill(X, checked, place)
+            return self._as_output(filled(draws, *parts, others=others), checked)
         model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
         return self._as_output(np.where(seen, values, model), checked)
@@ -284,10 +282,9 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         place, new = self._places(checked, numbered=True)
         all_new = new is not None and bool((place < 0).all())
-        draws, labels, others = self.posterior_._draws, self.posterior_._labels, None
+        labels, draws = self.posterior_._labels, self.posterior_._draws
         draws = draws.evenly() if all_new else draws
-        if new is not None:
-            others = draw_new_rows(labels, draws, new, numbered=True)
+        others = None if new is None else draw_new_rows(labels, draws, new, numbered=True)
         draws = at_rows(draws, np.maximum(place, -1), others)
         each = copies(draws, *self._to_fill(X, checked, np.arange(place.size)), count, rng)
         return [self._as_output(copy, checked) for copy in each]
@@ -429,10 +426,9 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
 
         They are drawn given 60 draws of H, whatever the other rows are.
         """
-        (place, new), draws = self._places(X), self.posterior_._draws
-        if new is None:
-            return place, None
-        return place, draw_new_rows(self.posterior_._labels, draws.evenly(), new)
+        (place, new), labels = self._places(X), self.posterior_._labels
+        draws = self.posterior_._draws
+        return place, None if new is None else draw_new_rows(labels, draws.evenly(), new)
 
     def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
         """Return posterior means, and perhaps standard deviations, of all entries of some rows."""
