@@ -134,7 +134,7 @@ def t_update_is_minimiser(
 
     The T-update of the identity is the proximal map of the loss.
     """
-    found = t_update(make_column_model(f, d), v, x, rho).astype(np.float64)
+    found = t_update(make_column_model(f, d), v, x, rho)
     of_f = f"the T-update of {f!r} with {d!r} is the minimiser"
     check = PROXIMAL if isinstance(f, Identity) else of_f
     at = {"v": v, "x": x, "rho": rho}

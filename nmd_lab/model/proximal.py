@@ -217,12 +217,14 @@ def _array_map(structure: Structure, name: str, cached: bool) -> Callable[..., N
     solve = compile_t_update(structure)
     forward, value = compile_scalar(structure[0].forward), compile_scalar(structure[1].value)
 
-    def update(v: Any, x: Any, rho: Any, pieces: Any, pf: Any, pd: Any, out: Any) -> None:
+    def update(
+        v: Any, x: Any, rho: Any, narrow: Any, pieces: Any, pf: Any, pd: Any, out: Any
+    ) -> None:
         for i in range(v.size):
             t = solve(v[i], x[i], rho[i], pieces, pf, pd)
             out[i] = t
             lowest = math.inf
-            for step in range(3 if out.itemsize == 4 else 0):
+            for step in range(3 if narrow else 0):
                 # Rounded to float32, t may cross a jump or leave the domain: a neighbour does not.
                 near = np.float32(t)
                 if step > 0:
@@ -298,11 +300,11 @@ def prox(
             kind.nonlinearity, kind.loss.for_data(arrays["x"].ravel().astype(float))
         )
     common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
-    dtype = np.float32 if common == np.float32 else np.float64
+    narrow = common == np.float32
     inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
     flat_v, flat_x, flat_rho = (a.ravel() for a in inputs)
-    out = t_update(kind, flat_v, flat_x, flat_rho, dtype)
-    return out.reshape(inputs[0].shape)
+    t = t_update(kind, flat_v, flat_x, flat_rho, narrow=narrow).reshape(inputs[0].shape)
+    return t.astype(np.float32) if narrow else t
 
 
 def t_update(
@@ -310,12 +312,12 @@ def t_update(
     v: NDArray[np.float64],
     x: NDArray[np.float64],
     rho: NDArray[np.float64],
-    dtype: type[np.floating] = np.float64,
-) -> FloatArray:
-    """Return the T-update of flat arrays, without checks."""
-    out = np.empty(v.size, dtype)
-    update = _array_map(kind.structure, f"{kind.name}_{out.dtype}", kind.is_ours)
-    update(v, x, rho, *kind.arguments, out)
+    *,
+    narrow: bool = False,
+) -> NDArray[np.float64]:
+    """Return the T-update of flat arrays, without checks, rounded to float32 if `narrow`."""
+    out = np.empty_like(v)
+    _array_map(kind.structure, kind.name, kind.is_ours)(v, x, rho, narrow, *kind.arguments, out)
     return out
 
 
