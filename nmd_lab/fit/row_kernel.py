@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import compile_inner, compile_kernel, compile_scalar, inlined
 from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.kernels.constrained_rows import SETTLED, SWEEPS, descend, invert_diagonal
-from nmd_lab.kernels.passes import compile_entry_update
 from nmd_lab.kernels.row_sums import factorize, substitute
 from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import compile_entry
@@ -97,7 +96,7 @@ class RowTerms(NamedTuple):
 @cache
 def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> Callable[..., None]:
     """Return the compiled loop for a model."""
-    update_entry = compile_entry_update(structure, limited)
+    solve, loss = compile_entry(structure, limited)
 
     def iterate(  # type: ignore[no-untyped-def]
         active, entries, metric, Ht, base, states, terms, iterations, finish, model
@@ -128,10 +127,9 @@ def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> 
                 objective, primal, change = 0.0, 0.0, 0.0
                 for k in range(j.size):
                     a, size = s[k], 1.0 if metric is None else metric[first + k]
-                    v, new, loss = update_entry(
-                        a, u[k], xs[k], rho * rate[k], scale, limit[k], upper[k], model
-                    )
-                    objective += weight[k] * loss
+                    v = a - scale * u[k]
+                    new = solve(v, xs[k], rho * rate[k], limit[k], upper[k], model)
+                    objective += weight[k] * loss(xs[k], a, limit[k], upper[k], model)
                     primal += size * (new - a) * (new - a)
                     change += size * (new - t[k]) * (new - t[k])
                     t[k], u[k], s[k] = new, new - v, size * ((new - a) + (new - v))

@@ -130,7 +130,7 @@ class SparseEnvelope:
         device, dtype, (m, n) = tiles.device, tiles.dtype, tiles.shape
         self.device = device
         self.U = device.zeros((self.size,), dtype)
-        self.envelope_pass = device.envelope_pass(model, f"{dtype}_every")
+        self.envelope_pass = device.envelope_pass(model, f"{dtype}")
         self.zero_pass = device.zero_pass(model, dtype)
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
         shares = min(m * n // SHARE_ENTRIES, -(-m // tiles.height))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import cached_kernel, compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import cached_kernel, compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import EntryMaps, compile_entry, entry_maps
@@ -79,7 +79,7 @@ class MixedPasses:
         self._spare.append(work)
 
     def update(self, *arguments: Any) -> Sums:
-        """Update T and U, and turn A into S; see `compiled_passes.update_kernel`."""
+        """Update T and U, and turn A into S; see `update_kernel`."""
         *data, t, u, penalty, dual_scale, numbers = arguments
         with self._gathered(*data, u, numbers) as here:
             here.gather(penalty, dual_scale)
@@ -89,7 +89,7 @@ class MixedPasses:
         return sums
 
     def envelope(self, *arguments: Any) -> Sums:
-        """Turn A into the gradient of L; see `compiled_passes.envelope_kernel`."""
+        """Turn A into the gradient of L; see `envelope_kernel`."""
         *data, u, penalty, update_from, numbers = arguments
         with self._gathered(*data, u, numbers) as here:
             if update_from > 0.0:
@@ -193,50 +193,96 @@ def _finish_envelope(order, kinds, units, work, A, u, penalty):  # type: ignore[
     return value, data_term, squares
 
 
-@cache
-def compile_entry_update(structure: Structure, limited: bool) -> Callable[..., Any]:
-    """Return the compiled T-update of one entry.
+def update_kernel(model: Model, kind: str) -> Callable[..., Sums]:
+    """Return the update of a flat block, for arguments of one kind.
 
-    It takes (a, u, x, penalty, dual_scale, limit, upper, model) and returns v = a -
-    dual_scale u, the new t, and the loss of f(a); the new u is t - v.
+    It takes (x, a, weights, limits, uppers, parts, t, u, penalty, dual_scale, model.numbers), turns
+    `a` into T + U - a and returns the sums of the loss, of (t - a)² and of the squared change of t.
     """
+    return _passes(model, kind).update
+
+
+def envelope_kernel(model: Model, kind: str) -> Callable[..., Sums]:
+    """Return the pass over a flat block, for arguments of one kind.
+
+    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, model.numbers), turns
+    `a` into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
+    """
+    return _passes(model, kind).envelope
+
+
+def _passes(model: Model, kind: str) -> EntryPasses | MixedPasses:
+    limited = kind.endswith("_limits")
+    return MixedPasses(model, limited=limited) if model.is_mixed else EntryPasses(model, kind)
+
+
+class EntryPasses:
+    """The passes of a model of one kind, two loops of a kernel."""
+
+    def __init__(self, model: Model, kind: str) -> None:
+        one = model.only
+        self._kernel = _pass_kernel(one.structure, f"pass_{one.name}_{kind}", one.is_ours)
+
+    def update(self, *arguments: Any) -> Sums:
+        """Update T and U, and turn A into S; see `update_kernel`."""
+        *data, t, u, penalty, dual_scale, numbers = arguments
+        return self._run(*data, t, u, penalty, dual_scale, False, numbers)
+
+    def envelope(self, *arguments: Any) -> Sums:
+        """Turn A into the gradient of L; see `envelope_kernel`."""
+        x, a, *data, u, penalty, update_from, numbers = arguments
+        if update_from > 0.0:
+            t = np.zeros_like(a)
+            self._run(x, a.copy(), *data, t, u, update_from, 1.0, False, numbers)
+            u *= update_from / penalty
+        return self._run(x, a, *data, u, u, penalty, 1.0, True, numbers)
+
+    def _run(self, x: Any, a: Any, weights: Any, limits: Any, uppers: Any, *others: Any) -> Sums:
+        if weights is None:  # as a mask, which is an eighth of the memory of weights
+            weights = EVERY[: x.size] if x.size <= EVERY.size else np.ones(x.size, bool)
+        sums: Sums = self._kernel(x, a, weights, limits, uppers, *others[1:])
+        return sums
+
+
+EVERY = np.ones(1 << 17, bool)
+"""The mask of a block, or of a tile, in which no entry is missing."""
+
+
+@cache
+def _pass_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
+    """Return the compiled passes; selections in the place of branches let the loops vectorise."""
+    limited = name.endswith("_limits")
     solve, loss = compile_entry(structure, limited)
 
-    def update(a, u, x, penalty, dual_scale, limit, upper, model):  # type: ignore[no-untyped-def]
-        v = a - dual_scale * u
-        t = solve(v, x, penalty, limit, upper, model)
-        return v, t, loss(x, a, limit, upper, model)
-
-    return compile_scalar(update)
-
-
-def update_kernel(model: Model, kind: str) -> Callable[..., tuple[float, float, float]]:
-    """Return the compiled update of a flat block, for arguments of one kind.
-
-    It takes (x, a, weights, limits, uppers, parts, t, u, penalty, dual_scale, model.numbers), and
-    returns the sums of the loss, of (t - a)² and of the squared change of t.
-    """
-    if model.is_mixed:
-        return MixedPasses(model, limited=has_limits(kind)).update
-    one = model.only
-    return _update_kernel(one.structure, f"update_{one.name}_{kind}", one.is_ours)
-
-
-@cache
-def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    update_entry = compile_entry_update(structure, has_limits(name))
-
-    def update(x, a, weights, limits, uppers, parts, t, u, penalty, dual_scale, model):  # type: ignore[no-untyped-def]
-        data_term, primal, dual = 0.0, 0.0, 0.0
+    def run(x, a, weights, limits, uppers, t, u, penalty, dual_scale, gradient, model):  # type: ignore[no-untyped-def]
+        value, data_term, primal, dual = 0.0, 0.0, 0.0, 0.0
+        if gradient:
+            for i in range(x.size):
+                weight = 1.0 * weights[i]
+                seen = weight > 0
+                limit = 0 if limits is None else limits[i]
+                upper = x[i] if uppers is None else uppers[i]
+                known = x[i] if seen else x.dtype.type(0)
+                v = a[i] - u[i]
+                new = solve(v, known, penalty / (weight if seen else 1.0), limit, upper, model)
+                new = new if seen else v
+                data_term += weight * loss(known, a[i], limit, upper, model) if seen else 0.0
+                value += weight * loss(known, new, limit, upper, model) if seen else 0.0
+                value += 0.5 * penalty * (new - v) * (new - v)
+                primal += (new - a[i]) * (new - a[i]) if seen else 0.0
+                a[i] = penalty * (v - new)
+            return value, data_term, primal
         for i in range(x.size):
-            weight = 1.0 if weights is None else 1.0 * weights[i]
+            weight = 1.0 * weights[i]
+            seen = weight > 0
             limit = 0 if limits is None else limits[i]
             upper = x[i] if uppers is None else uppers[i]
-            value = x[i] if weight > 0 else x.dtype.type(0)
-            rho = penalty / weight if weight > 0 else penalty  # infinity would never converge
-            v, new, loss = update_entry(a[i], u[i], value, rho, dual_scale, limit, upper, model)
-            new = new if weight > 0 else v
-            data_term += weight * loss if weight > 0 else 0.0  # it may be infinite at x = 0
+            known = x[i] if seen else x.dtype.type(0)
+            rho = penalty / (weight if seen else 1.0)  # infinity would never converge
+            v = a[i] - dual_scale * u[i]
+            new = solve(v, known, rho, limit, upper, model)
+            new = new if seen else v
+            data_term += weight * loss(known, a[i], limit, upper, model) if seen else 0.0
             residual, step = new - a[i], new - t[i]
             primal += residual * residual
             dual += step * step
@@ -244,55 +290,7 @@ def _update_kernel(structure: Structure, name: str, cached: bool) -> Callable[..
             a[i] = residual + (new - v)
         return data_term, primal, dual
 
-    return compile_kernel(update, name, cached=cached)
-
-
-def envelope_kernel(model: Model, kind: str) -> Callable[..., tuple[float, float, float]]:
-    """Return the compiled pass over a flat block, for arguments of one kind.
-
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, model.numbers), turns
-    `a` into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
-    """
-    if model.is_mixed:
-        return MixedPasses(model, limited=has_limits(kind)).envelope
-    one = model.only
-    return _envelope_kernel(one.structure, f"envelope_{one.name}_{kind}", one.is_ours)
-
-
-@cache
-def _envelope_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    solve, loss = compile_entry(structure, has_limits(name))
-
-    def evaluate(  # type: ignore[no-untyped-def]
-        x, a, weights, limits, uppers, parts, u, penalty, update_from, model
-    ):
-        value, data_term, squares = 0.0, 0.0, 0.0
-        for i in range(x.size):
-            weight = 1.0 if weights is None else 1.0 * weights[i]
-            if weight == 0.0:
-                a[i] = 0.0
-                continue
-            limit = 0 if limits is None else limits[i]
-            upper = x[i] if uppers is None else uppers[i]
-            if update_from > 0.0:
-                v = a[i] - u[i]
-                t = solve(v, x[i], update_from / weight, limit, upper, model)
-                u[i] = (t - v) * (update_from / penalty)
-            v = a[i] - u[i]
-            t = solve(v, x[i], penalty / weight, limit, upper, model)
-            data_term += weight * loss(x[i], a[i], limit, upper, model)
-            value += weight * loss(x[i], t, limit, upper, model)
-            value += 0.5 * penalty * (t - v) * (t - v)
-            squares += (t - a[i]) * (t - a[i])
-            a[i] = penalty * (v - t)
-        return value, data_term, squares
-
-    return compile_kernel(evaluate, name, cached=cached)
-
-
-def has_limits(name: str) -> bool:
-    """Return whether the kernel of this name is one for entries with limits."""
-    return "_limits" in name
+    return compile_kernel(run, name, cached=cached)
 
 
 CHUNK = 512

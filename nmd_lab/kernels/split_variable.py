@@ -55,8 +55,7 @@ class StoredEntries:
         self.model_index: NDArray[np.int16] | None = None
         if model.is_mixed:
             self.model_index = model.index_at(*observations.stored_positions()).astype(np.int16)
-        kind = "every" if weights is None else f"{weights.dtype}"
-        self.kind = f"{self.dtype}_{kind}{'' if limits is None else '_limits'}"
+        self.kind = f"{self.dtype}{'' if limits is None else '_limits'}"
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
         self._sorted: dict[tuple[int, int], BlockKinds] = {}
 
