@@ -71,7 +71,7 @@ class Admm:
         if state.iteration > 0:
             rho = state.rule(rho, result.primal, state.dual, state.objective)
             if rho != state.penalty:  # the W-step assumed the old ρ: repeat it
-                sweep.split_variable.rescale(state.penalty / rho)
+                sweep.rescale(state.penalty / rho)
                 result = sweep.update_W(W, H, rho)
 
         H = sweep.update_H(result, W, H, rho)

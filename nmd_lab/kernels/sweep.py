@@ -140,6 +140,10 @@ class Sweep:
         """State of the next steps in addition to W, H and the last result."""
         return self.split_variable.now
 
+    def rescale(self, factor: float) -> None:
+        """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
+        self.split_variable.rescale(factor)
+
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return ridge and penalties of what is solved for in W and H, a term of the objective."""
         columns = penalty_of(H[self.solved_H].T, self.ridge_H, self.H_constraint)

@@ -80,30 +80,20 @@ class OffsetColumns:
         return slice(0, last), slice(first, last + self.after)
 
     def extend(
-        self, W: FloatArray, H: FloatArray, offsets: Offsets
+        self, observations: Observations, W: FloatArray, H: FloatArray, offsets: Offsets
     ) -> tuple[FloatArray, FloatArray]:
         """Return W_aug and H_aug from W (m, rank), H (rank, n) and offsets."""
-        stacked = getattr(W, "with_columns", Observations.stacked)  # of rows on workers
-        return stacked(self.W_pieces(W, offsets), W.dtype), self.extended_H(H, offsets)
-
-    def W_pieces(self, W: FloatArray, offsets: Offsets) -> list[FloatArray | float]:
-        """Return what W_aug is made of: matrices, single columns, and numbers for columns of it."""
-        pieces: list[FloatArray | float] = [W]
-        if self.before:
-            pieces.insert(0, offsets.of_rows(W.shape[0], float) / self.constant)
-        ones = int(self.kind != "none") + self.after
-        return pieces + [float(self.constant)] * ones
-
-    def extended_H(self, H: FloatArray, offsets: Offsets) -> FloatArray:
-        """Return H_aug."""
+        left: list[FloatArray | float] = [W]
         n, constant, right = H.shape[1], self.constant, [H]
         if self.before:
+            left.insert(0, offsets.of_rows(W.shape[0], float) / constant)
             right.insert(0, np.full((1, n), constant))
+        left += [float(constant)] * (int(self.kind != "none") + self.after)
         if self.after:
             right.append(offsets.of_columns(n, float)[None, :] / constant)
         if self.kind != "none":
             right.append(np.full((1, n), self.mean / constant))
-        return np.vstack(right, dtype=H.dtype)
+        return observations.stacked(left, H.dtype), np.vstack(right, dtype=H.dtype)
 
     def split(self, W_aug: FloatArray, H_aug: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
         """Return W, H and the offsets from extended factors."""
@@ -188,14 +178,14 @@ class Scaling:
         W, H = (np.ldexp(factor, -self.exponent) for factor in (start.W, start.H))
         return start._replace(W=W, H=H, offsets=_offsets_times(start.offsets, -2 * self.exponent))
 
-    def given_state(self, scaled: State, *, projected: bool) -> State:
+    def given_state(self, observations: Observations, scaled: State, *, projected: bool) -> State:
         """Return a state of the problem in the units of X."""
         if not self.exponent:
             return scaled
         state = cast(Any, scaled)
         W, H = (np.ldexp(factor, self.exponent) for factor in (state.W, state.H))
         offsets = self.given_offsets(state.offsets)
-        W_aug, H_aug = self.columns.extend(W, H, offsets)
+        W_aug, H_aug = self.columns.extend(observations, W, H, offsets)
         scale_of_T, penalty = 2.0 ** (2 * self.exponent), 2.0**self.log2_unit_of_penalty
         W_size = 2.0**self.exponent if projected else 1.0
         converted: State = replace(

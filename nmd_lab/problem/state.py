@@ -166,7 +166,8 @@ def state_of(
     W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
     numbers: dict[str, Any] = {"iteration": iteration, "seconds": seconds, "stop_reason": reason}
     state = State(**vars(iterate), W=W, H=H, offsets=offsets, model=model, **numbers)
-    return problem.units.given_state(state, projected=problem.rule.projected)
+    projected = problem.rule.projected
+    return problem.units.given_state(problem.observations, state, projected=projected)
 
 
 LITTLE = 1e-4  # relative fall of the objective by new parameters that is not worth a new round
