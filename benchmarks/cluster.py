@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.cluster.partition import add_answers
+from nmd_lab.cluster.partitions import add_answers
 
 PLAIN: dict[str, Any] = {
     "tol": 0,

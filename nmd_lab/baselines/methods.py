@@ -32,7 +32,7 @@ from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.problem.columns import with_bounds
-from nmd_lab.problem.initialization import given_start, random_start, svd_start
+from nmd_lab.problem.initialization import Start, given_start, random_start, svd_start
 from nmd_lab.request.options import Options
 from nmd_lab.result.decomposition import Decomposition
 
@@ -148,7 +148,7 @@ def storable(value: Any) -> Any:
     return value if isinstance(value, str | float | int | None) else f"given {type(value).__name__}"
 
 
-START_FUNCTIONS = {"svd": svd_start, "random": random_start}
+START_FUNCTIONS: dict[str, Callable[..., Start]] = {"svd": svd_start, "random": random_start}
 """Functions that make starting factors, by the value of `init`."""
 
 

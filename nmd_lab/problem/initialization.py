@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,7 @@ class Start(NamedTuple):
     kind: str = ""
 
 
+@singledispatch
 def svd_start(
     observations: Observations,
     model: Model,
@@ -68,19 +70,14 @@ def svd_start(
     components.
     """
     R, fill = observations.centred(model.pseudo_inverse, offsets)
-    if hasattr(R, "factors"):  # its rows lie on workers
-        W, H = R.factors(rank, rng, LARGEST_GRAM)
-        if kind != "nndsvd":
-            return Start(W, H, False, offsets, kind=kind)
-        W = np.asarray(W)
-    elif kind == "randomized":
+    if kind == "randomized":
         W, H = svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
     elif not sparse.issparse(R) and min(R.shape) <= LARGEST_GRAM:
         W, H = _svd_through_gram(R, rank)
     else:
         W, H = _svd_by_lanczos(R, fill, rank, rng)
     if kind == "nndsvd":
-        W, H = _nonnegative(W, H)
+        W, H = nonnegative_parts(W, H)
     dtype = observations.dtype
     W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (W, H))
     return Start(W, H, False, offsets, kind=kind)
@@ -164,7 +161,7 @@ def svd_by_random_range(
     return (Q @ U[:, :rank]) * root, root[:, None] * Vt[:rank]
 
 
-def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+def nonnegative_parts(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return nonnegative factors from an SVD (NNDSVD: Boutsidis and Gallopoulos, 2008).
 
     Each component keeps its positive or its negative part, whichever has the larger norm.

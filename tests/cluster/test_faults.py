@@ -16,7 +16,7 @@ from cluster_runs import PLAIN, assert_close, made
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.cluster.partition import Partition
+from nmd_lab.cluster.sweeps import PartitionSweep
 from nmd_lab.data.inputs import observe
 from nmd_lab.kernels.split_variable import StoredEntries
 from nmd_lab.model.model import make_model
@@ -28,49 +28,23 @@ pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 LONG = PLAIN | {"max_iter": 24, "alpha": 0.1, "offsets": "both"}
 
 
-def killer(client, *iterations):
-    """Return a callback that kills a worker after some iterations."""
-
-    def callback(state):
-        if state.iteration in iterations:
-            workers = sorted(client.run(os.getpid).items())
-            os.kill(workers[state.iteration % len(workers)][1], signal.SIGKILL)
-
-    return callback
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("storage", ["dense", "observed"])
-def test_killed_workers_cost_time_only(storage, own_client):
-    X, options = made(storage, (3000, 40))
-    settings = LONG | options
-    expected = nmd.complete(X, 3, "relu", **settings)
-    kill = killer(own_client, 4, 15)
-    compute = nmd.Compute(client=own_client)
-    fit = nmd.complete(X, 3, "relu", callback=kill, compute=compute, **settings)
-    assert_close(expected, fit, 1e-6)
-
-
-@pytest.mark.exhaustive
-def test_a_checkpoint_shortens_what_is_done_again(own_client, tmp_path):
+def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tmp_path):
     X, options = made("observed", (3000, 40))
-    settings = LONG | options
+    settings, path = LONG | options, tmp_path / "run.checkpoint"
     expected = nmd.complete(X, 3, "relu", **settings)
-    kill, known = killer(own_client, 11, 19), []
 
-    def note(state):
-        known.append(own_client.run_on_scheduler(_number_of_tasks))
-        kill(state)
+    def kill(state):
+        if state.iteration == 7:
+            os.kill(min(own_client.run(os.getpid).values()), signal.SIGKILL)
 
-    path = tmp_path / "run.checkpoint"
-    compute = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
-    fit = nmd.complete(X, 3, "relu", callback=note, compute=compute, **settings)
+    kept = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
+    with pytest.raises(ConnectionError, match=r"a worker .* is gone.*: call nmd_lab.resume\(\)"):
+        nmd.complete(X, 3, "relu", callback=kill, compute=kept, **settings)
+    own_client.wait_for_workers(1, timeout=60)
+    data = {"observed": options["observed"]}
+    fit = nmd.resume(path, X, compute=nmd.Compute(client=own_client), **data)
+    assert fit._n_iter == LONG["max_iter"]
     assert_close(expected, fit, 1e-6)
-    assert max(known[12:]) < 1.5 * max(known[:8])
-
-
-def _number_of_tasks(dask_scheduler):
-    return len(dask_scheduler.tasks)
 
 
 @pytest.mark.exhaustive
@@ -105,7 +79,7 @@ def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
     options = PLAIN | {"max_iter": 12, "init": "random"}
     expected, path = nmd.decompose(X, 3, "relu", **options), tmp_path / "run"
     with processes(tmp_path) as (address, scheduler):
-        client = distributed.Client(address, timeout=3, set_as_default=False)
+        client = distributed.Client(address, timeout=20, set_as_default=False)
         client.wait_for_workers(1, timeout=60)
 
         def kill_it(state):
@@ -163,19 +137,40 @@ def test_without_workers_a_fit_ends_with_a_sentence():
         nmd.decompose(made("dense")[0], 2, compute=nmd.Compute(client=connected))
 
 
-def test_parts_are_gone_after_a_fit(client):
+def test_nothing_is_left_on_the_workers_after_a_fit(client):
     X, _ = made("dense")
-    nmd.decompose(X, 2, "relu", compute=nmd.Compute(client=client), **PLAIN)
+    on_workers = {"compute": nmd.Compute(client=client), **PLAIN}
+
+    def fail(state):
+        raise ZeroDivisionError
+
+    nmd.decompose(X, 2, "relu", **on_workers)
+    with pytest.raises(ZeroDivisionError):
+        nmd.decompose(X, 2, "relu", callback=fail, **on_workers)
     for _ in range(50):
-        left = client.run(_number_of_parts)
-        if not any(left.values()):
+        left = client.run(_number_of_sweeps)
+        if not any(left.values()) and not any(client.has_what().values()):
             break
+        gc.collect()
         time.sleep(0.1)
     assert not any(left.values())
+    assert not any(client.has_what().values())
+    assert not any(client.processing().values())
 
 
-def _number_of_parts():
-    return sum(isinstance(each, Partition) for each in gc.get_objects())
+def _number_of_sweeps():
+    return sum(isinstance(each, PartitionSweep) for each in gc.get_objects())
+
+
+def test_ctrl_c_ends_a_fit(client):
+    X, _ = made("dense")
+
+    def interrupt(state):
+        if state.iteration == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        nmd.decompose(X, 2, callback=interrupt, compute=nmd.Compute(client=client), **PLAIN)
 
 
 def test_entries_that_move_take_the_addresses_of_their_process(client):

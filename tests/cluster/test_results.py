@@ -9,7 +9,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.cluster import rows
-from nmd_lab.cluster.partition import Cluster
+from nmd_lab.cluster.partitions import Partitions
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -23,7 +23,7 @@ OPEN = PLAIN | {"init": "random", "alpha": 0.1, "offsets": "both"}
 def test_a_large_W_stays_on_the_workers(client, monkeypatch, tmp_path):
     X, options = made("masked")
     expected = nmd.complete(X, 3, "relu", **OPEN | options)
-    monkeypatch.setattr(rows, "LARGEST_RESULT", 0)
+    monkeypatch.setattr(rows, "MAX_RESULT_BYTES", 0)
     fit = nmd.complete(X, 3, "relu", compute=nmd.Compute(client=client), **OPEN | options)
     assert isinstance(fit.W.data, da.Array)
     assert len(fit.W.data.chunks[0]) > 1
@@ -41,7 +41,7 @@ def test_a_large_W_stays_on_the_workers(client, monkeypatch, tmp_path):
 def test_a_large_W_is_written_by_the_workers(client, monkeypatch, tmp_path):
     zarr = pytest.importorskip("zarr")
     X, _ = made("dense")
-    monkeypatch.setattr(rows, "LARGEST_RESULT", 0)
+    monkeypatch.setattr(rows, "MAX_RESULT_BYTES", 0)
     fit = nmd.decompose(X, 3, "relu", init="random", compute=nmd.Compute(client=client), **PLAIN)
     with dask.config.set(scheduler=client.get):
         fit.W.to_dataset(name="W").to_zarr(tmp_path / "W.zarr")
@@ -72,7 +72,7 @@ def test_new_rows_of_a_dask_array(offsets):
 @pytest.mark.parametrize("storage", some(["dense", "observed"], 1))
 def test_what_travels_in_an_iteration_does_not_depend_on_the_rows(storage, on_workers, monkeypatch):
     sizes: dict[int, list[int]] = {}
-    results = Cluster.results
+    results = Partitions.results
 
     def counted(self, futures):
         answers = results(self, futures)
@@ -84,7 +84,7 @@ def test_what_travels_in_an_iteration_does_not_depend_on_the_rows(storage, on_wo
         nonlocal now
         now = state.iteration
 
-    monkeypatch.setattr(Cluster, "results", counted)
+    monkeypatch.setattr(Partitions, "results", counted)
     sent = []
     for rows_of_X in (2000, 4000):
         now = 0

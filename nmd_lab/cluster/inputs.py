@@ -1,0 +1,279 @@
+"""How X gets to the workers: arrays and tables of Dask, and all that the client sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import DTypeLike, NDArray
+
+from nmd_lab._runtime.checks import check_word
+from nmd_lab.data.inputs import form_of, observe, observe_dense
+from nmd_lab.data.labels import Labels, labels_of, plain_array
+from nmd_lab.data.observations import Observations, float_dtype
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.split import rows_of
+
+from .observations import ClusterObservations
+from .partitions import Partitions, silent
+
+Source = tuple[int, Any]
+"""Number of rows of a partition, and the future of their observations."""
+
+
+def as_given(observations: Observations) -> Observations:
+    """Return rows that the client has sent."""
+    return observations
+
+
+def load_block(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> Observations:
+    """Return rows that tasks of Dask have made: a block of an array, of mask and weights."""
+    options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
+    return observe_dense(X, **options, may_be_empty=True)
+
+
+def load_table(
+    table: Any, rows: NDArray[Any], columns: NDArray[Any], dtype: DTypeLike
+) -> Observations:
+    """Return rows of some labels from a table of columns and values, whose index has the rows."""
+    from scipy.sparse import csr_array
+
+    i = np.searchsorted(rows, table.index.to_numpy())
+    j = np.searchsorted(columns, table.iloc[:, 0].to_numpy())
+    values = table.iloc[:, 1].to_numpy()
+    if not np.all(np.isfinite(values)):
+        raise ValueError("X has a value in the table that is no finite number: leave it out.")
+    order = np.lexsort((j, i))
+    i, j, values = i[order], j[order], values[order].astype(dtype)
+    if np.any((np.diff(i) == 0) & (np.diff(j) == 0)):
+        raise ValueError("X has an entry twice in the table: keep one of each row and column.")
+    shape = rows.size, columns.size
+    matrix = csr_array((values, (i, j)), shape=shape)
+    return SparseObservations(matrix.data, None, matrix.indptr, matrix.indices, Labels.plain(shape))
+
+
+def is_dask_table(X: Any) -> bool:
+    """Return whether X is a DataFrame of Dask."""
+    return type(X).__module__.startswith("dask.dataframe") and hasattr(X, "npartitions")
+
+
+def _sources_of_table(
+    X: Any, client: Any, dtype: DTypeLike | None, partitions: int, *, zeros: bool
+) -> tuple[Iterable[Source], Labels]:
+    """Return the sources of the rows of a table, and their labels."""
+    from dask.delayed import delayed
+
+    if zeros:
+        raise ValueError("X is a table, whose absent entries are missing: use complete().")
+    names = list(X.columns)
+    if len(names) != 3:
+        raise ValueError(
+            f"X has the columns {names}: give a table of three, the labels of the row and of the "
+            "column, and the value."
+        )
+    counts = X[names[0]].value_counts(sort=False).compute(scheduler=client).sort_index()
+    rows = counts.index.to_numpy()
+    columns = np.sort(X[names[1]].unique().compute(scheduler=client).to_numpy())
+    wanted = float_dtype(np.empty(0, X.dtypes.iloc[2]), dtype)
+    ends = np.append(0, np.cumsum(counts.to_numpy()))
+    partitions = min(partitions, int(ends[-1]) // 1024 + 1, len(rows))
+    inner = np.searchsorted(ends, np.linspace(0, ends[-1], partitions + 1)[1:-1])
+    borders = np.unique([0, *inner.tolist(), len(rows)])
+    divisions = [*rows[borders[:-1]].tolist(), rows[-1]]
+    by_row = X.set_index(names[0], divisions=divisions, shuffle_method="tasks")
+    load, all_columns = delayed(load_table), delayed(columns)
+    loads = [
+        load(table, rows[a:b], all_columns, wanted)
+        for (a, b), table in zip(pairwise(borders), by_row.to_delayed(), strict=True)
+    ]
+    dims = (str(names[0]), str(names[1]))
+    coords = xr.Dataset(coords={dims[0]: rows, dims[1]: columns})
+    shape = (rows.size, columns.size)
+    sources = zip(np.diff(borders).tolist(), client.compute(loads), strict=True)
+    return sources, Labels(dims, shape, dims[:1], coords, str(names[2]))
+
+
+MIN_PARTITIONS = 8
+"""Number of partitions of usual data.
+
+It does not depend on the workers if they have no more threads, so that others can resume a run.
+"""
+
+MAX_PARTITION_BYTES = 64 << 20
+"""Largest size of a partition, in bytes."""
+
+MIN_ENTRIES = 1 << 10
+"""Smallest number of stored entries of a partition."""
+
+
+def checked_client(X: Any, client: Any) -> Any:
+    """Return the client of a fit: that which is given, or the active one."""
+    if client is None or isinstance(client, str):
+        return _active_client(X, client)
+    if not hasattr(client, "scheduler_info") or not hasattr(client, "submit"):
+        raise TypeError(
+            f"client={client!r} is no client of Dask: give a distributed.Client, 'active', or "
+            "leave it out."
+        )
+    if getattr(client, "asynchronous", False):
+        raise TypeError("client= is asynchronous: give a client without asynchronous=True.")
+    return client
+
+
+def _active_client(X: Any, client: str | None) -> Any:
+    """Return the active client; None for a DataArray over a Dask array if there is none."""
+    if client is not None:
+        check_word("client", client, ["active"], ", or a distributed.Client")
+    try:
+        from distributed import default_client
+    except ImportError as error:
+        remedy = "pip install 'nmd-lab[dask]'"
+        raise ImportError(f"a fit on a cluster needs Dask: {remedy}.") from error
+    try:
+        return default_client()
+    except ValueError:
+        if client is None and isinstance(X, xr.DataArray):
+            return None  # its blocks are read one after another
+        what = "X is a collection of Dask" if client is None else "client='active'"
+        raise ValueError(
+            f"{what}, and no client is active: start one, for example with distributed.Client()."
+        ) from None
+
+
+def _sources_of(
+    X: Any,
+    client: Any,
+    masks: dict[str, Any],
+    dtype: DTypeLike | None,
+    sample_dims: str | Sequence[str] | None,
+    *,
+    zeros: bool,
+) -> tuple[Iterable[Source], Labels]:
+    """Return the sources of the rows of X, and their labels."""
+    if is_dask_table(X):
+        _refuse(masks, "a table of Dask")
+        partitions = _number_of_partitions(12 * len(X), client)
+        return _sources_of_table(X, client, dtype, partitions, zeros=zeros)
+    if form_of(X).is_dask:
+        return _blocks_of(X, client, masks, dtype, sample_dims)
+    plain = observe(X, **masks, dtype=dtype, sample_dims=sample_dims, absent_are_zeros=zeros)
+    sources: Iterable[Source] = (
+        (rows.stop - rows.start, client.submit(partial(as_given, rows_of(plain, rows)), pure=False))
+        for rows in _ranges_of(plain, client)
+    )
+    return sources, plain.labels
+
+
+def _refuse(masks: dict[str, Any], what: str) -> None:
+    """Raise ValueError for arguments that a kind of X does not take."""
+    for name, value in masks.items():
+        if value is not None:
+            raise ValueError(f"{name}= does not go with {what}: leave out what is not observed.")
+
+
+def _number_of_partitions(n_bytes: int, client: Any) -> int:
+    """Return the number of partitions for data of some size."""
+    partitions = MIN_PARTITIONS
+    while partitions < sum(client.nthreads().values()):
+        partitions *= 2
+    return max(partitions, -(-n_bytes // MAX_PARTITION_BYTES))
+
+
+def _ranges_of(observations: Any, client: Any) -> list[slice]:
+    """Return ranges of rows with about equally many entries."""
+    m = observations.shape[0]
+    stored, itemsize = observations.n_stored, observations.dtype.itemsize
+    partitions = min(_number_of_partitions(stored * itemsize, client), stored // MIN_ENTRIES + 1, m)
+    if observations.pattern is None:
+        ends = [m * partition // partitions for partition in range(partitions + 1)]
+        return [slice(a, b) for a, b in pairwise(ends)]
+    indptr = observations.indptr
+    wanted = np.linspace(0, stored, partitions + 1)[1:-1]
+    ends = np.unique([0, *np.searchsorted(indptr, wanted).clip(0, m).tolist(), m]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def _blocks_of(
+    X: Any,
+    client: Any,
+    masks: dict[str, Any],
+    dtype: DTypeLike | None,
+    sample_dims: str | Sequence[str] | None,
+) -> tuple[Iterable[Source], Labels]:
+    """Return the sources of the blocks of a Dask array, or of a DataArray over one."""
+    from dask.delayed import delayed
+
+    if isinstance(X, xr.DataArray):
+        labels = labels_of(X, sample_dims)
+        matrix = X.transpose(*labels.rows, *labels.columns).data.reshape(labels.matrix_shape)
+    else:
+        if X.ndim != 2:
+            raise ValueError(f"X has {X.ndim} dimensions: give a matrix.")
+        matrix, labels = X, Labels.plain(X.shape)
+    if any(np.isnan(size) for size in matrix.shape):
+        raise ValueError("X has unknown chunk sizes: call X.compute_chunk_sizes() before.")
+    if matrix.size == 0:
+        raise ValueError(f"X has shape {matrix.shape}, which holds no entry: give a larger matrix.")
+    if matrix.dtype.kind not in "buif":
+        raise TypeError(f"X has dtype {matrix.dtype}: convert it to real numbers.")
+    wanted = float_dtype(matrix, dtype)
+    m, n = matrix.shape
+    n_bytes = m * n * wanted.itemsize
+    matrix = matrix.rechunk({0: _rows_of_blocks(matrix.chunks[0], n_bytes, client), 1: -1})
+    lists = [matrix.to_delayed().ravel()]
+    for name, other in masks.items():
+        lists.append(_like(name, other, matrix))
+    loads = [delayed(load_block)(*each, wanted) for each in zip(*lists, strict=True)]
+    return zip(matrix.chunks[0], client.compute(loads), strict=True), labels
+
+
+def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any) -> Any:
+    """Return the numbers of rows of blocks: those of the array, if they are many and small."""
+    m, workers = sum(chunks), max(len(client.nthreads()), 1)
+    largest = max(chunks) / m * n_bytes
+    if len(chunks) >= 2 * workers and largest <= 2 * MAX_PARTITION_BYTES:
+        return chunks
+    return -(-m // min(_number_of_partitions(n_bytes, client), m))
+
+
+def _like(name: str, other: Any, matrix: Any) -> Any:
+    """Return the blocks of a mask or of weights with those of X; None for each if not given."""
+    if other is None:
+        return [None] * matrix.numblocks[0]
+    import dask.array
+
+    array = other.data if isinstance(other, xr.DataArray) else other
+    if np.shape(array) != matrix.shape:
+        raise ValueError(
+            f"{name} has shape {np.shape(array)}, and X {matrix.shape}: give one of that shape."
+        )
+    array = array if form_of(array).is_dask else dask.array.from_array(plain_array(other))
+    return array.rechunk(matrix.chunks).to_delayed().ravel()
+
+
+def observe_on_cluster(
+    X: Any,
+    client: Any,
+    *,
+    observed: Any,
+    weights: Any,
+    dtype: DTypeLike | None,
+    sample_dims: str | Sequence[str] | None,
+    absent_are_zeros: bool,
+) -> ClusterObservations:
+    """Return observations on the workers of a client; see `nmd_lab.data.inputs.observe`."""
+    masks: dict[str, Any] = {"observed": observed, "weights": weights}
+    sources, labels = _sources_of(X, client, masks, dtype, sample_dims, zeros=absent_are_zeros)
+    with silent():
+        sizes, loaded = zip(*sources, strict=True)
+    partitions = Partitions(client, sizes)
+    parts = partitions.map(as_given, loaded)  # which moves each to the worker of its partition
+    del loaded
+    observations = ClusterObservations.of(partitions, labels, parts)
+    if not observations.n_observed:
+        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
+    return observations
