@@ -66,10 +66,10 @@ class PartitionFiles:
         """Let each partition write what has been noted, and return the name of their folder."""
         name = uuid.uuid4().hex
         folder = self.folder / name
-        own = [self._sweeps or [None] * len(self.partitions), *self._to_write]
+        local = [self._sweeps or [None] * len(self.partitions), *self._to_write]
         self._sweeps, self._to_write, self._read = None, [], []
         folder.mkdir(parents=True)
-        self.partitions.answers(write_partition, self._paths(folder), *own)
+        self.partitions.answers(write_partition, self._paths(folder), *local)
         self._written.append(name)
         return name
 

@@ -167,8 +167,8 @@ class ClusterObservations(Observations):
 
     def centred_sums(self, transform: Transform, offsets: GivenOffsets, axis: int) -> FloatArray:
         """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
-        own, shared = (self.parts, self.each_offsets(offsets)), (transform, axis)
-        sums = self.partitions.answers(centred_sums, *own, shared=shared)
+        local, shared = (self.parts, self.each_offsets(offsets)), (transform, axis)
+        sums = self.partitions.answers(centred_sums, *local, shared=shared)
         return np.concatenate(sums) if axis else np.sum(sums, axis=0)
 
     def each_offsets(self, offsets: GivenOffsets) -> list[GivenOffsets]:
@@ -183,8 +183,8 @@ class ClusterObservations(Observations):
 
     def allow(self, W: ClusterRows, solved: slice, constraint: Any, empty: IntArray) -> None:
         """Set columns of W to the nearest allowed ones; the partitions have their empty rows."""
-        own, shared = (self.parts, W.parts), (solved, constraint)
-        W.blocks = self.partitions.map(allowed_rows, *own, shared=shared)
+        local, shared = (self.parts, W.parts), (solved, constraint)
+        W.blocks = self.partitions.map(allowed_rows, *local, shared=shared)
         W.columns = unit_columns(W.shape[1])
 
     def gathered(self, W: ClusterRows) -> Any:
@@ -224,10 +224,10 @@ class ClusterObservations(Observations):
         return ClusterObservations.of(self.partitions, self.labels, parts)
 
     def divided(
-        self, divide: Callable[..., Any], own: list[Any]
+        self, divide: Callable[..., Any], local: list[Any]
     ) -> tuple[ClusterObservations, ClusterObservations]:
         """Return the two observations that a function makes of the rows of each partition."""
-        pairs = self.partitions.map(divide, self.parts, own)
+        pairs = self.partitions.map(divide, self.parts, local)
         rest, held = (self.partitions.map(itemgetter(k), pairs) for k in (0, 1))
         both = (rest, self.partitions.map(methodcaller("as_sparse"), held))
         one, other = (ClusterObservations.of(self.partitions, self.labels, each) for each in both)

@@ -60,9 +60,9 @@ def optimality_on_cluster(
         step = (solved_W, alphas[0], norm_W**2 / size, constrained[0])
         squared_W = partitions.sum(squared_move, evaluations, rows, shared=step)
         slopes = slopes_H[solved_H].T + alphas[1] * columns_of_H
-        of_H = relative_move(columns_of_H, slopes, size, constrained[1])
+        move_H = relative_move(columns_of_H, slopes, size, constrained[1])
         primal = math.sqrt(squared_primal) / problem.norm_of_initial_T
-        lowest = min(lowest, max(math.sqrt(squared_W) / norm_W, of_H, primal))
+        lowest = min(lowest, max(math.sqrt(squared_W) / norm_W, move_H, primal))
     return lowest
 
 

@@ -62,34 +62,34 @@ class Partitions:
     def map(
         self,
         function: Callable[..., Any],
-        *own: Sequence[Any],
+        *local: Sequence[Any],
         shared: tuple[Any, ...] = (),
         actor: bool = False,
     ) -> list[Any]:
-        """Return futures of a function of each partition, of its own and of shared arguments."""
-        given = self._submit(partial(packed, *shared)) if shared else ()
+        """Return futures of a function of each partition, of local and of shared arguments."""
+        arguments = self._submit(partial(packed, *shared)) if shared else ()
         futures: list[Any] = [None] * len(self)
         for worker in dict.fromkeys(self.workers):
             here = [k for k in range(len(self)) if self.workers[k] == worker]
-            columns = [[function] * len(here), [given] * len(here)]
-            columns += [[each[k] for k in here] for each in own]
+            columns = [[function] * len(here), [arguments] * len(here)]
+            columns += [[each[k] for k in here] for each in local]
             with silent():
-                made = self.client.map(run, *columns, workers=[worker], actor=actor, pure=False)
-            for k, future in zip(here, made, strict=True):
+                mapped = self.client.map(run, *columns, workers=[worker], actor=actor, pure=False)
+            for k, future in zip(here, mapped, strict=True):
                 futures[k] = future
         return futures
 
     def answers(
-        self, function: Callable[..., Any], *own: Sequence[Any], shared: tuple[Any, ...] = ()
+        self, function: Callable[..., Any], *local: Sequence[Any], shared: tuple[Any, ...] = ()
     ) -> list[Any]:
         """Return the values of a function of each partition."""
-        return self.results(self.map(function, *own, shared=shared))
+        return self.results(self.map(function, *local, shared=shared))
 
     def sum(
-        self, function: Callable[..., Any], *own: Sequence[Any], shared: tuple[Any, ...] = ()
+        self, function: Callable[..., Any], *local: Sequence[Any], shared: tuple[Any, ...] = ()
     ) -> Any:
         """Return the sums of the answers of all partitions, which the workers add up."""
-        answers = self.map(function, *own, shared=shared)
+        answers = self.map(function, *local, shared=shared)
         while len(answers) > 1:
             groups = [answers[i : i + N_BRANCHES] for i in range(0, len(answers), N_BRANCHES)]
             answers = [self._submit(add_answers, *group) for group in groups]
@@ -142,13 +142,13 @@ def packed(*arguments: Any) -> tuple[Any, ...]:
     return arguments
 
 
-def run(function: Callable[..., Any], shared: tuple[Any, ...], *own: Any) -> Any:
+def run(function: Callable[..., Any], shared: tuple[Any, ...], *local: Any) -> Any:
     """Return the value of a function, with the object of an actor in the place of the actor."""
     from distributed import Actor, get_worker
 
     at_hand = [
         get_worker().state.actors[each.key] if isinstance(each, Actor) else aligned(each)
-        for each in own
+        for each in local
     ]
     with one_thread():
         return function(*at_hand, *aligned(shared))

@@ -187,15 +187,15 @@ def stacked(partitions: Partitions, pieces: Sequence[Any], dtype: DTypeLike) -> 
         ones = np.eye(len(matrices[0].columns))[:, -1:]
         columns = [each * ones if isinstance(each, float) else each.columns for each in pieces]
         return matrices[0].with_columns(np.hstack(columns))
-    own: list[Any] = []
+    local: list[Any] = []
     for each in pieces:
         if isinstance(each, ClusterRows):
-            own.append(each.parts)
+            local.append(each.parts)
         elif isinstance(each, np.ndarray):
-            own.append([each[rows].astype(dtype, copy=False) for rows in partitions.ranges])
+            local.append([each[rows].astype(dtype, copy=False) for rows in partitions.ranges])
         else:
-            own.append([each] * len(partitions))
-    blocks = partitions.map(partial(stack, np.dtype(dtype)), *own)
+            local.append([each] * len(partitions))
+    blocks = partitions.map(partial(stack, np.dtype(dtype)), *local)
     width = sum(each.shape[1] if np.ndim(each) == 2 else 1 for each in pieces)
     return new_rows(partitions, blocks, width, dtype)
 

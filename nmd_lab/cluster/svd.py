@@ -31,13 +31,13 @@ def svd_on_cluster(
     They come from the eigenvectors of Aᵀ A, so that only vectors of the length of a row travel.
     """
     partitions, fill = observations.partitions, 0.0
-    given: GivenOffsets = offsets
+    filled_offsets: GivenOffsets = offsets
     (m, n), dtype = observations.shape, observations.dtype
     if observations.n_observed < m * n and not has_offsets(offsets):
         fill = observations.sum_of(lambda x, _: to_T(x)) / observations.n_observed
-        given = fill, None, None
-    own = observations.parts, observations.each_offsets(given)
-    A = partitions.map(residual, *own, shared=(to_T, fill))
+        filled_offsets = fill, None, None
+    local = observations.parts, observations.each_offsets(filled_offsets)
+    A = partitions.map(residual, *local, shared=(to_T, fill))
 
     def twice(v: FloatArray) -> FloatArray:
         return np.asarray(partitions.sum(twice_multiplied, A, shared=(v.reshape(-1, 1),)).ravel())

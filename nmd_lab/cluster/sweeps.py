@@ -56,7 +56,7 @@ class PartitionSweep:
         self.next_W = next_W = W.copy()
         StW, CtW, sums = sweep.over_rows(W, H, penalty, next_W, update=update, projected=projected)
         if isinstance(sweep, ObservedSweep):
-            StW = np.zeros((0, 0), StW.dtype)  # its H-step has sums of its own
+            StW = np.zeros((0, 0), StW.dtype)  # its H-step has other sums
         change, value = next_W - W, 0.0
         if sweep.W_constraint is not None:
             value = sweep.W_constraint.value(next_W[:, sweep.solved_W])
@@ -185,8 +185,8 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
     def update_H(self, result: SweepResult, W: Any, H: FloatArray, penalty: float) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
         next_W: Any = result.W
-        own: Any = self.entries.sweeps, W.parts, next_W.parts
-        normals, gradients = self.partitions.sum(PartitionSweep.column_sums, *own, shared=(H,))
+        local: Any = self.entries.sweeps, W.parts, next_W.parts
+        normals, gradients = self.partitions.sum(PartitionSweep.column_sums, *local, shared=(H,))
         ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
         columns, sums = slice(0, H.shape[1]), summed(normals, gradients)
         update_rows(self.H_constraint, sums, ridge, penalty, columns, self.solved_H, next_Ht)
@@ -239,6 +239,6 @@ class HeldOutOnCluster:
 
     def rmse(self, W_aug: ClusterRows, H_aug: FloatArray, model: Any = None) -> float:
         """Return the root mean squared error of the expected values, in the units of X."""
-        own, shared = (self.scores, W_aug.parts), (H_aug, model)
-        squares, weights = self.partitions.sum(HeldOut.squared_errors, *own, shared=shared)
+        local, shared = (self.scores, W_aug.parts), (H_aug, model)
+        squares, weights = self.partitions.sum(HeldOut.squared_errors, *local, shared=shared)
         return float(np.sqrt(squares / weights))
