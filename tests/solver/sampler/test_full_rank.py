@@ -39,7 +39,8 @@ def prepared(frame, **options):
 
 def after_sweeps(ensemble, k=0):
     trial, rng = ensemble.trials[k], np.random.default_rng(0)
-    state = first_chain(trial, ensemble.observations, ensemble.init(k, "auto"), 3, rng)
+    start = trial, ensemble.observations, ensemble.init(k, "auto"), 3, rng
+    state = first_chain(*start, ensemble.sizes[k].groups)
     for _ in range(4):
         state = Chain().step(trial, state)
     return state
