@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.fit import held_out as row_sample
+from nmd_lab.data import folds as row_sample
 from nmd_lab.selection.choice import ridge_growth
 
 SHARE_OF_ROWS = "The trials had 300 of the 1500 rows"
