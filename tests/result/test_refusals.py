@@ -80,7 +80,7 @@ def refused_calls():
         (SEVERAL, lambda X: nmd.compare(a, X=X), [b]),
         ("empty", nmd.compare, []),
         (r"fits\['a'\] is a ndarray", nmd.compare, {"a": np.ones(3)}),
-        ("shape", lambda X: nmd.compare([plain], X), X[:12].T),
+        ("9 rows: give the 12", lambda X: nmd.compare([plain], X), X[:12].T),
         # rankings and labels
         ("k=", fit.top_of_components, 0, -1, 1.5, "two", None),
         ("k=", lambda k: fit.top(0, k), 0, True, 2.5, "3"),
@@ -120,7 +120,7 @@ def refused_calls():
     ]  # fmt: skip
     for call in (fit.predict, fit.score, lambda X: nmd.compare(fit, X)):
         calls += [
-            (r"shape \(9, 12\)", call, turned, sparse.csr_array(turned)),
+            ("9 rows: give the 12", call, turned, sparse.csr_array(turned)),
             ("no observed entry", call, empty),
             ("labels along 'column', such as 'item 77'", call, stranger),
             ("label 'user 3' twice along 'row'", call, pair),
