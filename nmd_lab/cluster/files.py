@@ -104,7 +104,7 @@ PLAIN = Classes()
 def write_partition(path: str, sweep: PartitionSweep | None, *blocks: FloatArray) -> None:
     """Write T and U of a partition, and its rows of matrices."""
     encoder = Encoder(PLAIN)
-    state = encoder.encode([None if sweep is None else vars(sweep.sweep.now), *blocks])
+    state = encoder.encode([None if sweep is None else vars(sweep.sweep.state), *blocks])
     write_file(Path(path), {"state": state}, encoder.arrays)
 
 

@@ -305,8 +305,8 @@ def _(held_out: ClusterObservations, model: Any) -> HeldOutOnCluster:
 
 
 @sweep_of.register
-def _(observations: ClusterObservations, problem: Any, rank: int, now: Any = None) -> Any:
-    return sweep_on_cluster(problem, observations.partitions, observations.parts, rank, now)
+def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = None) -> Any:
+    return sweep_on_cluster(problem, observations.partitions, observations.parts, rank, state)
 
 
 @optimality.register

@@ -33,13 +33,13 @@ class PartitionSweep:
     def __init__(
         self, observations: Observations, stored: dict[str, Any] | None, problem: Any, rank: int
     ) -> None:
-        now = None if stored is None else Entries(**stored)
-        self.sweep = problem_of(observations, problem).sweep(rank, now)
+        state = None if stored is None else Entries(**stored)
+        self.sweep = problem_of(observations, problem).sweep(rank, state)
         self.next_W: FloatArray = np.empty((0, 0))
 
     def squares_of_initial_T(self) -> float:
         """Return the square of the norm of T at the start."""
-        return float(self.sweep.now.norm_of_initial_T) ** 2
+        return float(self.sweep.state.norm_of_initial_T) ** 2
 
     def over_rows(
         self,
@@ -127,7 +127,7 @@ class ClusterPasses(Sweep):
         self.factor = 1.0
 
     @property
-    def now(self) -> ClusterEntries:
+    def state(self) -> ClusterEntries:
         """T and U."""
         return self.entries
 
@@ -198,7 +198,7 @@ def sweep_on_cluster(
     partitions: Partitions,
     parts: list[Any],
     rank: int,
-    now: ClusterEntries | None = None,
+    state: ClusterEntries | None = None,
 ) -> EverywhereOnCluster | ObservedOnCluster:
     """Return the sweep of a `Problem` whose rows lie on workers; `parts` has those of X.
 
@@ -212,13 +212,13 @@ def sweep_on_cluster(
                 f"{name}={each.constraint!r} does not go with rows on a cluster, which it couples: "
                 "leave client= out, or take another constraint."
             )
-    entries = ClusterEntries(math.nan) if now is None else now
+    entries = ClusterEntries(math.nan) if state is None else state
     if entries.sweeps is None:
         stored = entries.stored or [None] * len(partitions)
         shared = (replace(problem, observations=None), rank)
         entries.sweeps = partitions.map(PartitionSweep, parts, stored, shared=shared, actor=True)
         entries.stored = None
-    if now is None:
+    if state is None:
         squares = partitions.sum(PartitionSweep.squares_of_initial_T, entries.sweeps)
         entries.norm_of_initial_T = math.sqrt(squares)
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster

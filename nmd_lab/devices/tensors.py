@@ -171,8 +171,8 @@ LOSSES: dict[NoiseModel, TensorLoss] = {
 """Losses that have a form for tensors, by the noise that they stand for."""
 
 
-def update_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
-    """Return the T- and U-update of a block; see `compiled_passes.update_kernel`."""
+def update_pass(model: Model, dtype: Any, *, limited: bool) -> Callable[..., tuple[float, ...]]:
+    """Return the T- and U-update of a block; see `nmd_lab.kernels.passes.update_kernel`."""
     entries = TensorModel(model)
 
     def update(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
@@ -190,8 +190,8 @@ def update_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     return update
 
 
-def envelope_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
-    """Return the Moreau envelope of a block; see `compiled_passes.envelope_kernel`."""
+def envelope_pass(model: Model, dtype: Any, *, limited: bool) -> Callable[..., tuple[float, ...]]:
+    """Return the Moreau envelope of a block; see `nmd_lab.kernels.passes.envelope_kernel`."""
     entries = TensorModel(model)
 
     def evaluate(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
@@ -212,7 +212,7 @@ def envelope_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
 
 
 def zero_pass(model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
-    """Return the envelope of a tile of zeros; see `compiled_zeros.ZeroLoss`."""
+    """Return the envelope of a tile of zeros; see `nmd_lab.kernels.passes.ZeroLoss`."""
     entries = TensorModel(model)
 
     def evaluate(A: Tensor, penalty: float) -> tuple[float, ...]:

@@ -62,7 +62,7 @@ class Admm:
             if problem.constraints.W is None:
                 W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for W
             result = sweep.update_W(W, H, rule.initial)
-        return AdmmState(W, H, result, rule.initial, rule.begin(), sweep.now)
+        return AdmmState(W, H, result, rule.initial, rule.begin(), sweep.state)
 
     def step(self, problem: Problem, state: AdmmState) -> AdmmState:
         """Return the state after one iteration."""
@@ -104,7 +104,7 @@ class Admm:
 
     def _sweep_of(self, problem: Problem, state: AdmmState) -> Sweep:
         """Return the passes over the data, with T and U of a state."""
-        if self._sweep is None or self._sweep.now is not state.entries:
+        if self._sweep is None or self._sweep.state is not state.entries:
             rank = state.W.shape[1] - problem.offset_columns.width
             self._sweep = problem.sweep(rank, state.entries)
         return self._sweep

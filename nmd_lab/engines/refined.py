@@ -114,7 +114,7 @@ class RefinedState:
         State of Algorithm 1.
     costs : PassCosts
         Costs of a pass of a refinement.
-    now, best : Iterate
+    last, best : Iterate
         Last iterate of Algorithm 1, and the best factors so far.
     current : Refinement or None
         The refinement that is under way.
@@ -134,7 +134,7 @@ class RefinedState:
 
     plain: AdmmState
     costs: PassCosts
-    now: Iterate | None = None
+    last: Iterate | None = None
     best: Iterate | None = None
     current: Refinement | None = None
     polished: float = math.inf
@@ -163,13 +163,13 @@ class Refined:
     def step(self, problem: Problem, state: RefinedState) -> RefinedState:
         """Do one iteration of Algorithm 1, and the passes of refinements that it allows."""
         state.plain = self._plain.step(problem, state.plain)
-        state.now = now = self._plain.iterate(problem, state.plain)
+        state.last = last = self._plain.iterate(problem, state.plain)
         best = state.best
-        if best is None or now.objective < best.objective or not now.is_finite:
-            best = now
-        state.budget.iterated(now.objective)
+        if best is None or last.objective < best.objective or not last.is_finite:
+            best = last
+        state.budget.iterated(last.objective)
         for _ in range(4):
-            candidate = self._refine(problem, state, now, best)
+            candidate = self._refine(problem, state, last, best)
             if candidate is None:
                 break
             if candidate.objective < best.objective:
@@ -181,10 +181,10 @@ class Refined:
 
     def iterate(self, problem: Problem, state: RefinedState) -> Iterate:
         """Return the best factors, with the residuals of Algorithm 1."""
-        now, best = state.now, state.best
-        assert now is not None
+        last, best = state.last, state.best
+        assert last is not None
         assert best is not None
-        shown = best.with_residuals_of(now)
+        shown = best.with_residuals_of(last)
         return replace(shown, relative_residual=math.inf) if state.is_busy else shown
 
     def status(self, state: RefinedState) -> StopReason | None:
@@ -192,19 +192,19 @@ class Refined:
         return state.reason
 
     def _refine(
-        self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
+        self, problem: Problem, state: RefinedState, last: Iterate, best: Iterate
     ) -> Iterate | None:
         """Do one pass of a refinement if the budget of work allows it, and return its factors."""
-        if not self._may_work(state, now, best):
+        if not self._may_work(state, last, best):
             return None
         if state.current is None:
-            self._begin_next(problem, state, now, best)
+            self._begin_next(problem, state, last, best)
         if state.current is None:
             return None
         candidate = self._refiner.step(problem, state.current)
         if candidate is not None:
-            state.budget.passed(state.current.now.cost)
-            state.current.now.cost = 0.0
+            state.budget.passed(state.current.variables.cost)
+            state.current.variables.cost = 0.0
             return candidate
         gained = state.before - best.objective > GAIN * abs(best.objective)
         if state.current.kind == "polish":
@@ -214,22 +214,22 @@ class Refined:
         state.current = None
         return None
 
-    def _may_work(self, state: RefinedState, now: Iterate, best: Iterate) -> bool:
+    def _may_work(self, state: RefinedState, last: Iterate, best: Iterate) -> bool:
         """Return whether there is room for a pass, or for the beginning of a refinement."""
         costs, begins = state.costs, state.current is None
         cost = costs.evaluation
         if begins:
             cost = costs.start + costs.preconditioner + 3 * cost  # for some evaluations, too
-        converged = now.relative_residual <= 100 * self.plan.fitted
+        converged = last.relative_residual <= 100 * self.plan.fitted
         exact = best.relative_error <= NEARLY_EXACT  # which they bring to 0 much faster
         limited = self.plan.limited and not (converged or exact)
         return state.budget.allows(cost, best.objective, limited=limited, begins=begins)
 
     def _begin_next(
-        self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
+        self, problem: Problem, state: RefinedState, last: Iterate, best: Iterate
     ) -> None:
         """Begin a polish of the best factors, or the next refinement, if there is one."""
-        moves = now.relative_residual > 0
+        moves = last.relative_residual > 0
         first = self.plan.refine and math.isinf(state.before) and moves
         state.before = best.objective
         if not first and self._is_worth_polishing(state, best):
@@ -238,7 +238,7 @@ class Refined:
             growth = QUICK if kind == "quick" else SLOW
             kind = "refine" if kind == "quick" else kind
             state.n_begun += 1
-            state.current = self._refiner.begin(problem, kind, now.W_aug, now.H_aug, growth)
+            state.current = self._refiner.begin(problem, kind, last.W_aug, last.H_aug, growth)
 
     def _kind(self, number: int) -> str | None:
         """Return the kind of a refinement by its number, from 0; None if there is none."""

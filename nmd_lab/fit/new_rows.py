@@ -305,8 +305,8 @@ class _Problem:
         """Take the step of w of some rows by the proximal map of the constraint."""
         assert self.constrained is not None
         normals, ridge, alphas = self.terms[:3]
-        W, now = states.W[active], states.numbers[active]
-        rho = (now[:, RHO] * now[:, DUAL_SCALE])[:, None]  # before its last change
+        W, status = states.W[active], states.numbers[active]
+        rho = (status[:, RHO] * status[:, DUAL_SCALE])[:, None]  # before its last change
         damping = rho * ridge + alphas
         normal = rho[:, :, None] * normals[active // len(states.T)]
         normal += np.tril(normal, -1).transpose(0, 2, 1) + damping[:, None] * np.eye(self.width)

@@ -118,12 +118,12 @@ def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> 
                     for k in range(j.size):
                         h[k] = Ht[j[k], c]
             s, offset = np.empty(j.size), base[j]
-            w, g, now, factored = W[i], gradients[i], numbers[i], 0.0
+            w, g, status, factored = W[i], gradients[i], numbers[i], 0.0
             for _ in range(iterations):
                 put(s, 1.0, offset)
                 for c in range(width):
                     add_multiple(s, w[c], H[c])
-                rho, scale = now[RHO], now[DUAL_SCALE]
+                rho, scale = status[RHO], status[DUAL_SCALE]
                 objective, primal, change = 0.0, 0.0, 0.0
                 for k in range(j.size):
                     a, size = s[k], 1.0 if metric is None else metric[first + k]
@@ -135,45 +135,45 @@ def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> 
                     t[k], u[k], s[k] = new, new - v, size * ((new - a) + (new - v))
                 for c in range(width):
                     g[c] += dot(s, H[c])
-                now[OBJECTIVE] += objective
-                now[PRIMAL] += primal
-                now[CHANGE] += change
+                status[OBJECTIVE] += objective
+                status[PRIMAL] += primal
+                status[CHANGE] += change
                 if finish != NOT_YET:
-                    assess(w, best[i], now, terms)
-                    if now[ENDED] == 0.0 and finish != ELSEWHERE:
+                    assess(w, best[i], status, terms)
+                    if status[ENDED] == 0.0 and finish != ELSEWHERE:
                         move(
                             w, g, terms.normals[row], rho, terms, finish, L, spare, rho != factored
                         )
                         factored = rho
-                    if now[ENDED] != 0.0:
+                    if status[ENDED] != 0.0:
                         break
 
     return compile_kernel(iterate, f"rows_{name}", cached=cached)
 
 
 @inlined
-def assess(w, best, now, terms):  # type: ignore[no-untyped-def]
+def assess(w, best, status, terms):  # type: ignore[no-untyped-def]
     """Keep w if it is the best, and find out whether the row ends; otherwise set the next ρ."""
-    objective, primal, change, rho = now[OBJECTIVE], now[PRIMAL], now[CHANGE], now[RHO]
+    objective, primal, change, rho = status[OBJECTIVE], status[PRIMAL], status[CHANGE], status[RHO]
     for c in range(w.size):
         objective += 0.5 * terms.alphas[c] * w[c] * w[c] + terms.l1[c] * abs(w[c])
-    if objective < now[LOWEST]:
-        now[LOWEST] = objective
+    if objective < status[LOWEST]:
+        status[LOWEST] = objective
         put(best, 1.0, w)
-    now[OBJECTIVE], now[PRIMAL], now[CHANGE] = 0.0, 0.0, 0.0
-    now[ITERATION] += 1.0
-    direction, at_end = 0, now[ITERATION] % PERIOD == 0.0
+    status[OBJECTIVE], status[PRIMAL], status[CHANGE] = 0.0, 0.0, 0.0
+    status[ITERATION] += 1.0
+    direction, at_end = 0, status[ITERATION] % PERIOD == 0.0
     if at_end:
-        stuck = now[EARLIER] - now[LOWEST] <= PROGRESS * now[LOWEST]
-        now[EARLIER], now[HALTS] = now[LOWEST], now[HALTS] + 1.0 if stuck else 0.0
+        stuck = status[EARLIER] - status[LOWEST] <= PROGRESS * status[LOWEST]
+        status[EARLIER], status[HALTS] = status[LOWEST], status[HALTS] + 1.0 if stuck else 0.0
         direction = 1 if stuck else 0
-    if max(primal, change) <= now[SMALL] or now[HALTS] == PATIENCE:
-        now[ENDED] = 1.0
+    if max(primal, change) <= status[SMALL] or status[HALTS] == PATIENCE:
+        status[ENDED] = 1.0
     if direction == 0:
-        most = relax(RATIO, now[ITERATION], PERIOD)
+        most = relax(RATIO, status[ITERATION], PERIOD)
         direction = compare(primal, rho * rho * change, most * most)
-    now[DUAL_SCALE] = 1.0 if direction == 0 else (1.0 / RHO_STEP if direction > 0 else RHO_STEP)
-    now[RHO] = rho / now[DUAL_SCALE]
+    status[DUAL_SCALE] = 1.0 if direction == 0 else (1.0 / RHO_STEP if direction > 0 else RHO_STEP)
+    status[RHO] = rho / status[DUAL_SCALE]
 
 
 @inlined

@@ -130,7 +130,7 @@ class SparseEnvelope:
         device, dtype, (m, n) = tiles.device, tiles.dtype, tiles.shape
         self.device = device
         self.U = device.zeros((self.size,), dtype)
-        self.envelope_pass = device.envelope_pass(model, f"{dtype}")
+        self.envelope_pass = device.envelope_pass(model, dtype, limited=False)
         self.zero_pass = device.zero_pass(model, dtype)
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
         shares = min(m * n // SHARE_ENTRIES, -(-m // tiles.height))
@@ -268,7 +268,10 @@ class MoreauEnvelope:
         self.U: Any = None
         self._none = self.device.empty((self.storage.block_size,), entries.dtype)
         self._none[:] = 0
-        self.envelope_pass = self.device.envelope_pass(entries.model, entries.kind)
+        limited = entries.limits is not None
+        self.envelope_pass = self.device.envelope_pass(
+            entries.model, entries.dtype, limited=limited
+        )
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0

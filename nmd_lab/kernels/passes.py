@@ -193,35 +193,37 @@ def _finish_envelope(order, kinds, units, work, A, u, penalty):  # type: ignore[
     return value, data_term, squares
 
 
-def update_kernel(model: Model, kind: str) -> Callable[..., Sums]:
-    """Return the update of a flat block, for arguments of one kind.
+def update_kernel(model: Model, dtype: Any, *, limited: bool) -> Callable[..., Sums]:
+    """Return the update of a flat block, of entries with limits or without.
 
     It takes (x, a, weights, limits, uppers, parts, t, u, penalty, dual_scale, model.numbers), turns
     `a` into T + U - a and returns the sums of the loss, of (t - a)² and of the squared change of t.
     """
-    return _passes(model, kind).update
+    return _passes(model, dtype, limited).update
 
 
-def envelope_kernel(model: Model, kind: str) -> Callable[..., Sums]:
-    """Return the pass over a flat block, for arguments of one kind.
+def envelope_kernel(model: Model, dtype: Any, *, limited: bool) -> Callable[..., Sums]:
+    """Return the pass over a flat block, of entries with limits or without.
 
     It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, model.numbers), turns
     `a` into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
     """
-    return _passes(model, kind).envelope
+    return _passes(model, dtype, limited).envelope
 
 
-def _passes(model: Model, kind: str) -> EntryPasses | MixedPasses:
-    limited = kind.endswith("_limits")
-    return MixedPasses(model, limited=limited) if model.is_mixed else EntryPasses(model, kind)
+def _passes(model: Model, dtype: Any, limited: bool) -> EntryPasses | MixedPasses:
+    if model.is_mixed:
+        return MixedPasses(model, limited=limited)
+    return EntryPasses(model, dtype, limited=limited)
 
 
 class EntryPasses:
     """The passes of a model of one kind, two loops of a kernel."""
 
-    def __init__(self, model: Model, kind: str) -> None:
+    def __init__(self, model: Model, dtype: Any, *, limited: bool) -> None:
         one = model.only
-        self._kernel = _pass_kernel(one.structure, f"pass_{one.name}_{kind}", one.is_ours)
+        name = f"pass_{one.name}_{dtype}{'_limits' if limited else ''}"
+        self._kernel = _pass_kernel(one.structure, name, limited, one.is_ours)
 
     def update(self, *arguments: Any) -> Sums:
         """Update T and U, and turn A into S; see `update_kernel`."""
@@ -249,9 +251,10 @@ EVERY = np.ones(1 << 17, bool)
 
 
 @cache
-def _pass_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
+def _pass_kernel(
+    structure: Structure, name: str, limited: bool, cached: bool
+) -> Callable[..., Any]:
     """Return the compiled passes; selections in the place of branches let the loops vectorise."""
-    limited = name.endswith("_limits")
     solve, loss = compile_entry(structure, limited)
 
     def run(x, a, weights, limits, uppers, t, u, penalty, dual_scale, gradient, model):  # type: ignore[no-untyped-def]

@@ -37,8 +37,6 @@ class StoredEntries:
         Entries of which only limits are known.
     model_index : ndarray of int or None
         Position of the kind of each entry; None if there is one.
-    kind : str
-        Argument types of a pass over the entries, a part of its name.
     numbers : tuple
         Run-time argument of the model.
     """
@@ -55,7 +53,6 @@ class StoredEntries:
         self.model_index: NDArray[np.int16] | None = None
         if model.is_mixed:
             self.model_index = model.index_at(*observations.stored_positions()).astype(np.int16)
-        self.kind = f"{self.dtype}{'' if limits is None else '_limits'}"
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
         self._sorted: dict[tuple[int, int], BlockKinds] = {}
 
@@ -127,20 +124,21 @@ class SplitVariable:
     ----------
     entries : StoredEntries
         What T and U belong to.
-    now : Entries
+    state : Entries
         T and U.
     dual_scale : float
         Factor by which U is multiplied at the next update, because ρ has changed.
     """
 
     def __init__(
-        self, entries: StoredEntries, now: Entries, *, constrains_all_entries: bool
+        self, entries: StoredEntries, state: Entries, *, constrains_all_entries: bool
     ) -> None:
-        self.entries, self.device, self.now = entries, entries.device, now
-        if constrains_all_entries and now.previous_A is None:
-            now.previous_A = self.device.zeros(now.T.shape, entries.dtype)
+        self.entries, self.device, self.state = entries, entries.device, state
+        if constrains_all_entries and state.previous_A is None:
+            state.previous_A = self.device.zeros(state.T.shape, entries.dtype)
         self.dual_scale = 1.0
-        self.update_pass = self.device.update_pass(entries.model, entries.kind)
+        limited = entries.limits is not None
+        self.update_pass = self.device.update_pass(entries.model, entries.dtype, limited=limited)
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
@@ -155,16 +153,16 @@ class SplitVariable:
         Returned are the sums of the loss and of the squares of T - WH, T - T_previous and of this
         change of WH.
         """
-        now, T, shifted = self.now, self.now.T[entries], 0.0
+        state, T, shifted = self.state, self.state.T[entries], 0.0
         if change is not None:
             change[:] = -T
-        if now.previous_A is not None:
-            shift = A - now.previous_A[entries]
+        if state.previous_A is not None:
+            shift = A - state.previous_A[entries]
             shifted = float(shift @ shift)
-            now.previous_A[entries] = A
+            state.previous_A[entries] = A
             change = None if change is None else np.subtract(change, shift, out=change)
         numbers = (penalty, self.dual_scale, self.entries.numbers)
-        sums = self.update_pass(*self.entries.of_block(entries, A), T, now.U[entries], *numbers)
+        sums = self.update_pass(*self.entries.of_block(entries, A), T, state.U[entries], *numbers)
         if change is not None:
             change += T
         return *sums, shifted
@@ -174,14 +172,14 @@ class SplitVariable:
 
         Where nothing is observed, T becomes A: at the start, A has the offsets, and T is still 0.
         """
-        weights, now = self.entries.weights_of(entries), self.now
+        weights, state = self.entries.weights_of(entries), self.state
         if weights is not None:
-            self.device.fill(now.T[entries], A, weights == 0)
-        if now.previous_A is not None:
-            now.previous_A[entries] = A
+            self.device.fill(state.T[entries], A, weights == 0)
+        if state.previous_A is not None:
+            state.previous_A[entries] = A
         A *= -1
-        A += now.T[entries]
-        A += self.dual_scale * now.U[entries]
+        A += state.T[entries]
+        A += self.dual_scale * state.U[entries]
 
 
 def starting_entries(observations: Observations, model: Model, device: Device) -> Entries:

@@ -136,9 +136,9 @@ class Sweep:
         raise NotImplementedError
 
     @property
-    def now(self) -> Any:
+    def state(self) -> Any:
         """State of the next steps in addition to W, H and the last result."""
-        return self.split_variable.now
+        return self.split_variable.state
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
@@ -355,9 +355,9 @@ class ObservedSweep(Sweep):
     def __post_init__(self) -> None:
         """Prepare the pass over the columns."""
         super().__post_init__()
-        now = self.now
-        if now.S is None:
-            now.S = self.split_variable.device.zeros(now.T.shape, now.T.dtype)
+        state = self.state
+        if state.S is None:
+            state.S = self.split_variable.device.zeros(state.T.shape, state.T.dtype)
         size, device = len(self.ridge_H.alphas), self.split_variable.device
         self.of_rows = chunk_of_rows(self.storage)
         self.of_columns = chunks_of_columns(self.storage, size, device)
@@ -368,7 +368,7 @@ class ObservedSweep(Sweep):
     def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the arrays of a block; S is kept, because the H-step needs it again."""
         size = block.entries.stop - block.entries.start
-        return self.now.S[block.entries], buffers[1, :size]
+        return self.state.S[block.entries], buffers[1, :size]
 
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
@@ -389,7 +389,7 @@ class ObservedSweep(Sweep):
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
         """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
-        partners, S, H_packed = H[self.solved_W], self.now.S.copy(), self.storage.pack(H)
+        partners, S, H_packed = H[self.solved_W], self.state.S.copy(), self.storage.pack(H)
         ridge, gram = self.ridge_W(partners, penalty), partners @ partners.T
         improve = shared_solver(self.W_constraint, gram, ridge, penalty)
         result.W[:] = self._coupled(
@@ -405,19 +405,19 @@ class ObservedSweep(Sweep):
         next_W, solved, constrained = result.W, self.solved_H, self.H_constraint
         partners, Ht = np.ascontiguousarray(next_W[:, solved]), self.storage.pack(H)
         ridge = self.ridge_H(partners, penalty)
-        self._subtract(next_W - W, H, self.now.S)
+        self._subtract(next_W - W, H, self.state.S)
         if constrained is not None and constrained.couples_rows:
             next_Ht = self._coupled(
                 *(Ht, solved, shared_solver(constrained, partners.T @ partners, ridge, penalty)),
-                lambda: self._St_times_W(self.now.S, next_W),
-                lambda change: self._subtract(next_W, change.T, self.now.S),
+                lambda: self._St_times_W(self.state.S, next_W),
+                lambda change: self._subtract(next_W, change.T, self.state.S),
             )
             return np.ascontiguousarray(next_Ht.T)
         next_Ht, policy = Ht.copy(), gram_policy(self.missing_of_columns, partners, ridge)
 
         def solve_columns(index: int) -> tuple[FloatArray, ...]:
             columns = self.shares[index]
-            grams = [policy(chunk, self.now.S) for chunk in self.of_columns]
+            grams = [policy(chunk, self.state.S) for chunk in self.of_columns]
             if len(grams) > 1:  # each chunk is in the cache once
                 grams = [summed(*row_sums(grams, columns, len(ridge)), columns.start)]
             update_rows(constrained, grams[0], ridge, penalty, columns, solved, next_Ht)
@@ -428,7 +428,7 @@ class ObservedSweep(Sweep):
 
     def column_sums(self, change: FloatArray, W: FloatArray, H: FloatArray) -> Any:
         """Return the sums over the rows with which the H-step could be solved elsewhere."""
-        S, partners = self.now.S[:].copy(), np.ascontiguousarray(W[:, self.solved_H])
+        S, partners = self.state.S[:].copy(), np.ascontiguousarray(W[:, self.solved_H])
         self._subtract(change, H, S)
         grams = [per_row(chunk, S, partners) for chunk in self.of_columns]
         return row_sums(grams, slice(0, H.shape[1]), partners.shape[1])

@@ -163,12 +163,12 @@ class Problem:
         """Whether only the observed entries are stored."""
         return self.observations.pattern is not None
 
-    def sweep(self, rank: int, now: Any = None) -> Sweep:
+    def sweep(self, rank: int, state: Any = None) -> Sweep:
         """Return the sweep for a rank, with T and U at their start, or as an earlier one had them.
 
-        `now` is what `Sweep.now` of that one was.
+        `state` is what `Sweep.state` of that one was.
         """
-        return sweep_of(self.observations, self, rank, now)
+        return sweep_of(self.observations, self, rank, state)
 
     def envelope(self) -> MoreauEnvelope | SparseEnvelope:
         """Return the function L, without multipliers of zeros that are not stored."""
@@ -309,12 +309,12 @@ class Problem:
 
 
 @singledispatch
-def sweep_of(observations: Observations, problem: Problem, rank: int, now: Any = None) -> Sweep:
+def sweep_of(observations: Observations, problem: Problem, rank: int, state: Any = None) -> Sweep:
     """Return the sweep of a problem over its observations; see `Problem.sweep`."""
     model, device, entries = problem.model, problem.device, problem.entries
-    now = starting_entries(observations, model, device) if now is None else now.on(device)
+    state = starting_entries(observations, model, device) if state is None else state.on(device)
     constrains_all_entries = problem.sparse and not problem.observed_only
-    split_variable = SplitVariable(entries, now, constrains_all_entries=constrains_all_entries)
+    split_variable = SplitVariable(entries, state, constrains_all_entries=constrains_all_entries)
     solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
     arguments = (split_variable, *problem.ridges(rank), *solved, problem.threads, *constrained)
     if problem.observed_only:

@@ -159,10 +159,10 @@ def _log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untype
 def _draw_cuts(v, roots, starts, bounds, numbers, ends, steps, tune):  # type: ignore[no-untyped-def]
     """Do one step for each cut point, in place, and return the log-likelihood of all levels."""
     n_groups = bounds.shape[0]
-    now, new = np.empty(n_groups), np.empty(n_groups)
+    present, new = np.empty(n_groups), np.empty(n_groups)
     for g in range(n_groups):
         low, high = ends[bounds[g, 0]], ends[bounds[g, 1] + 1]
-        now[g] = _log_likelihood(v, roots, starts[g], starts[g + 1], low, high)
+        present[g] = _log_likelihood(v, roots, starts[g], starts[g + 1], low, high)
     for cut in range(2, ends.size - 1):
         before, (move, threshold) = ends[cut], numbers[cut - 2]
         ends[cut] += steps[cut - 1] * move
@@ -170,16 +170,16 @@ def _draw_cuts(v, roots, starts, bounds, numbers, ends, steps, tune):  # type: i
         if accepted:
             change = 0.0
             for g in range(n_groups):
-                new[g] = now[g]
+                new[g] = present[g]
                 if bounds[g, 0] == cut or bounds[g, 1] + 1 == cut:
                     low, high = ends[bounds[g, 0]], ends[bounds[g, 1] + 1]
                     new[g] = _log_likelihood(v, roots, starts[g], starts[g + 1], low, high)
-                    change += new[g] - now[g]
+                    change += new[g] - present[g]
             accepted = threshold < change
         if accepted:
-            now[:] = new
+            present[:] = new
         else:
             ends[cut] = before
         if tune:
             steps[cut - 1] *= math.exp(0.2 * (accepted - AIM))
-    return now.sum()
+    return present.sum()

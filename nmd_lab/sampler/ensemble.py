@@ -397,8 +397,8 @@ class Ensemble:
         """Add the scores of the hidden cells, given the state of a member."""
         assert self.hidden is not None
         assert member.scores is not None
-        now = self.form(k), self.in_form(k, member.state)
-        member.scores = member.scores.plus(self.hidden.scores(*now))
+        scores = self.hidden.scores(self.form(k), self.in_form(k, member.state))
+        member.scores = member.scores.plus(scores)
 
     def weigh(self, members: list[Member]) -> None:
         """Give each member its number of draws, the calibration, and all cells."""

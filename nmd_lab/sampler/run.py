@@ -111,61 +111,61 @@ class Chains:
         self, interruption: Interruption, before_each: Callable[[], None]
     ) -> tuple[dict[str, Any], StopReason]:
         """Run the chains, and return the arrays of those that were begun, in their units."""
-        now, options = self._state, self._options
+        run, options = self._state, self._options
         total = options.chains * (self._warm_up + options.draws)
         rules = Stopping(total, options.time_limit, options.callback)
         reason: StopReason | None = None
-        with progress_bar(total, options.progress, done=now.iteration, unit="sweep") as show:
+        with progress_bar(total, options.progress, done=run.iteration, unit="sweep") as show:
             while reason is None:
                 before_each()
                 sweep = self._step()
-                reason = rules.reason(sweep, now.iteration)
+                reason = rules.reason(sweep, run.iteration)
                 show(f"log-likelihood {sweep.log_likelihood:.4g}")
                 interruption.begin()
                 if reason is None and interruption:
-                    reason = interruption.reason(now.iteration)
+                    reason = interruption.reason(run.iteration)
         if reason.code == "max_iter":
             text = f"draws: all {options.draws} sweeps after {self._warm_up} for tuning are done"
             reason = StopReason("draws", text)
         if interruption and not interruption.reported:
-            reason = interruption.reason(now.iteration)
+            reason = interruption.reason(run.iteration)
         return self._draws(), reason
 
     def _step(self) -> Sweep:
         """Record one sweep, and return it."""
-        now, ensemble = self._state, self._ensemble
+        run, ensemble = self._state, self._ensemble
         total = self._warm_up + self._options.draws
-        number, before = divmod(now.iteration, total)
+        number, before = divmod(run.iteration, total)
         if before == 0:
-            now.members = []
-            for each in (now.draws, now.log_likelihood, now.products):
+            run.members = []
+            for each in (run.draws, run.log_likelihood, run.products):
                 each.append([])
         tunes = before < ensemble.all_tuned
-        if not now.ahead:
+        if not run.ahead:
             if before == ensemble.all_tuned and ensemble.hidden is not None:
-                ensemble.weigh(now.members)
-            now.ahead = self._sweep(before, tunes, self._streams[number])
-        k = now.ahead.pop(0)
-        member = now.members[k]
+                ensemble.weigh(run.members)
+            run.ahead = self._sweep(before, tunes, self._streams[number])
+        k = run.ahead.pop(0)
+        member = run.members[k]
         if tunes and ensemble.hidden is not None and ensemble.is_scored(before):
             ensemble.score(k, member)
-        now.iteration += 1
+        run.iteration += 1
         if before >= self._warm_up:
             self._record(k, member, before + 1 - self._warm_up)
-        now.seconds = time.perf_counter() - self._began
+        run.seconds = time.perf_counter() - self._began
         warms_up = before < self._warm_up
-        return Sweep(number, before + 1, total, warms_up, member.state.log_likelihood, now.seconds)
+        return Sweep(number, before + 1, total, warms_up, member.state.log_likelihood, run.seconds)
 
     def _sweep(self, before: int, tunes: bool, rng: np.random.Generator) -> list[int]:
         """Do the next sweeps of several members at a time, and return these members."""
-        now, ensemble = self._state, self._ensemble
-        turns = ensemble.turns(before, now.members)
-        for k in range(len(now.members), max(turns) + 1):
-            now.members.append(self._begin(k, rng))
+        run, ensemble = self._state, self._ensemble
+        turns = ensemble.turns(before, run.members)
+        for k in range(len(run.members), max(turns) + 1):
+            run.members.append(self._begin(k, rng))
         problems = ensemble.trials if tunes else ensemble.problems
 
         def sweep(k: int) -> None:
-            now.members[k].state = self._engine.step(problems[k], now.members[k].state)
+            run.members[k].state = self._engine.step(problems[k], run.members[k].state)
 
         threads = self._options.compute.threads or all_threads()
         in_threads(sweep, turns, min(threads, len(turns)))
@@ -182,37 +182,37 @@ class Chains:
 
     def _record(self, k: int, member: Member, number: int) -> None:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
-        now, ensemble = self._state, self._ensemble
-        now.log_likelihood[-1].append(member.state.log_likelihood)
+        run, ensemble = self._state, self._ensemble
+        run.log_likelihood[-1].append(member.state.log_likelihood)
         state = ensemble.in_form(k, member.state)
-        now.products[-1].append(ensemble.form(k).at(state.rows, state.columns, *self._probes))
+        run.products[-1].append(ensemble.form(k).at(state.rows, state.columns, *self._probes))
         if number % self._thin == 0:
-            now.draws[-1].append(ensemble.draw(k, state, member))
+            run.draws[-1].append(ensemble.draw(k, state, member))
 
     def _draws(self) -> dict[str, Any]:
         """Return the arrays of all draws; of a chain without any the last state.
 
         A chain that ended early is left out if the others lose more by it.
         """
-        now, n_chains = self._state, len(self._state.draws)
-        if not now.draws[-1]:
-            ensemble, k = self._ensemble, len(now.members) - 1
-            member = now.members[k]
+        run, n_chains = self._state, len(self._state.draws)
+        if not run.draws[-1]:
+            ensemble, k = self._ensemble, len(run.members) - 1
+            member = run.members[k]
             state = ensemble.in_form(k, unhide_cells(ensemble.problems[k], member.state))
-            now.draws[-1].append(ensemble.draw(k, state, member))
-        lengths = [len(chain) for chain in now.draws]
+            run.draws[-1].append(ensemble.draw(k, state, member))
+        lengths = [len(chain) for chain in run.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
             n_chains -= 1
         fewest = min(lengths[:n_chains])
-        chains = [chain[-fewest:] for chain in now.draws[:n_chains]]
+        chains = [chain[-fewest:] for chain in run.draws[:n_chains]]
         arrays: dict[str, Any] = {
             name: np.stack([np.stack([draw[name] for draw in chain]) for chain in chains])
             for name in chains[0][0]
         }
-        sweeps = min(map(len, now.log_likelihood[:n_chains]))
+        sweeps = min(map(len, run.log_likelihood[:n_chains]))
         log_likelihood, products = (
             np.array([chain[:sweeps] for chain in trace[:n_chains]])
-            for trace in (now.log_likelihood, now.products)
+            for trace in (run.log_likelihood, run.products)
         )
         i, j = (np.tile(at, n_chains * sweeps) for at in self._probes)
         predictions = self._problem.model.modelled(products.ravel(), i, j)
