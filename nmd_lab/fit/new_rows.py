@@ -172,8 +172,8 @@ class _Problem:
     ) -> None:
         self.n_rows, (n, self.width) = rows.indptr.size - 1, Ht.shape
         self.model, self.rows, self.constrained = model, rows, constrained
-        kinds, group, (centre, size, weight) = _plain_kinds(model, n)
-        if len(kinds) > 1:
+        column_models, group, (centre, size, weight) = _plain_kinds(model, n)
+        if len(column_models) > 1:
             order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
             rows = rows.entries_at(order)
         x, j, limits = rows.values, rows.indices, rows.limits
@@ -186,15 +186,20 @@ class _Problem:
         weights, metric = rows.weights * weight[j], 1 / size[j] ** 2
         self.metric = metric if model.is_mixed else None
         shared = j, x, weights, metric / weights, codes, np.asarray(uppers, float)
-        cell, count = rows.row_of_entry * len(kinds) + group[j], self.n_rows * len(kinds)
+        cell, count = (
+            rows.row_of_entry * len(column_models) + group[j],
+            self.n_rows * len(column_models),
+        )
         ends = np.cumsum(np.bincount(cell, minlength=count))
         begins = np.append(0, ends[:-1])
         self.passes = []
-        for k, kind in enumerate(kinds):
+        for k, kind in enumerate(column_models):
             one = kind.only
             name = one.name if limits is None else f"{one.name}_limits"
             kernel = row_kernel(one.structure, name, limits is not None, one.is_ours)
-            entries = KindEntries(begins[k :: len(kinds)], ends[k :: len(kinds)], *shared)
+            entries = KindEntries(
+                begins[k :: len(column_models)], ends[k :: len(column_models)], *shared
+            )
             self.passes.append((kernel, entries, kind.numbers))
 
         pattern = chunk_of_rows(CsrStorage((self.n_rows, n), rows.indptr, j))

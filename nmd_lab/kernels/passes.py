@@ -34,37 +34,41 @@ Doubles = NDArray[np.float64]
 Sums = tuple[float, float, float]
 
 
-class BlockKinds(NamedTuple):
+class SortedBlock(NamedTuple):
     """The entries of a block, sorted by the f and d of their kinds.
 
     Attributes
     ----------
     order : ndarray of int32
         Their positions in the block; those of missing entries come last.
-    kinds : ndarray of int16
-        The kind of each, in this order.
+    model_index : ndarray of int16
+        Position of the column model of each, in this order.
     ends : ndarray of int
         Where those of each f and d begin, and the last ones end.
     """
 
     order: NDArray[np.int32]
-    kinds: NDArray[np.int16]
+    model_index: NDArray[np.int16]
     ends: NDArray[np.intp]
 
 
-def sorted_kinds(model: Model, kinds: NDArray[np.int16], seen: Any) -> BlockKinds:
+def sorted_block(model: Model, model_index: NDArray[np.int16], seen: Any) -> SortedBlock:
     """Return the entries of a block by their kinds; `seen` says which are not missing, or None."""
     different, positions, _ = model.by_function
-    group = positions[kinds] if seen is None else np.where(seen, positions[kinds], len(different))
+    group = (
+        positions[model_index]
+        if seen is None
+        else np.where(seen, positions[model_index], len(different))
+    )
     order, ends = groups(group, len(different))
-    return BlockKinds(order.astype(np.int32), kinds[order], ends)
+    return SortedBlock(order.astype(np.int32), model_index[order], ends)
 
 
 class MixedPasses:
     """The passes of a model, which take the arguments of those of one kind."""
 
     def __init__(self, model: Model, *, limited: bool) -> None:
-        self.maps = [entry_maps(kind, limited) for kind in model.by_function[0]]
+        self.maps = [entry_maps(column_model, limited) for column_model in model.by_function[0]]
         self._spare: list[
             Doubles
         ] = []  # new memory for each block would take longer than the loops
@@ -95,7 +99,7 @@ class MixedPasses:
             if update_from > 0.0:
                 here.gather(update_from)
                 here.solve()
-                size = here.units[1][here.kinds]
+                size = here.units[1][here.model_index]
                 here.u[here.order] = (here.t - here.v) / size * (update_from / penalty)
             here.gather(penalty)
             here.solve()
@@ -114,7 +118,7 @@ class _Gathered:
     def __init__(self, maps: list[EntryMaps], work: Doubles, *data: Any) -> None:
         x, self.A, weights, limits, uppers, self.parts, self.u, numbers = data
         (self.units, self.numbers), self.maps, self.ends = numbers, maps, self.parts.ends.tolist()
-        self.order, self.kinds = (each[: self.ends[-1]] for each in self.parts[:2])
+        self.order, self.model_index = (each[: self.ends[-1]] for each in self.parts[:2])
         self.work = work[:, : self.order.size]
         self.x, self.weights, self.a, self.v, self.rho, self.t = self.work[:6]
         self._x_and_weights = x, x[:0] if weights is None else weights.astype(x.dtype, copy=False)
@@ -123,15 +127,15 @@ class _Gathered:
 
     def gather(self, penalty: float, dual_scale: float = 1.0) -> None:
         """Set x, weights, a', v' and ρ'."""
-        places = self.order, self.kinds, self.units
+        places = self.order, self.model_index, self.units
         arrays = *self._x_and_weights, self.A, self.u, self.work
         cached_kernel(_gather, f"gather_{self.A.dtype}")(*places, *arrays, penalty, dual_scale)
 
     def finish(self, kernel: Callable[..., Any], *arguments: Any) -> Any:
         """Take what was found back to the entries, missing ones too."""
         compiled = cached_kernel(kernel, f"{kernel.__name__.strip('_')}_{self.A.dtype}")
-        order, kinds, _ = self.parts
-        return compiled(order, kinds, self.units, self.work, self.A, self.u, *arguments)
+        order, model_index, _ = self.parts
+        return compiled(order, model_index, self.units, self.work, self.A, self.u, *arguments)
 
     def solve(self) -> None:
         """Set t' to the T-update."""
@@ -152,24 +156,24 @@ class _Gathered:
                 yield maps, at, *limits, numbers
 
 
-def _gather(order, kinds, units, x, weights, A, u, work, penalty, dual_scale):  # type: ignore[no-untyped-def]
+def _gather(order, model_index, units, x, weights, A, u, work, penalty, dual_scale):  # type: ignore[no-untyped-def]
     for k in range(order.size):
-        i, centre, size = order[k], units[0, kinds[k]], units[1, kinds[k]]
-        weight = units[2, kinds[k]] * (weights[i] if weights.size else 1.0)
+        i, centre, size = order[k], units[0, model_index[k]], units[1, model_index[k]]
+        weight = units[2, model_index[k]] * (weights[i] if weights.size else 1.0)
         work[0, k], work[1, k] = x[i], weight
         work[2, k] = centre + size * A[i]
         work[3, k] = centre + size * (A[i] - dual_scale * u[i])
         work[4, k] = penalty / (weight * size * size)
 
 
-def _finish_update(order, kinds, units, work, A, u, t, dual_scale):  # type: ignore[no-untyped-def]
+def _finish_update(order, model_index, units, work, A, u, t, dual_scale):  # type: ignore[no-untyped-def]
     data_term, primal, dual = 0.0, 0.0, 0.0
     for k in range(order.size):
         i = order[k]
         v = A[i] - dual_scale * u[i]
         new = v
         if k < work.shape[1]:
-            new = (work[5, k] - units[0, kinds[k]]) / units[1, kinds[k]]
+            new = (work[5, k] - units[0, model_index[k]]) / units[1, model_index[k]]
             data_term += work[1, k] * work[6, k]
         residual, step = new - A[i], new - t[i]
         primal += residual * residual
@@ -178,14 +182,14 @@ def _finish_update(order, kinds, units, work, A, u, t, dual_scale):  # type: ign
     return data_term, primal, dual
 
 
-def _finish_envelope(order, kinds, units, work, A, u, penalty):  # type: ignore[no-untyped-def]
+def _finish_envelope(order, model_index, units, work, A, u, penalty):  # type: ignore[no-untyped-def]
     value, data_term, squares = 0.0, 0.0, 0.0
     for k in range(order.size):
         i = order[k]
         if k >= work.shape[1]:
             A[i] = 0.0
             continue
-        v, t = A[i] - u[i], (work[5, k] - units[0, kinds[k]]) / units[1, kinds[k]]
+        v, t = A[i] - u[i], (work[5, k] - units[0, model_index[k]]) / units[1, model_index[k]]
         data_term += work[1, k] * work[6, k]
         value += work[1, k] * work[7, k] + 0.5 * penalty * (t - v) * (t - v)
         squares += (t - A[i]) * (t - A[i])
@@ -305,11 +309,15 @@ class ZeroLoss:
     """The loss of zeros under a model."""
 
     def __init__(self, model: Model, dtype: np.dtype[Any]) -> None:
-        kind = model.only
-        form = FORMS.get(kind.loss.of_zero) if kind.nonlinearity.form == "relu" else None
+        column_model = model.only
+        form = (
+            FORMS.get(column_model.loss.of_zero)
+            if column_model.nonlinearity.form == "relu"
+            else None
+        )
         if form is None:
-            name = f"zeros_{kind.name}_{dtype}"
-            self._kernel = _zero_kernel(kind.structure, name, kind.is_ours)
+            name = f"zeros_{column_model.name}_{dtype}"
+            self._kernel = _zero_kernel(column_model.structure, name, column_model.is_ours)
             self._model: tuple[Any, ...] = (model.numbers,)
         else:
             name = f"zeros_{form.__name__.strip('_')}_{dtype}"

@@ -18,7 +18,7 @@ from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.devices import HOST, Device
 from nmd_lab.model.model import Model
 
-from .passes import BlockKinds, sorted_kinds
+from .passes import SortedBlock, sorted_block
 from .products import storage_of
 
 
@@ -54,7 +54,7 @@ class StoredEntries:
         if model.is_mixed:
             self.model_index = model.index_at(*observations.stored_positions()).astype(np.int16)
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
-        self._sorted: dict[tuple[int, int], BlockKinds] = {}
+        self._sorted: dict[tuple[int, int], SortedBlock] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: each for name, each in vars(self).items() if name != "numbers"}
@@ -67,23 +67,23 @@ class StoredEntries:
         """Return the arrays of a block with WH there; None where it has no weights, limits, ..."""
         limits, x, weights = self.limits, self.x[entries], self.weights_of(entries)
         if limits is None:
-            return x, A, weights, None, None, self._kinds_of(entries, weights)
+            return x, A, weights, None, None, self._sorted_block(entries, weights)
         uppers = x if limits.uppers is None else limits.uppers[entries]
-        marks = limits.codes[entries], uppers, self._kinds_of(entries, weights)
+        marks = limits.codes[entries], uppers, self._sorted_block(entries, weights)
         return x, A, weights, *marks
 
     def weights_of(self, entries: slice) -> FloatArray | None:
         """Return the weights of a block."""
         return None if self.weights is None else self.weights[entries]
 
-    def _kinds_of(self, entries: slice, weights: FloatArray | None) -> BlockKinds | None:
+    def _sorted_block(self, entries: slice, weights: FloatArray | None) -> SortedBlock | None:
         """Return the entries of a block by their kinds, which are sorted once."""
         if self.model_index is None:
             return None
         place = entries.start, entries.stop
         if place not in self._sorted:
             seen = None if weights is None else weights > 0
-            self._sorted[place] = sorted_kinds(self.model, self.model_index[entries], seen)
+            self._sorted[place] = sorted_block(self.model, self.model_index[entries], seen)
         return self._sorted[place]
 
 

@@ -274,12 +274,12 @@ class Model:
         self, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any = 0, columns: Any = 0
     ) -> Model:
         """Return the model with the parameters of highest likelihood, given observed entries."""
-        kinds = list(self.column_models)
+        column_models = list(self.column_models)
         which = np.broadcast_to(self.index_at(rows, columns), x.shape)
-        for k, at in each_group(which, len(kinds)):
-            if kinds[k].learns:
-                kinds[k] = kinds[k].learned(x[at], t[at], weights[at])
-        return replace(self, column_models=tuple(kinds))
+        for k, at in each_group(which, len(column_models)):
+            if column_models[k].learns:
+                column_models[k] = column_models[k].learned(x[at], t[at], weights[at])
+        return replace(self, column_models=tuple(column_models))
 
     @cached_property
     def by_function(self) -> tuple[list[ColumnModel], IntArray, FloatArray]:

@@ -126,9 +126,13 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
             units = table.first_of_unit
         each = np.stack([units, losses.which, functions.which], axis=-1)
         _, first, which = np.unique(each, axis=0, return_index=True, return_inverse=True)
-        which, kinds, alike = which.reshape(shape[1]), _kinds(labels), not is_mixed(loss)
+        which, of_types, alike = (
+            which.reshape(shape[1]),
+            _losses_of_types(labels),
+            not is_mixed(loss),
+        )
         pairs = [
-            (functions.parts[f], _loss_of(losses.parts[d], kinds[j], one_for_all=alike))
+            (functions.parts[f], _loss_of(losses.parts[d], of_types[j], one_for_all=alike))
             for j, (_, d, f) in zip(first, each[first].tolist(), strict=True)
         ]
         places = [f"column {plain_label(names[j])!r}" for j in first]
@@ -167,17 +171,17 @@ def _check_limits(observations: Observations, of_matrix: Sequence[Any]) -> None:
         )
 
 
-def _kinds(labels: Labels) -> list[Loss | None]:
+def _losses_of_types(labels: Labels) -> list[Loss | None]:
     """Return the loss of each column that follows from its type; None for numbers."""
     if labels.table is None:
         return [None] * labels.matrix_shape[1]
-    kinds: list[Loss | None] = []
+    of_types: list[Loss | None] = []
     for column in labels.table.of_matrix:
         if column.kind == "ordered":
-            kinds.append(Ordinal(column.levels))
+            of_types.append(Ordinal(column.levels))
         else:
-            kinds.append(None if column.kind in ("number", "values") else Logistic(0))
-    return kinds
+            of_types.append(None if column.kind in ("number", "values") else Logistic(0))
+    return of_types
 
 
 def _loss_of(loss: Any, kind: Loss | None = None, one_for_all: bool = False) -> Any:

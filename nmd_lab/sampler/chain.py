@@ -120,7 +120,7 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
         state.T[batch.entries] = T
         if state.x is not None:
             state.x[batch.entries] = x
-        losses[batch.kinds] = batch_losses if problem.by_column else batch_losses.sum()
+        losses[batch.model_indices] = batch_losses if problem.by_column else batch_losses.sum()
     return losses
 
 
@@ -128,14 +128,18 @@ def _compiled_draw(
     problem: SampledProblem, state: ChainState, batch: Batch
 ) -> Callable[[int, int, FloatArray, FloatArray, FloatArray, Doubles], None]:
     """Return a function of the first and last row or column, x, WH with offsets, T and losses."""
-    kind, kinds = batch.kind, batch.kinds
-    at = kinds if problem.by_column else slice(None)
-    sizes = problem.units_of_kinds[kinds, 1]
-    levels = state.rho[at] / sizes**2, state.beta[at], ends_in_rows([state.cuts[k] for k in kinds])
-    kernel = latent_kernel(batch.noise, kind, f"{problem.dtype}")
+    column_model, model_indices = batch.column_model, batch.model_indices
+    at = model_indices if problem.by_column else slice(None)
+    sizes = problem.units_of_kinds[model_indices, 1]
+    levels = (
+        state.rho[at] / sizes**2,
+        state.beta[at],
+        ends_in_rows([state.cuts[k] for k in model_indices]),
+    )
+    kernel = latent_kernel(batch.noise, column_model, f"{problem.dtype}")
     keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
     key = state.seed, state.sweep, batch.shift, keys
-    arguments = levels, kind.arguments, tuple(batch.limits), key
+    arguments = levels, column_model.arguments, tuple(batch.limits), key
 
     def draw(first, last, x, V, T, losses):  # type: ignore[no-untyped-def]
         kernel(batch.starts, first, last, x, batch.weights, V, *arguments, T, losses)
@@ -265,8 +269,10 @@ def _first_T(problem: SampledProblem) -> FloatArray | None:
     if is_X and problem.limits is None:
         return None
     T = np.empty_like(problem.values)
-    kinds = zip(problem.noises, problem.model.column_models, problem.entries_of_kinds, strict=True)
-    for noise, kind, at in kinds:
+    entries = zip(
+        problem.noises, problem.model.column_models, problem.entries_of_kinds, strict=True
+    )
+    for noise, kind, at in entries:
         x = problem.values[at]
         target = x if noise == "ordinal" else kind.loss.target(x)
         T[at] = kind.nonlinearity.pseudo_inverse(target)

@@ -142,8 +142,10 @@ def _first_factors(
 def _starting_T(problem: SampledProblem) -> FloatArray:
     """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
     T = np.empty_like(problem.values)
-    kinds = zip(problem.model.column_models, problem.levels, problem.entries_of_kinds, strict=True)
-    for kind, levels, at in kinds:
+    entries = zip(
+        problem.model.column_models, problem.levels, problem.entries_of_kinds, strict=True
+    )
+    for kind, levels, at in entries:
         x = problem.values[at]
         if levels is None:
             T[at] = kind.pseudo_inverse(x)
@@ -184,15 +186,15 @@ def full_rank(
     problem: SampledProblem, observations: Observations, options: SampleOptions
 ) -> SampledProblem:
     """Return the problem of a table with all components, whose levels are numbers."""
-    kinds, noises = list(problem.model.column_models), list(problem.noises)
-    for k, (kind, at) in enumerate(zip(kinds, problem.entries_of_kinds, strict=True)):
+    column_models, noises = list(problem.model.column_models), list(problem.noises)
+    for k, (kind, at) in enumerate(zip(column_models, problem.entries_of_kinds, strict=True)):
         if noises[k] == "ordinal":
             x = np.asarray(kind.loss.level_values)[problem.values[at].astype(np.intp)]
             centre, size = (float(x.mean()), float(x.std())) if x.size else (0.0, 1.0)
             numbers = make_column_model("identity", "frobenius")
-            kinds[k] = numbers._replace(centre=centre, size=size or 1.0)
+            column_models[k] = numbers._replace(centre=centre, size=size or 1.0)
             noises[k] = "gaussian"
-    (m, n), scaling = problem.shape, Scaling(Model(tuple(kinds), problem.model.model_index))
+    (m, n), scaling = problem.shape, Scaling(Model(tuple(column_models), problem.model.model_index))
     is_full = n <= min(MOST_COLUMNS, m) and m * n**3 <= MOST_WORK
     rank = n if is_full else problem.rank
     return problem_of(observations, options, rank, scaling, tuple(noises))

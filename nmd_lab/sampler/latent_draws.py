@@ -115,8 +115,8 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    noise, kind, kinds : NoiseKind, ColumnModel, list of int
-        Where the noise is, nonlinearity and loss, and positions of the kinds.
+    noise, column_model, model_indices : NoiseKind, ColumnModel, list of int
+        Where the noise is, nonlinearity and loss, and positions of the column models.
     starts : ndarray of int (n_rows + 1,) or (n_columns + 1,)
         Position of the first entry of each row or column, and behind the last.
     entries : slice or ndarray of int (n_entries,)
@@ -128,8 +128,8 @@ class Batch(NamedTuple):
     """
 
     noise: NoiseKind
-    kind: ColumnModel
-    kinds: list[int]
+    column_model: ColumnModel
+    model_indices: list[int]
     starts: NDArray[np.integer]
     entries: Any
     x: FloatArray
@@ -139,9 +139,14 @@ class Batch(NamedTuple):
     shift: int = 0
 
 
-def latent_kernel(noise: NoiseKind, kind: ColumnModel, types: str) -> Any:
+def latent_kernel(noise: NoiseKind, column_model: ColumnModel, types: str) -> Any:
     """Return the compiled loop that draws T, and x after f where only limits are known."""
-    return _kernel(noise, kind.structure, f"draw_T_{noise}_{kind.name}_{types}", kind.is_ours)
+    return _kernel(
+        noise,
+        column_model.structure,
+        f"draw_T_{noise}_{column_model.name}_{types}",
+        column_model.is_ours,
+    )
 
 
 @cache

@@ -253,16 +253,16 @@ class SampledProblem:
     @cached_property
     def batches(self) -> list[Batch]:
         """The entries at which T is drawn: all row by row, or the columns of like kinds."""
-        kinds = [
+        column_models = [
             LEVEL if noise == "ordinal" else kind
             for noise, kind in zip(self.noises, self.model.column_models, strict=True)
         ]
         if not self.by_column:
             everywhere = slice(None)
             at = self.starts, everywhere, *self._data_of(everywhere)
-            return [Batch(self.noises[0], kinds[0], [0], *at)]
+            return [Batch(self.noises[0], column_models[0], [0], *at)]
         alike: dict[Any, list[int]] = {}
-        for j, (noise, kind) in enumerate(zip(self.noises, kinds, strict=True)):
+        for j, (noise, kind) in enumerate(zip(self.noises, column_models, strict=True)):
             is_fixed = self.limits is None and knows_T(noise, kind.nonlinearity)
             if self.counts[j] and not is_fixed:
                 arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
@@ -273,7 +273,7 @@ class SampledProblem:
             starts = np.concatenate([[0], np.cumsum(self.counts[columns])])
             units = () if noise == "ordinal" else [each[entries] for each in self.units_of_entries]
             data = *self._data_of(entries), tuple(units), shift
-            found.append(Batch(noise, kinds[columns[0]], columns, starts, entries, *data))
+            found.append(Batch(noise, column_models[columns[0]], columns, starts, entries, *data))
             shift += len(columns)
         return found
 

@@ -108,7 +108,7 @@ def with_ends(
     ends = ends_of_columns(observations)
     names = observations.labels.flat(observations.labels.columns).tolist()
     named = nonlinearity if isinstance(nonlinearity, Mapping) else ()
-    kinds, shown = list(model.column_models), list[str](noises)
+    column_models, shown = list(model.column_models), list[str](noises)
     values = values_of_columns(observations)
     for j, (kind, (low, high)) in enumerate(zip(model.column_models, ends, strict=True)):
         f: Nonlinearity | None = None
@@ -123,8 +123,8 @@ def with_ends(
             f = MinMax(low, high)
         if f is not None:
             units = {name: getattr(kind, name) for name in ("centre", "size", "weight")}
-            kinds[j], shown[j] = make_column_model(f, kind.loss)._replace(**units), CLIPPED
-    return Model(tuple(kinds), model.model_index), tuple(shown)
+            column_models[j], shown[j] = make_column_model(f, kind.loss)._replace(**units), CLIPPED
+    return Model(tuple(column_models), model.model_index), tuple(shown)
 
 
 BEYOND = 0.5
@@ -206,7 +206,7 @@ def _of_columns(model: Model) -> Model:
     which: Any = model.model_index
     if which.ndim == 2:
         raise ValueError("loss= for each entry does not go with sample(): give one a column.")
-    kinds = []
+    column_models = []
     for k in which:  # columns of one kind have noise of their own
         kind, loss = model.column_models[k], model.column_models[k].loss
         if loss.classes == "two":
@@ -216,8 +216,8 @@ def _of_columns(model: Model) -> Model:
         if loss.classes == "ordered":  # T has the unit of its noise
             kind = make_column_model(kind.nonlinearity, loss)._replace(weight=kind.weight)
             _refuse_nonlinearity(kind)
-        kinds.append(kind)
-    return Model(tuple(kinds), np.arange(len(kinds)))
+        column_models.append(kind)
+    return Model(tuple(column_models), np.arange(len(column_models)))
 
 
 def _refuse_classes_as_numbers(model: Model, labels: Labels) -> None:
