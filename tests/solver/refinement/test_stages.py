@@ -41,7 +41,7 @@ def begun(X, f, loss, rank=3, **options):
     prepared = prepare(X, rank, given(f), loss, absent_are_zeros=True, **options)
     start = next(prepared.starts)
     return prepared.problem, *prepared.problem.offset_columns.extend(
-        start.W, start.H, start.offsets
+        prepared.problem.observations, start.W, start.H, start.offsets
     )
 
 
