@@ -16,9 +16,10 @@ NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-
 SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/08_* notebooks/09_* notebooks/10_* notebooks/11_* notebooks/paper/printed_updates*)
 
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
-# with a third of the tests of the solver each, and `make test-all` for each of these folders.
-CHAINS := sampler refinement devices
-ENGINES := engines selection zeros
+# with some folders of tests each, and `make test-all` for each folder.
+CHAINS := $(addprefix tests/,model sampler devices)
+ENGINES := $(addprefix tests/,engines selection)
+FITS := $(addprefix tests/,request kernels problem fit inpainting)
 FOLDERS := nmd_lab $(wildcard tests/test_*.py) $(sort $(dir $(wildcard tests/*/test_*.py tests/*/*/test_*.py)))
 
 # Variables of what `make test` runs after the tests of the model and the solver.
@@ -74,10 +75,10 @@ demo: $(VENV)/with-plot,io ## four jobs on real data, compared with other method
 	$(BIN)/python examples/demo.py --out out
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 10 minutes)
-	$(PYTEST) tests/model $(addprefix tests/solver/,$(CHAINS))
-	$(PYTEST) $(addprefix tests/solver/,$(ENGINES))
-	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(CHAINS) $(ENGINES))
-	$(AFTER_NUMERICS) $(PYTEST) tests --ignore=tests/model --ignore=tests/solver
+	$(PYTEST) $(CHAINS)
+	$(PYTEST) $(ENGINES)
+	$(PYTEST) $(FITS)
+	$(AFTER_NUMERICS) $(PYTEST) tests $(addprefix --ignore=,$(CHAINS) $(ENGINES) $(FITS))
 	$(AFTER_NUMERICS) $(NBVAL) $(SHORT_NOTEBOOKS) nmd_lab
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)

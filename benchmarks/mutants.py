@@ -29,17 +29,17 @@ COUNT, SEED = 10, 0
 SECONDS = 300
 """A mutant that takes longer is killed."""
 
-CONTRACT = "solver/engines/test_contract.py"
+CONTRACT = "engines/test_contract.py"
 REFUSALS = "test_refusals.py::test_bad_calls_are_refused_before_any_work"
-FOLDS = "solver/selection"
+FOLDS = "selection"
 LOSSES = "model/test_likelihoods.py model/test_log_scores.py"
 PROXIMAL = "model/test_proximal.py::test_no_other_point_is_better"
 TARGETS = {
-    "fit/holding_out.py": f"solver/test_holding_out.py solver/test_held_out.py {REFUSALS}",
+    "fit/holding_out.py": f"fit/test_holding_out.py fit/test_held_out.py {REFUSALS}",
     "data/folds.py": f"{FOLDS}/test_folds.py {FOLDS}/test_thinning.py",
     "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
-    "kernels/row_sums.py": "solver/test_gram.py solver/test_constraints.py",
-    "kernels/sweep.py": f"test_sparse.py solver/test_gram.py {CONTRACT} solver/test_constraints.py",
+    "kernels/row_sums.py": "kernels/test_gram.py kernels/test_constraints.py",
+    "kernels/sweep.py": f"test_sparse.py kernels/test_gram.py {CONTRACT} kernels/test_constraints.py",
 }
 SWAPS: dict[type, list[type]] = {
     ast.Lt: [ast.LtE, ast.GtE],

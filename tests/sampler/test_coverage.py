@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from some import some
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not installed
 
 from benchmarks.coverage import LEVELS, coverage  # noqa: E402
