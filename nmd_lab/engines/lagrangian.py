@@ -31,12 +31,12 @@ class Lagrangian:
 
     Attributes
     ----------
-    variables : Variables
+    state : Variables
         All that changes.
     natural : float
         Natural penalty of the problem, the unit of ρ in `stages`.
 
-    `variables` are those of an earlier function of the problem, if it continues from there.
+    `state` is that of an earlier function of the problem, if it continues from there.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Lagrangian:
         problem: Problem,
         W_aug: FloatArray,
         H_aug: FloatArray,
-        variables: Variables | None = None,
+        state: Variables | None = None,
     ) -> None:
         observations, width = problem.observations, W_aug.shape[1]
         m, n = observations.shape
@@ -60,13 +60,13 @@ class Lagrangian:
         self.one_matrix = not memory_allows((m + n) * width**2, stored)
         self.costs = pass_costs(problem, width, one_matrix=self.one_matrix)
         self.reference = problem.reference
-        if variables is None:
+        if state is None:
             components = problem.offset_columns.components(width)
-            self.variables = self._variables(*balanced(W_aug, H_aug, components))
+            self.state = self._variables(*balanced(W_aug, H_aug, components))
         else:
-            self.variables = variables
-            if variables.U is not None:
-                variables.U = self.envelope.U = self.envelope.device.put(variables.U)
+            self.state = state
+            if state.U is not None:
+                state.U = self.envelope.U = self.envelope.device.put(state.U)
 
     def _variables(self, W_aug: FloatArray, H_aug: FloatArray) -> Variables:
         """Return the variables with which a descent begins at some factors."""
@@ -80,39 +80,38 @@ class Lagrangian:
 
     def point(self, penalty: float, update_from: float = 0.0) -> Point:
         """Set ρ and return the starting point; `update_from` as for `MoreauEnvelope.evaluate`."""
-        self.variables.penalty = penalty
-        return Point(self.variables.x, *self.evaluate(self.variables.x, update_from))
+        self.state.penalty = penalty
+        return Point(self.state.x, *self.evaluate(self.state.x, update_from))
 
     def forget(self) -> None:
         """Reset multipliers, L-BFGS memory and preconditioner, for a very different ρ."""
         self.envelope.forget()
-        self.variables.U, self.variables.inverses = self.envelope.U, None
-        self.variables.pairs.clear()
+        self.state.U, self.state.inverses = self.envelope.U, None
+        self.state.pairs.clear()
 
     def evaluate(self, x: FloatArray, update_from: float = 0.0) -> tuple[float, FloatArray]:
         """Return value and gradient at x, which becomes the candidate."""
-        variables = self.variables
+        state = self.state
         W_aug, H_aug = self._with_offsets(x)
-        result = self.envelope.evaluate(W_aug, H_aug, variables.penalty, update_from)
-        variables.U = self.envelope.U
+        result = self.envelope.evaluate(W_aug, H_aug, state.penalty, update_from)
+        state.U = self.envelope.U
         ridge, slope = self._ridge(x)
-        variables.cost = (
-            variables.cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
-        )
+        state.cost += self.costs.evaluation
+        state.cost += self.costs.update if update_from else 0.0
         gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
         gradient = gradient if slope is None else gradient + slope
-        variables.candidate = Iterate(
+        state.candidate = Iterate(
             W_aug=W_aug,
             H_aug=H_aug,
             objective=result.data_term + ridge,
             relative_error=self.model.relative_error(result.data_term, self.reference),
             primal_residual=result.primal,
             dual_residual=float(np.linalg.norm(gradient)),
-            penalty=variables.penalty,
+            penalty=state.penalty,
             relative_residual=math.inf,
         )
-        if variables.candidate.objective < variables.lowest:
-            variables.lowest, variables.best = variables.candidate.objective, x
+        if state.candidate.objective < state.lowest:
+            state.lowest, state.best = state.candidate.objective, x
         return result.value + ridge, gradient
 
     def _ridge(self, x: FloatArray) -> tuple[float, FloatArray | None]:
@@ -126,20 +125,20 @@ class Lagrangian:
 
     def preconditioner_at(self, x: FloatArray) -> Preconditioner:
         """Return the preconditioner, computed again at x if the last one is too old."""
-        variables, rank = self.variables, self.rank
-        old = variables.uses >= max(20, rank)  # to which the cost of the next one is proportional
-        grown = variables.penalty > 2 * variables.computed_for
-        if variables.inverses is None or old or (grown and variables.uses >= rank):
-            variables.inverses = None  # so that their memory is free for the new ones
-            variables.inverses = self._inverses_at(x)
-            variables.uses, variables.computed_for = 0, variables.penalty
-        variables.uses += 1
+        state, rank = self.state, self.rank
+        old = state.uses >= max(20, rank)  # to which the cost of the next one is proportional
+        grown = state.penalty > 2 * state.computed_for
+        if state.inverses is None or old or (grown and state.uses >= rank):
+            state.inverses = None  # so that their memory is free for the new ones
+            state.inverses = self._inverses_at(x)
+            state.uses, state.computed_for = 0, state.penalty
+        state.uses += 1
         return self._precondition
 
     def _precondition(self, gradient: FloatArray) -> FloatArray:
         """Return the step of a gradient."""
-        assert self.variables.inverses is not None
-        inverse_W, inverse_H = self.variables.inverses
+        assert self.state.inverses is not None
+        inverse_W, inverse_H = self.state.inverses
         gradient_W, gradient_H = self._factors(gradient)
         return _flat(
             np.matmul(inverse_W, gradient_W[:, :, None])[:, :, 0],
@@ -152,14 +151,12 @@ class Lagrangian:
         It has one matrix for each row and column, or, if these need too much memory, one for all
         rows and one for all columns.
         """
-        self.variables.cost += self.costs.preconditioner
+        self.state.cost += self.costs.preconditioner
         W_aug, H_aug = self._with_offsets(x)
         partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
         of_rows, of_columns = None, None
         if not self.one_matrix:
-            of_rows, of_columns = self.envelope.normal_matrices(
-                W_aug, H_aug, self.variables.penalty
-            )
+            of_rows, of_columns = self.envelope.normal_matrices(W_aug, H_aug, self.state.penalty)
         inverse_W = self._inverses(
             of_rows, self.solved_W, partners_W @ partners_W.T, self.alphas[0]
         )
@@ -171,10 +168,10 @@ class Lagrangian:
 
     def _factors(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         size = self.W_shape[0] * self.W_shape[1]
-        return x[:size].reshape(self.W_shape), x[size:].reshape(-1, self.variables.H_aug.shape[1])
+        return x[:size].reshape(self.W_shape), x[size:].reshape(-1, self.state.H_aug.shape[1])
 
     def _with_offsets(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        W_aug, H_aug = self.variables.W_aug.copy(), self.variables.H_aug.copy()
+        W_aug, H_aug = self.state.W_aug.copy(), self.state.H_aug.copy()
         W_aug[:, self.solved_W], H_aug[self.solved_H] = self._factors(x)
         return W_aug, H_aug
 
@@ -184,7 +181,7 @@ class Lagrangian:
         """Return an inverse for each of the normal matrices, or one if there are none."""
         # of an entry at which the Lagrangian is flat, relative to ρ
         weight = self.density if self.one_matrix else 0.01
-        share = self.variables.penalty * weight
+        share = self.state.penalty * weight
         ridge = alphas + 1e-10 * share * float(np.trace(gram)) + 1e-300
         flat = share * gram
         count = 1 if normal is None else len(normal)

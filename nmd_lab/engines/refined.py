@@ -203,8 +203,8 @@ class Refined:
             return None
         candidate = self._refiner.step(problem, state.current)
         if candidate is not None:
-            state.budget.passed(state.current.variables.cost)
-            state.current.variables.cost = 0.0
+            state.budget.passed(state.current.state.cost)
+            state.current.state.cost = 0.0
             return candidate
         gained = state.before - best.objective > GAIN * abs(best.objective)
         if state.current.kind == "polish":

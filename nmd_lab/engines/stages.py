@@ -78,24 +78,24 @@ class Stage:
             return None
         if self.descent is None:
             self.descent = Descent(function.point(self.penalty, self.update_from))
-            self.earlier = function.variables.lowest
+            self.earlier = function.state.lowest
         else:
-            pairs = function.variables.pairs
+            pairs = function.state.pairs
             point = descend(self.descent, function.evaluate, function.preconditioner_at, pairs)
             if point is None:
                 return None
             if point.accepted:
-                self._accept(point.x, function.variables)
+                self._accept(point.x, function.state)
         self.passes += 1
-        return function.variables.candidate
+        return function.state.candidate
 
-    def _accept(self, x: FloatArray, variables: Variables) -> None:
+    def _accept(self, x: FloatArray, state: Variables) -> None:
         """Continue from a point, or end there."""
-        variables.x, self.steps = x, self.steps + 1
+        state.x, self.steps = x, self.steps + 1
         period, decrease = self.end
         if self.steps % period == 0:
-            self.over = self.earlier - variables.lowest <= decrease * abs(variables.lowest)
-            self.earlier = variables.lowest
+            self.over = self.earlier - state.lowest <= decrease * abs(state.lowest)
+            self.earlier = state.lowest
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Refinement:
     ----------
     kind : {"refine", "homotopy", "polish"}
         Its stages.
-    variables : Variables
+    state : Variables
         Factors, multipliers and preconditioner.
     growth, patience : tuple
         First ρ and its growth, and the stages without progress that end a refinement.
@@ -123,7 +123,7 @@ class Refinement:
     """
 
     kind: str
-    variables: Variables
+    state: Variables
     growth: tuple[float, float] = SLOW
     patience: tuple[int, float, float] = PATIENCE
     phase: str = ""
@@ -155,7 +155,7 @@ class Refiner:
         width = 0 if kind == "homotopy" else len(HOMOTOPY_WIDTHS)
         function = self._begin(_widened(problem, width), W_aug, H_aug)
         first = growth[0] * function.natural
-        return Refinement(kind, function.variables, growth, patience, penalty=first, width=width)
+        return Refinement(kind, function.state, growth, patience, penalty=first, width=width)
 
     def step(self, problem: Problem, job: Refinement) -> Iterate | None:
         """Do one pass over the data, and return its factors; None at the end."""
@@ -181,10 +181,10 @@ class Refiner:
 
     def _function_of(self, problem: Problem, job: Refinement) -> Lagrangian:
         """Return the function that a refinement descends on."""
-        if self._function is None or self._function.variables is not job.variables:
+        if self._function is None or self._function.state is not job.state:
             self._function = None
-            factors = job.variables.W_aug, job.variables.H_aug
-            self._function = Lagrangian(_widened(problem, job.width), *factors, job.variables)
+            factors = job.state.W_aug, job.state.H_aug
+            self._function = Lagrangian(_widened(problem, job.width), *factors, job.state)
         return self._function
 
     def _next_of_homotopy(
@@ -196,14 +196,11 @@ class Refiner:
             stage = Stage(job.penalty, STAGE_END, job.update_from)
             job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
             return stage
-        last = function.variables.candidate
+        last = function.state.candidate
         job.width, job.narrowed = job.width + 1, 0
         function = self._begin(_widened(problem, job.width), last.W_aug, last.H_aug)
-        job.variables, job.penalty, job.update_from = (
-            function.variables,
-            job.growth[0] * function.natural,
-            0.0,
-        )
+        job.state, job.update_from = function.state, 0.0
+        job.penalty = job.growth[0] * function.natural
         return None
 
 
@@ -221,12 +218,12 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
 
     Where the fit is nearly exact, a stage with a very small ρ comes between, once.
     """
-    variables, unit = function.variables, function.natural
+    state, unit = function.state, function.natural
     if job.phase == "stage":
         if job.penalty >= job.patience[2] * unit:
-            job.reached.append(variables.lowest)
+            job.reached.append(state.lowest)
         job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
-        if job.tries_exact and variables.candidate.relative_error <= NEARLY_EXACT:
+        if job.tries_exact and state.candidate.relative_error <= NEARLY_EXACT:
             job.tries_exact, job.update_from, job.phase = False, 0.0, "exact"
             function.forget()
             return Stage(EXACT * unit, EXACT_END)
@@ -236,7 +233,7 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
     if len(reached) > stages and not reached[-stages - 1] - reached[-1] > decrease * reached[-1]:
         return None
     if job.penalty < unit or not problem.model.smooth:  # where L changes too much to remember it
-        variables.pairs.clear()
+        state.pairs.clear()
     job.phase = "stage"
     return Stage(job.penalty, STAGE_END, job.update_from)
 
@@ -248,15 +245,15 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     the factors.  The second tries a very small ρ, which gives the easier function, as long as the
     objective falls fast.  The last takes a large ρ, for a smooth loss.
     """
-    variables, unit = function.variables, function.natural
+    state, unit = function.state, function.natural
     if job.phase == "":
         job.phase = "look"
         return Stage(POLISH * unit, most=1)
-    if job.phase == "look" and variables.candidate.relative_error <= NEARLY_EXACT:
+    if job.phase == "look" and state.candidate.relative_error <= NEARLY_EXACT:
         job.phase = "exact"
         return Stage(EXACT * unit, EXACT_END)
     if job.phase == "exact":
-        variables.x = variables.best
+        state.x = state.best
         function.forget()
     if job.phase == "last" or not problem.model.smooth:
         return None

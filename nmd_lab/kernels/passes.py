@@ -55,11 +55,8 @@ class SortedBlock(NamedTuple):
 def sorted_block(model: Model, model_index: NDArray[np.int16], seen: Any) -> SortedBlock:
     """Return the entries of a block by their kinds; `seen` says which are not missing, or None."""
     different, positions, _ = model.by_function
-    group = (
-        positions[model_index]
-        if seen is None
-        else np.where(seen, positions[model_index], len(different))
-    )
+    group = positions[model_index]
+    group = group if seen is None else np.where(seen, group, len(different))
     order, ends = groups(group, len(different))
     return SortedBlock(order.astype(np.int32), model_index[order], ends)
 
@@ -310,11 +307,8 @@ class ZeroLoss:
 
     def __init__(self, model: Model, dtype: np.dtype[Any]) -> None:
         column_model = model.only
-        form = (
-            FORMS.get(column_model.loss.of_zero)
-            if column_model.nonlinearity.form == "relu"
-            else None
-        )
+        is_relu = column_model.nonlinearity.form == "relu"
+        form = FORMS.get(column_model.loss.of_zero) if is_relu else None
         if form is None:
             name = f"zeros_{column_model.name}_{dtype}"
             self._kernel = _zero_kernel(column_model.structure, name, column_model.is_ours)

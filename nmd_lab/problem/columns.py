@@ -126,11 +126,8 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
             units = table.first_of_unit
         each = np.stack([units, losses.which, functions.which], axis=-1)
         _, first, which = np.unique(each, axis=0, return_index=True, return_inverse=True)
-        which, of_types, alike = (
-            which.reshape(shape[1]),
-            _losses_of_types(labels),
-            not is_mixed(loss),
-        )
+        which, of_types = which.reshape(shape[1]), _losses_of_types(labels)
+        alike = not is_mixed(loss)
         pairs = [
             (functions.parts[f], _loss_of(losses.parts[d], of_types[j], one_for_all=alike))
             for j, (_, d, f) in zip(first, each[first].tolist(), strict=True)

@@ -128,8 +128,8 @@ def test_gradient_with_ridge_and_offsets(f, loss, offsets):
     problem, W, H = begun(matrix(f), f, loss, offsets=offsets, alpha=0.4)
     rng = np.random.default_rng(3)
     function = Lagrangian(problem, W, H)
-    x = rng.normal(size=function.variables.x.size)
-    function.variables.x = x
+    x = rng.normal(size=function.state.x.size)
+    function.state.x = x
     point = function.point(0.6)
     along, step = rng.normal(size=x.size), 1e-6
     above, below = (function.evaluate(x + sign * step * along)[0] for sign in (1, -1))
@@ -230,7 +230,7 @@ def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
     try:
         descent = Descent(start)
         for _ in range(width + 5):
-            descend(descent, evaluate, function.preconditioner_at, function.variables.pairs)
+            descend(descent, evaluate, function.preconditioner_at, function.state.pairs)
     finally:
         tracemalloc.stop()
     pairs = 2 * MOST_PAIRS * start.x.nbytes
