@@ -80,7 +80,7 @@ def test_set(
     n_test = _test_count(test_size, rows.size)
     counts = np.bincount(rows), np.bincount(columns)
     test: NDArray[np.bool_] = cached_kernel(_choose, f"choose_{rows.dtype}")(
-        rng.permutation(rows.size), rows, columns, *counts, n_test
+        rng.permutation(rows.size), *map(np.ascontiguousarray, (rows, columns)), *counts, n_test
     )
     if observations.labels.table is not None:
         whole = test[first_of_cells(observations)]  # the indicators of a category are together

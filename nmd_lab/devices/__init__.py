@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nmd_lab._runtime.compiler import for_kernels
 from nmd_lab._runtime.disk import MIN_ENTRIES, FileArray, Scratch
 from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
 from nmd_lab.kernels.passes import ZeroLoss, envelope_kernel, update_kernel
@@ -43,7 +44,7 @@ class Device:
 
     def read(self, reader: EntryReader | WeightReader, size: int) -> Any:
         """Return what reads entries on the device, given their number."""
-        return reader
+        return for_kernels(reader)
 
     def get(self, array: Any) -> FloatArray:
         """Return an array of the device as a NumPy array."""

@@ -172,8 +172,8 @@ class _Problem:
     ) -> None:
         self.n_rows, (n, self.width) = rows.indptr.size - 1, Ht.shape
         self.model, self.rows, self.constrained = model, rows, constrained
-        column_models, group, (centre, size, weight) = _plain_kinds(model, n)
-        if len(column_models) > 1:
+        models, group, (centre, size, weight) = _plain_kinds(model, n)
+        if len(models) > 1:
             order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
             rows = rows.entries_at(order)
         x, j, limits = rows.values, rows.indices, rows.limits
@@ -186,21 +186,15 @@ class _Problem:
         weights, metric = rows.weights * weight[j], 1 / size[j] ** 2
         self.metric = metric if model.is_mixed else None
         shared = j, x, weights, metric / weights, codes, np.asarray(uppers, float)
-        cell, count = (
-            rows.row_of_entry * len(column_models) + group[j],
-            self.n_rows * len(column_models),
-        )
-        ends = np.cumsum(np.bincount(cell, minlength=count))
-        begins = np.append(0, ends[:-1])
+        cell, count = rows.row_of_entry * len(models) + group[j], self.n_rows * len(models)
+        borders = np.append(0, np.cumsum(np.bincount(cell, minlength=count)))
+        begins, ends = (b.reshape(-1, len(models)).T.copy() for b in (borders[:-1], borders[1:]))
         self.passes = []
-        for k, kind in enumerate(column_models):
+        for k, kind in enumerate(models):
             one = kind.only
             name = one.name if limits is None else f"{one.name}_limits"
             kernel = row_kernel(one.structure, name, limits is not None, one.is_ours)
-            entries = KindEntries(
-                begins[k :: len(column_models)], ends[k :: len(column_models)], *shared
-            )
-            self.passes.append((kernel, entries, kind.numbers))
+            self.passes.append((kernel, KindEntries(begins[k], ends[k], *shared), kind.numbers))
 
         pattern = chunk_of_rows(CsrStorage((self.n_rows, n), rows.indptr, j))
         sums = row_sums([per_row(pattern, T - base[j], Ht)], slice(0, self.n_rows), self.width)

@@ -66,16 +66,15 @@ class MixedPasses:
 
     def __init__(self, model: Model, *, limited: bool) -> None:
         self.maps = [entry_maps(column_model, limited) for column_model in model.by_function[0]]
-        self._spare: list[
-            Doubles
-        ] = []  # new memory for each block would take longer than the loops
+        # new memory for each block would take longer than the loops
+        self._spare: list[Doubles] = []
 
     @contextmanager
     def _gathered(self, *data: Any) -> Iterator[_Gathered]:
         """Give the entries of a block in memory that serves the next block, too."""
         size = data[1].size
-        work = self._spare.pop() if self._spare else np.empty((8, size))
-        work = work if work.shape[1] >= size else np.empty((8, size))
+        work = self._spare.pop() if self._spare else np.empty(8 * size)
+        work = work if work.size >= 8 * size else np.empty(8 * size)
         yield _Gathered(self.maps, work, *data)
         self._spare.append(work)
 
@@ -116,7 +115,7 @@ class _Gathered:
         x, self.A, weights, limits, uppers, self.parts, self.u, numbers = data
         (self.units, self.numbers), self.maps, self.ends = numbers, maps, self.parts.ends.tolist()
         self.order, self.model_index = (each[: self.ends[-1]] for each in self.parts[:2])
-        self.work = work[:, : self.order.size]
+        self.work = work[: 8 * self.order.size].reshape(8, -1)
         self.x, self.weights, self.a, self.v, self.rho, self.t = self.work[:6]
         self._x_and_weights = x, x[:0] if weights is None else weights.astype(x.dtype, copy=False)
         self.limits = None if limits is None else limits[self.order]

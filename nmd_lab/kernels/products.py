@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import cached_kernel
+from nmd_lab._runtime.compiler import cached_kernel, for_kernels
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.devices import HOST, Device
@@ -100,7 +100,8 @@ class CsrStorage:
         self, shape: tuple[int, int], indptr: NDArray[np.integer], indices: NDArray[np.integer]
     ) -> None:
         self.shape = shape
-        self.indptr, self.indices = indptr, indices
+        self.indptr: NDArray[np.integer] = for_kernels(indptr)
+        self.indices: NDArray[np.integer] = for_kernels(indices)
         self.n_entries = indices.size
         longest = int(np.diff(indptr).max(initial=0))
         self.block_size = min(self.n_entries, max(BLOCK_ENTRIES, longest))

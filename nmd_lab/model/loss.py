@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, for_kernels, is_ours
 
 FloatArray = NDArray[np.floating]
 
@@ -476,7 +476,8 @@ class Loss(ModelPart):
         )
         out = np.empty(data.size)
         values = values_kernel(self.value, self.code_name, is_ours(type(self)))
-        values(data.ravel(), model.ravel(), self.numbers, self.floors, out)
+        flat = (for_kernels(each.ravel()) for each in (data, model))
+        values(*flat, self.numbers, self.floors, out)
         return out.reshape(data.shape)
 
 

@@ -259,7 +259,7 @@ class SampledProblem:
         ]
         if not self.by_column:
             everywhere = slice(None)
-            at = self.starts, everywhere, *self._data_of(everywhere)
+            at = self.starts.astype(np.int64, copy=False), everywhere, *self._data_of(everywhere)
             return [Batch(self.noises[0], column_models[0], [0], *at)]
         alike: dict[Any, list[int]] = {}
         for j, (noise, kind) in enumerate(zip(self.noises, column_models, strict=True)):
