@@ -25,11 +25,9 @@ from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.problem.problem import sweep_of
 
 from .files import PartitionFiles
-from .optimality import optimality_on_cluster
 from .partitions import Partitions
-from .rows import ClusterRows, stacked, unit_columns
-from .svd import svd_on_cluster
-from .sweeps import HeldOutOnCluster, sweep_on_cluster
+from .rows import ClusterRows, stacked, svd_on_cluster, unit_columns
+from .sweeps import HeldOutOnCluster, optimality_on_cluster, sweep_on_cluster
 
 
 class EntrySummary(NamedTuple):
