@@ -104,8 +104,11 @@ class Partitions:
             try:
                 results.append(futures[len(results)].result(timeout=CHECK_SECONDS))
             except (OutOfTime, UnboundLocalError):  # the latter if the wait was cancelled
+                if futures[len(results)].status == "error":  # the task itself ran out of time
+                    raise
                 self._check()
-            except Exception:
+            except Exception as error:
+                error.__traceback__ = None  # Dask keeps the error, and with its frames all futures
                 self._check()
                 raise
         return results

@@ -34,10 +34,11 @@ MEASURES = {
 }
 """Names of errors, by metric."""
 
-Kind = Literal["short", "cold_start", "ridge_path", "offsets_alone"]
+Kind = Literal["short", "long_trial", "cold_start", "ridge_path", "offsets_alone"]
 """How a trial is done.
 
-"short" ends once it cannot be the best one.  "cold_start" begins as a fit does and continues even
+"short" ends once it cannot be the best one, "long_trial" as well, after about as many iterations as
+a fit has.  "cold_start" begins as a fit does and continues even
 if others are better.  "ridge_path" begins as ``init="path"`` does, and has the scores after as many
 iterations as are best.  "offsets_alone" has no components, and continues, since the best trial is
 compared with it.

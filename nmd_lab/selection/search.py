@@ -77,6 +77,8 @@ class Search:
             best = self.best_model(self.few_components(self.simplest(self.ranks(best))))
         best = self.best_kind(self.climb(best, "offset_alpha", OFFSET_STEP), self.space.kinds)
         best = self.strongest_ridge(self.climb(best, "alpha", FINEST))
+        if len(self.space.nonlinearities) == 1 and not best.setting.nonlinearity.linear:
+            best = self.long_trials(best)
         return self.or_offsets_alone(self.repeated(best))
 
     # The moves of the search: each returns the best trial
@@ -181,7 +183,11 @@ class Search:
             if setting == first.setting or (may_stay and self.stopped):
                 continue
             trial = self.trials.run(setting, first.starts)
-            if not trial.is_comparable(first):
+            # without offsets, and with another model, the best ridge may be another one
+            elsewhere = setting.offsets == "none" or setting[:2] != first.setting[:2]
+            if not trial.is_comparable(first) or (
+                elsewhere and trial.mean < (1 + WORSE) * best.mean
+            ):
                 trial = self.climb(trial, "alpha", FINE)
             if not may_stay or is_better(trial, best):
                 best = trial
@@ -251,6 +257,17 @@ class Search:
                 break
             strongest = stronger
         return strongest
+
+    def long_trials(self, best: Trial) -> Trial:
+        """Return the best trial, which may be one of about as many iterations as a fit has.
+
+        Where f is flat the iteration is slow, and short trials are those of a stronger ridge.
+        """
+        run = partial(self.trials.run, kind="long_trial")
+        trial = run(best.setting)
+        if self.stopped or best.clearly_below(trial):
+            return best
+        return min(best, self.climb(trial, "alpha", COARSE, run))
 
     def repeated(self, best: Trial) -> Trial:
         """Return the best trial that begins as a fit does, by a path of ridges or without one."""

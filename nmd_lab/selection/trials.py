@@ -168,7 +168,7 @@ class Trials:
         """Do a trial from the factors of another one, or as a fit begins."""
         same = [t for t in self.done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
         best = min(same, default=None)
-        to_beat = best if kind == "short" else None
+        to_beat = best if kind in ("short", "long_trial") else None
         began, path = time.perf_counter(), kind == "ridge_path"
         problems, runs, ending = self.problems(setting), list[FoldResult](), None
         squares = self.metric in ("deviance", "rmse") and not (path or self.refined)
@@ -243,7 +243,7 @@ class Trials:
         at = slice(self._first_of_fold[index], self._first_of_fold[index + 1])
         progress = Progress(
             math.inf if best is None else mean_score(best.losses[at], self.metric),
-            12 if start is None else warm,
+            100 if kind == "long_trial" else 12 if start is None else warm,
             most=self.options.max_iter if kind == "cold_start" and self.refined else None,
             is_slow=slow,
             learns=learns,

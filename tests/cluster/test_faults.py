@@ -40,6 +40,8 @@ def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tm
     kept = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
     with pytest.raises(ConnectionError, match=r"a worker .* is gone.*: call nmd_lab.resume\(\)"):
         nmd.complete(X, 3, "relu", callback=kill, compute=kept, **settings)
+    gc.collect()
+    assert not own_client.futures  # the workers that are left have their memory for the next fit
     own_client.wait_for_workers(1, timeout=60)
     data = {"observed": options["observed"]}
     fit = nmd.resume(path, X, compute=nmd.Compute(client=own_client), **data)

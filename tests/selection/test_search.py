@@ -254,3 +254,16 @@ def test_a_larger_rank_along_a_path_must_be_clearly_better():
     along = lambda how, s: 0.9 - 0.02 * min(s.rank, 12) if how == "ridge_path" else 1.0  # noqa: E731
     flat = lambda s: valley(4, 1.0)(s._replace(rank=min(s.rank, 4)))  # noqa: E731
     assert 8 <= search_of(flat, factor=along).run().setting.rank <= 12
+
+
+def test_offsets_are_compared_at_the_best_ridge_of_each_kind():
+    """Without offsets ReLU needs another ridge; this generated matrix has none."""
+    rng = np.random.default_rng(4)
+    product = rng.standard_normal((80, 4)) @ rng.standard_normal((4, 40))
+    hidden = rng.random(product.shape) < 0.3
+    X = np.maximum(0, product + 0.2 * rng.standard_normal(product.shape))
+    X[hidden] = np.nan
+    choice = nmd.Choice(ranks=[2, 4, 8])
+    fit = nmd.complete(X, nonlinearity="relu", validation=choice, random_state=0)
+    assert fit.chosen["rank"] == 4
+    assert fit.chosen["offsets"] == "none"
