@@ -140,8 +140,8 @@ def values_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     The fill values of a DataArray are those of its attributes `_FillValue` and `missing_value`.
     """
     array = X.data if isinstance(X, xr.DataArray) else X
-    if isinstance(array, list | tuple):  # perhaps of masked rows
-        array = np.ma.array(array)
+    if isinstance(array, list | tuple):
+        array = _joined(array)
     array = np.asanyarray(array.compute() if hasattr(array, "compute") else array)  # of Dask
     seen = ~np.ma.getmaskarray(array)
     array = np.asarray(np.ma.getdata(array))
@@ -163,6 +163,12 @@ def plain_array(X: Any) -> NDArray[Any]:
     if seen.all():
         return array
     return array & seen if array.dtype == bool else np.where(seen, array, np.float32("nan"))
+
+
+def _joined(parts: Any) -> NDArray[Any]:
+    """Return a list, whose parts may be lists, as an array: a masked one if a part is masked."""
+    parts = [_joined(part) if isinstance(part, list | tuple) else part for part in parts]
+    return (np.ma.array if any(map(np.ma.isMaskedArray, parts)) else np.asanyarray)(parts)
 
 
 def without_tensors(X: Any) -> Any:
