@@ -141,8 +141,10 @@ KINDS = {
     ),
     "words": (
         "numbers together with {examples}",
-        "run `X[{names}] = X[{names}].apply(pd.to_numeric, errors='coerce')`; where a text means a "
-        "limit, give the limit, with at_most= True if the value is below and at_least= if above",
+        "keep where a text has '<' for at_most= and '>' for at_least=, then run "
+        "`X[{names}] = X[{names}].replace('^[<>≤≥= ]+', '', regex=True)"
+        ".apply(pd.to_numeric, errors='coerce')`; where a word means below a limit, give the limit "
+        "with at_most= True",
     ),
     "numbers": (
         "numbers as text or objects",

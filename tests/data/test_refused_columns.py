@@ -37,10 +37,10 @@ def test_all_columns_are_named_at_once_with_what_to_do():
     assert said == (
         "X has identifiers or free text in column 'name': run `X = X.drop(columns=['name'])`, or "
         "nmd.observations_from_table() if each line is one observation; numbers together with "
-        "'<0.5' and '> 100' in column 'lead': run "
-        "`X[['lead']] = X[['lead']].apply(pd.to_numeric, errors='coerce')`; where a text means a "
-        "limit, give the limit, with at_most= True if the value is below and at_least= if above; "
-        "numbers as text or objects in column 'price': run "
+        "'<0.5' and '> 100' in column 'lead': keep where a text has '<' for at_most= and '>' for "
+        "at_least=, then run `X[['lead']] = X[['lead']].replace('^[<>≤≥= ]+', '', regex=True)"
+        ".apply(pd.to_numeric, errors='coerce')`; where a word means below a limit, give the limit "
+        "with at_most= True; numbers as text or objects in column 'price': run "
         "`X[['price']] = X[['price']].apply(pd.to_numeric)`; dates in column 'when': run "
         "`X[['when']] = (X[['when']] - X[['when']].min()) / pd.Timedelta(days=1)`; durations in "
         "column 'took': run `X[['took']] = X[['took']] / pd.Timedelta(seconds=1)`; values of "
@@ -85,6 +85,13 @@ def test_words_among_limits_are_named():
 def test_numbers_with_a_sign_are_limits(values):
     limit, said = max(map(str, values)), refusal({"lead": values})
     assert said.startswith(f"X has numbers together with {limit!r} in column 'lead'")
+
+
+def test_the_line_for_limits_keeps_their_numbers():
+    X = pd.DataFrame({"lead": VALUES})
+    (line,) = re.findall("`(.*?)`", refusal(X))
+    exec(line, {"X": X, "pd": pd})
+    np.testing.assert_array_equal(X["lead"], [0.7, 0.5, 1.2, np.nan, 2.5, 0.9, 0.5, 3.1])
 
 
 def test_words_among_numbers_are_named():
