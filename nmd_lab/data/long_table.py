@@ -347,12 +347,18 @@ def _lines(frame: Any, names: Names) -> Lines:
     found = []
     for argument, name in zip(("row", "column", "value"), names, strict=True):
         try:
-            found.append(np.asarray(frame[name]))
-        except (KeyError, IndexError, ValueError) as error:
+            column = np.asarray(frame[name])
+        except (KeyError, IndexError, TypeError, ValueError) as error:
             columns = list(getattr(frame, "columns", frame))
             raise KeyError(f"{argument}={name!r} is not in the table: it has {columns}.") from error
-        if argument != "value" and pd.isna(found[-1]).any():
+        if column.ndim != 1 or (found and column.size != found[0].size):
+            raise ValueError(
+                f"{argument}={name!r} has shape {column.shape}: give one column, as long as the "
+                "others."
+            )
+        if argument != "value" and pd.isna(column).any():
             raise ValueError(f"{argument}={name!r} has a missing label: drop those lines.")
+        found.append(column)
     i, j, x = found
     if x.dtype.kind not in "buif":
         raise TypeError(f"value={names[2]!r} has dtype {x.dtype}: convert it to real numbers.")

@@ -20,6 +20,19 @@ def test_a_long_table_comes_back():
     pd.testing.assert_frame_equal(shuffled.to_table(), TABLE)
 
 
+@pytest.mark.parametrize(
+    ("table", "row", "words"),
+    [
+        (TABLE.to_dict("list") | {"rating": [4.0, 5.0]}, "user", "value='rating' has shape (2,): "),
+        (TABLE.assign(t=1), ["user", "t"], "row=['user', 't'] has shape (3, 2): "),
+        (TABLE.iloc[:, [0, 0, 1, 2]], "user", "row='user' has shape (3, 2): "),
+    ],
+)
+def test_columns_of_a_long_table_are_vectors_of_one_length(table, row, words):
+    with pytest.raises(ValueError, match=re.escape(f"{words}give one column, as long as")):
+        nmd_lab.observations_from_table(table, row)
+
+
 @pytest.mark.parametrize("format", ["csr", "lil"])
 def test_a_scipy_matrix_with_labels_comes_back(format):
     X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]]).asformat(format)
