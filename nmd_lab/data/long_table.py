@@ -344,7 +344,7 @@ def _frames(path: Path, lines: int, options: dict[str, Any]) -> Iterator[Any]:
 
 def _lines(frame: Any, names: Names) -> Lines:
     """Return row labels, column labels and values of a long table."""
-    found = []
+    found: list[NDArray[Any]] = []
     for argument, name in zip(("row", "column", "value"), names, strict=True):
         try:
             column = np.asarray(frame[name])
@@ -358,7 +358,7 @@ def _lines(frame: Any, names: Names) -> Lines:
             )
         if argument != "value" and pd.isna(column).any():
             raise ValueError(f"{argument}={name!r} has a missing label: drop those lines.")
-        found.append(column)
+        found.append(column.astype(column.dtype.newbyteorder("="), copy=False))
     i, j, x = found
     if x.dtype.kind not in "buif":
         raise TypeError(f"value={names[2]!r} has dtype {x.dtype}: convert it to real numbers.")
@@ -382,10 +382,11 @@ def _in_rows(
     labels, counts = _labels_and_counts(chunks(), names)
     indptr = np.append(0, np.cumsum(counts))
     size, free = int(indptr[-1]), indptr[:-1].copy()
+    indexes = [pd.Index(each) for each in labels]
     indices = _new_array(folder, "indices", size, np.int32)
     values = _new_array(folder, "data", size, dtype)
     for i, j, x in chunks():  # each chunk is written to where its rows begin
-        i, j = (index.get_indexer(each) for index, each in zip(labels, (i, j), strict=True))
+        i, j = (index.get_indexer(each) for index, each in zip(indexes, (i, j), strict=True))
         order = np.argsort(i, kind="stable")
         i = i[order]
         at = free[i] + np.arange(i.size) - np.searchsorted(i, i)
@@ -426,13 +427,13 @@ def _sort_rows(
 
 def _labels_and_counts(
     chunks: Iterator[Lines], names: Names
-) -> tuple[list[Any], NDArray[np.int64]]:
+) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
     """Return the sorted labels of rows and of columns, and the number of entries of each row."""
     labels: list[NDArray[Any]] = []
     counts = np.zeros(0, np.int64)
     for i, j, _ in chunks:
-        number = pd.Series(i).value_counts(sort=False)
-        new = number.index.to_numpy(), pd.unique(j)
+        codes, distinct = pd.factorize(i)
+        new = distinct, pd.unique(j)
         try:
             found = [np.union1d(*pair) for pair in zip(labels or new, new, strict=True)]
         except TypeError as error:
@@ -442,8 +443,8 @@ def _labels_and_counts(
         before, counts = counts, np.zeros(found[0].size, np.int64)
         if labels:
             counts[np.searchsorted(found[0], labels[0])] = before
-        counts[np.searchsorted(found[0], new[0])] += number.to_numpy()
+        counts[np.searchsorted(found[0], new[0])] += np.bincount(codes)
         labels = found
     if not labels:
-        raise ValueError("the table has no line: give one with observations.")
-    return [pd.Index(each) for each in labels], counts
+        raise ValueError("files= hold no line: give some with observations.")
+    return labels, counts

@@ -33,6 +33,19 @@ def test_columns_of_a_long_table_are_vectors_of_one_length(table, row, words):
         nmd_lab.observations_from_table(table, row)
 
 
+@pytest.mark.parametrize("kind", ["S3", "<U3", ">i8", "M8[s]"])
+def test_labels_of_arrays_keep_their_type(kind):
+    labels = np.array([3, 1, 1], kind)
+    observed = nmd_lab.observations_from_table(TABLE.to_dict("list") | {"user": labels})
+    assert observed.labels.coords["user"].dtype == labels.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(observed.row_labels, np.unique(labels))
+
+
+def test_numbers_in_the_other_byte_order_keep_their_precision():
+    table = TABLE.to_dict("list") | {"rating": np.array([4, 5, 3], ">f4")}
+    assert nmd_lab.observations_from_table(table).dtype == np.float32
+
+
 @pytest.mark.parametrize("format", ["csr", "lil"])
 def test_a_scipy_matrix_with_labels_comes_back(format):
     X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]]).asformat(format)

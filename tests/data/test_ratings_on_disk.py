@@ -115,7 +115,7 @@ def test_what_is_wrong_is_said(table, tmp_path):
         (table.assign(rating=np.nan), ValueError, "missing or infinite numbers"),
         (table.assign(user=table["user"].mask(table.index == 0)), ValueError, "a missing label"),
         (mixed, ValueError, "mixes labels that cannot be sorted"),
-        (table[:0], ValueError, "has no line"),
+        (table[:0], ValueError, "files= hold no line"),
     ):
         data.to_csv(file)
         with pytest.raises(error, match=message):
