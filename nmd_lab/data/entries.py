@@ -311,9 +311,10 @@ def check_pointers(name: str, axis: str, indptr: Any, count: int, stored: int) -
     """Raise ValueError if pointers do not divide `stored` entries among `count` rows or columns."""
     good = np.shape(indptr) == (count + 1,) and indptr.dtype.kind in "iu"
     if not (good and indptr[0] == 0 and indptr[-1] <= stored and np.all(indptr[1:] >= indptr[:-1])):
+        found = np.array2string(np.asarray(indptr), threshold=6)
         raise ValueError(
-            f"{name} has {axis} pointers (indptr) that do not divide its {stored} entries among "
-            f"{count} {axis}s: build it anew."
+            f"{name} has {np.size(indptr)} {axis} pointers (indptr), {found}, that do not divide "
+            f"its {stored} entries among {count} {axis}s: build it anew."
         )
 
 
@@ -348,7 +349,10 @@ def as_booleans(
     if observed.dtype == bool:
         return observed
     if observed.dtype.kind not in "buif" or not np.all((observed == 0) | (observed == 1)):
-        raise TypeError(f"{name} has dtype {observed.dtype}: give booleans or 0 and 1, {meaning}.")
+        such = f", for example {name} > 0" if observed.dtype.kind in "ui" else ""
+        raise TypeError(
+            f"{name} has dtype {observed.dtype}: give booleans or 0 and 1{such}, {meaning}."
+        )
     return observed.astype(bool)
 
 

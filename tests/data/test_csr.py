@@ -109,6 +109,11 @@ def test_our_own_sparse_type_is_checked(name, array):
         nmd.complete(changed, 1)
 
 
+def test_wrong_pointers_are_shown():
+    with pytest.raises(ValueError, match=r"4 row pointers \(indptr\), \[0 2 1 2\], that"):
+        observe(altered("csr", "indptr", lambda ends: np.array([0, 2, 1, 2])))
+
+
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])
 def test_good_matrices_pass_in_any_format(layout, index_type):

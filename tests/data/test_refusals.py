@@ -52,6 +52,8 @@ def test_masks_and_weights(X):
         ("^weights .*shape", lambda w: observe(X, weights=w), A.T),
         ("^X .*no observed entry", lambda w: observe(X, weights=w), np.zeros((5, 4))),
         ("^observed .*booleans", lambda m: observe(X, observed=m), A, (A > 1).astype(object)),
+        ("^observed .*, for example observed > 0, True", lambda m: observe(X, observed=m),
+         np.full((5, 4), 2)),
         ("^observed .*shape", lambda m: observe(X, observed=m), A.T > 1, A[0] > 1),
     ])  # fmt: skip
 
