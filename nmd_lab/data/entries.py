@@ -202,8 +202,10 @@ class EntryWeights:
         seen = seen[start % 8 : start % 8 + stop - start]
         return seen if weights is None else np.where(seen, weights, weights.dtype.type(0))
 
-    def of_rows(self, rows: slice) -> NDArray[Any]:
-        """Return the weights of a range of rows, as a matrix."""
+    def of_rows(self, rows: slice | IntArray) -> NDArray[Any]:
+        """Return the weights of a range of rows, or of rows by position, as a matrix."""
+        if not isinstance(rows, slice):
+            return self.of_rows(slice(None))[rows]
         m, n = self.shape
         start, stop, _ = rows.indices(m)
         return self[start * n : max(start, stop) * n].reshape(-1, n)
@@ -220,7 +222,9 @@ def row_of_entries(indptr: IntArray, dtype: Any = np.intp) -> IntArray:
     return np.repeat(np.arange(indptr.size - 1, dtype=dtype), np.diff(indptr))
 
 
-def entries_of_rows(indptr: IntArray, rows: NDArray[Any]) -> tuple[IntArray, NDArray[np.intp]]:
+def entries_of_rows(
+    indptr: IntArray, rows: slice | NDArray[Any]
+) -> tuple[IntArray, NDArray[np.intp]]:
     """Return the pointers of some rows, by position or by a mask, and where their entries are."""
     lengths = np.diff(indptr)[rows]
     pointers = np.append(0, np.cumsum(lengths))

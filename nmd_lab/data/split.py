@@ -142,9 +142,13 @@ def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: i
 
 
 def rows_of(observations: Observations, rows: slice) -> Observations:
-    """Return a range of rows, without labels."""
+    """Return a range of rows, without labels; of data without limits nothing else is read."""
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
-    return _with_rows(observations, np.arange(rows.start, rows.stop), labels)
+    if isinstance(observations, SparseObservations):
+        pointers = observations.indptr[rows.start : rows.stop + 1]
+        entries = slice(int(pointers[0]), int(pointers[-1]))
+        return observations.at(entries, pointers - pointers[0], labels)
+    return _with_rows(observations, rows, labels)
 
 
 def some_rows(
@@ -161,14 +165,14 @@ def some_rows(
     return _with_rows(observations, rows, without_rows(observations.labels, rows.size))
 
 
-def _with_rows(observations: Observations, rows: IntArray, labels: Labels) -> Observations:
+def _with_rows(observations: Observations, rows: slice | IntArray, labels: Labels) -> Observations:
     """Return some rows, by position, with other labels."""
     if isinstance(observations, DenseObservations) and observations.limits is None:
-        weights, stored_weights = observations.weights, None
+        weights = observations.stored_weights
         if weights is not None:
-            is_mask, chosen = weights.dtype == bool, weights[rows]
-            stored_weights = EntryWeights(*((chosen, None) if is_mask else (None, chosen)))
-        return DenseObservations(np.asarray(observations.stored[rows]), stored_weights, labels)
+            chosen = weights.of_rows(rows)
+            weights = EntryWeights(*((chosen, None) if chosen.dtype == bool else (None, chosen)))
+        return DenseObservations(np.asarray(observations.stored[rows]), weights, labels)
     stored: SparseObservations = observations.as_sparse()
     indptr, at = entries_of_rows(stored.indptr, rows)
     return stored.at(at, indptr.astype(stored.indptr.dtype), labels)

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from nmd_lab.data.entries import EntryWeights
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.split import some_rows
+from nmd_lab.data.split import rows_of, some_rows
 
 M = 30
 
@@ -43,3 +44,14 @@ def test_weights_go_with_their_rows():
 def test_few_rows_are_all_taken():
     observations = observe(frame())
     assert some_rows(observations, M, np.random.default_rng(0)) is observations
+
+
+@pytest.mark.parametrize("X", [frame()[["number"]], STORED])
+def test_a_range_of_rows_reads_no_other_weights_and_entries(X, monkeypatch):
+    observations, read = observe(X), []
+    of_rows = EntryWeights.of_rows
+    monkeypatch.setattr(EntryWeights, "of_rows", lambda w, at: (read.append(at), of_rows(w, at))[1])
+    block = rows_of(observations, slice(4, 9))
+    assert read == ([] if X is STORED else [slice(4, 9)])
+    assert np.shares_memory(block.reader(), observations.reader())
+    np.testing.assert_array_equal(block.to_array(), observations.to_array()[4:9])
