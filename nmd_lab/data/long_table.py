@@ -70,8 +70,8 @@ def observations_from_table(
     TypeError
         If the values are not real numbers, or if attributes are no DataFrame, or one with text.
     ValueError
-        If a pair of labels comes twice, if a label is missing, if labels cannot be sorted, or if
-        attributes have no row label in common with the table.
+        If columns differ in length, if a pair of labels comes twice, if a label is missing, if
+        labels cannot be sorted, or if attributes have no row label in common with the table.
 
     Examples
     --------
