@@ -157,10 +157,10 @@ class DenseObservations(Observations):
         rows = max(1, BLOCK // n)
         return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
 
-    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def observed_blocks(self, size: int = BLOCK) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
         values, weights = self.stored.ravel(), self.stored_weights
-        for block in self._blocks():
+        for block in self._blocks(size):
             x, w = values[block], None if weights is None else weights[block]
             if w is None:
                 yield x.astype(np.float64, copy=False), np.broadcast_to(1.0, x.size)
@@ -248,10 +248,10 @@ class DenseObservations(Observations):
             yield f"weights {weights.dtype} {self.shape}", blocks
         yield from limits_content(self.limits)
 
-    def _blocks(self) -> Iterator[slice]:
+    def _blocks(self, size: int = BLOCK) -> Iterator[slice]:
         """Yield ranges of entries."""
-        size = self.stored.size
-        return (slice(first, min(first + BLOCK, size)) for first in range(0, size, BLOCK))
+        end = self.stored.size
+        return (slice(first, min(first + size, end)) for first in range(0, end, size))
 
     def _known_blocks(self) -> Iterator[FloatArray]:
         """Yield the values of each block, 0 at missing entries."""

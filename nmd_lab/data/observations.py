@@ -186,14 +186,14 @@ class Observations(ABC):
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision.
 
-        All zeros that are not stored are one value, with their number as its weight.
+        All zeros that are not stored are one value, with their number as its weight.  What needs
+        no change is not copied.
         """
-        values, weights = zip(*self.observed_blocks(), strict=True)
-        return np.concatenate(values), np.concatenate(weights)
+        return next(self.observed_blocks(self.n_stored))
 
     @abstractmethod
-    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield what `observed` returns in blocks of at most `BLOCK` stored entries."""
+    def observed_blocks(self, size: int = BLOCK) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks of at most `size` stored entries."""
 
     def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
         """Return the sum of a function of values and weights over the entries, block by block."""

@@ -172,15 +172,15 @@ class SparseObservations(Observations):
         size = self.values.size
         return np.empty(size, dtype) if self.scratch is None else self.scratch.zeros(size, dtype)
 
-    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def observed_blocks(self, size: int = BLOCK) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
         absent = self.n_observed - self.values.size
-        for first in range(0, max(self.values.size, 1), BLOCK):
-            x = self.values[first : first + BLOCK].astype(np.float64, copy=False)
+        for first in range(0, max(self.values.size, 1), max(size, 1)):
+            x = self.values[first : first + size].astype(np.float64, copy=False)
             w = np.broadcast_to(1.0, x.size)
             if self.weights is not None:
-                w = self.weights[first : first + BLOCK].astype(np.float64, copy=False)
-            if absent and first + BLOCK >= self.values.size:
+                w = self.weights[first : first + size].astype(np.float64, copy=False)
+            if absent and first + size >= self.values.size:
                 x, w = np.append(x, 0.0), np.append(w, float(absent))
             yield x, w
 

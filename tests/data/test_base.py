@@ -116,6 +116,14 @@ def test_absent_zeros_count(data):
     np.testing.assert_array_equal(columns, np.tile(np.arange(X.shape[1]), X.shape[0]))
 
 
+def test_observed_values_are_not_copied():
+    dense = observe(np.ones((300, 300)))
+    for one in (dense, dense.as_sparse()):
+        values, weights = one.observed()
+        assert np.shares_memory(values, one.values)
+        assert weights.strides == (0,)  # one number, however many values
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_precision_stays(dtype):
     X = np.array([[1, np.nan], [3, 4]], dtype=dtype)
