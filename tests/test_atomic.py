@@ -49,6 +49,13 @@ def test_files_of_dead_processes_are_removed_and_others_stay(tmp_path, monkeypat
     assert foreign.exists()
 
 
+def test_a_leftover_with_the_number_of_no_process_does_not_hinder(tmp_path, monkeypatch):
+    path = tmp_path / "fit.nc"
+    leftover(path, 10**12, monkeypatch)
+    write_atomically(path, lambda file: file.write(b"x"))
+    assert path.read_bytes() == b"x"
+
+
 def test_an_error_keeps_the_old_file(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")

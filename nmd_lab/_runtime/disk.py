@@ -113,10 +113,12 @@ def _remove_leftovers(path: Path) -> None:
         name = leftover.name
         if name.startswith(f".{path.name}.") and name.endswith(".partial"):
             process = name.removeprefix(host).partition("-")[0] if name.startswith(host) else ""
-            with contextlib.suppress(OSError):  # another process may have removed it
+            # Another process may have removed it, or its number may be none of a process.
+            with contextlib.suppress(OSError, OverflowError):
                 age = time.time() - leftover.stat().st_mtime
-                ended = process.isdigit() and not psutil.pid_exists(int(process))
-                if ended or age > MAX_WRITE_SECONDS:
+                if age > MAX_WRITE_SECONDS or (
+                    process.isdigit() and not psutil.pid_exists(int(process))
+                ):
                     leftover.unlink()
 
 
