@@ -174,8 +174,8 @@ def load(path: str | os.PathLike[str], *, known: Classes = ()) -> Result:
     Raises
     ------
     FileNotFoundError, ValueError
-        If the file does not exist, is damaged or of another kind, has a layout that is newer than
-        this version, or has an unknown nonlinearity or loss.
+        If the file does not exist, is damaged or of another kind, has the layout of another
+        version, or has an unknown nonlinearity or loss.
     ImportError
         If h5netcdf is missing.
 

@@ -47,7 +47,7 @@ from .selection import trials_of
 Known = tuple[type[Nonlinearity | Loss], ...]
 Description = dict[str, Any]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the layout of Datasets and files."""
 
 POSTERIOR = "posterior"
@@ -229,16 +229,17 @@ def _model_of(about: Description, known: Known) -> ColumnModel:
 
 
 class UnknownContentError(ValueError):
-    """Raised for a model whose class is not known, and for a layout that is newer."""
+    """Raised for a model whose class is not known, and for the layout of another version."""
 
 
 def description_in(dataset: xr.Dataset, source: str = "dataset") -> Description:
-    """Return the description in a Dataset; its layout must not be newer than this version."""
+    """Return the description in a Dataset; its layout must be that of this version."""
     description: Description = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
-    if description["schema"] > SCHEMA:
+    layout = description["schema"]
+    if layout != SCHEMA:
+        remedy = "install a newer one" if layout > SCHEMA else "fit again, or install an older one"
         raise UnknownContentError(
-            f"{source} has the layout {description['schema']}, this version reads up to {SCHEMA}: "
-            "install a newer nmd_lab."
+            f"{source} has the layout {layout}, this version of nmd_lab reads {SCHEMA}: {remedy}."
         )
     return description
 

@@ -228,7 +228,7 @@ def of_trials(about):
     return about["parameters"]["selection"]
 
 
-def test_damaged_descriptions_and_those_of_a_newer_layout_are_refused(tmp_path, small):
+def test_damaged_descriptions_and_those_of_another_layout_are_refused(tmp_path, small):
     rows = chosen.trials([2, 4], [1.0, 3.0])
     dataset = chosen.with_selection(fitted(small), chosen.selection(rows))._to_dataset()
 
@@ -237,11 +237,13 @@ def test_damaged_descriptions_and_those_of_a_newer_layout_are_refused(tmp_path, 
         change(about)
         return dataset.assign_attrs(nmd_lab=json.dumps(about))
 
-    newer = changed(lambda a: a.update(schema=99))
+    newer, older = (changed(lambda a, n=n: a.update(schema=n)) for n in (99, 1))
     netcdf.write(newer, tmp_path / "newer.nc")
+    netcdf.write(older, tmp_path / "older.nc")
     check_all_refused([
-        (r"newer\.nc.*layout 99.*newer nmd_lab", nmd_lab.load, tmp_path / "newer.nc"),
-        (r"layout 99.*newer nmd_lab", result_of, newer),
+        (r"newer\.nc.*layout 99.*install a newer one", nmd_lab.load, tmp_path / "newer.nc"),
+        (r"older\.nc.*layout 1,.*fit again, or", nmd_lab.load, tmp_path / "older.nc"),
+        (r"layout 99.*install a newer one", result_of, newer),
         ("holds no result: give one that", result_of, *map(changed, DAMAGES)),
         ("holds no result", result_of, xr.Dataset({"a": 1})),
     ])  # fmt: skip
