@@ -105,16 +105,19 @@ def find_files(edition: Edition, path: PathLike | None) -> list[Traversable]:
     root = os.environ.get("NMD_LAB_DATA")
     place = Path(path or Path(root or "", f"movielens-{edition.name}"))
     if path is not None or root:
-        if (arrays := place / "ratings.npz").is_file():  # of MovieLens 1M
-            return [arrays, place / edition.titles]
-        if (place / edition.ratings).is_file():
-            return [place / edition.ratings, place / edition.titles]
+        ratings, arrays = place / edition.ratings, place / "ratings.npz"
+        if edition.name == "1m" and arrays.is_file() and not ratings.is_file():
+            ratings = arrays
+        files = [ratings, place / edition.titles]
+        absent = [file for file in files if not file.is_file()]
+        if not absent:
+            return [*files]
         archives = [each for each in (place, place / edition.archive) if each.suffix == ".zip"]
         for archive in filter(Path.is_file, archives):
             return _members(archive, edition)
     if path is not None:
         raise FileNotFoundError(
-            f"{str(place / edition.ratings)!r} does not exist: get {edition.attrs['title']} from "
+            f"{str(absent[0])!r} does not exist: get {edition.attrs['title']} from "
             f"{edition.attrs['source']}, and lay it out as in data/README.md."
         )
     return _members(_download(edition), edition)
@@ -288,7 +291,7 @@ def movielens_small(path: PathLike | None = None) -> pd.DataFrame:
     if folder is None:
         table = movielens("latest-small", path)
     else:
-        table = read_table(SMALL, folder / SMALL.ratings, folder / SMALL.titles)
+        table = read_table(SMALL, *find_files(SMALL, folder))
     table.attrs["edition"] = "September 2018" if folder is None else "October 2016"
     return table
 

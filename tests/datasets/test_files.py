@@ -11,6 +11,7 @@ import threading
 import zipfile
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import nmd_lab as nmd
@@ -127,6 +128,31 @@ def test_without_pooch_the_remedy_is_told(monkeypatch, no_data):
 def test_a_missing_set_says_how_to_get_it(tmp_path, no_data):
     with pytest.raises(FileNotFoundError, match=r"does not exist: get .* from .*data/README\.md"):
         datasets.movielens("25m", path=tmp_path)
+
+
+def test_a_missing_file_of_titles_says_how_to_get_it(tmp_path):
+    (tmp_path / "ratings.csv").write_text("userId,movieId,rating,timestamp\n1,2,3.5,7\n")
+    with pytest.raises(FileNotFoundError, match=r"movies\.csv' does not exist: get MovieLens 25M"):
+        datasets.movielens("25m", path=tmp_path)
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    """Return a folder with ratings as arrays."""
+    (tmp_path / "movies.dat").write_text("2::Heat::Drama\n")
+    np.savez(tmp_path / "ratings.npz", user=[7], movie=[2], rating=[4])
+    return tmp_path
+
+
+def test_arrays_are_taken_for_1m_alone(arrays):
+    assert datasets.movielens("1m", arrays)["user"].tolist() == [7]
+    with pytest.raises(FileNotFoundError, match=r"ratings\.dat' does not exist"):
+        datasets.movielens("10m", arrays)
+
+
+def test_text_is_taken_before_arrays(arrays):
+    (arrays / "ratings.dat").write_text("1::2::3::9\n")
+    assert datasets.movielens("1m", arrays)["user"].tolist() == [1]
 
 
 def test_every_download_has_a_checksum():
