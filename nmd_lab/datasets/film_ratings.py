@@ -50,6 +50,7 @@ class Edition:
     title_separator: str = ","
     encoding: str = "utf-8"
     lowest: float = 0.5
+    fields: int = 4
 
     @property
     def archive(self) -> str:
@@ -185,13 +186,17 @@ def read_table(edition: Edition, ratings: Traversable, titles: Traversable) -> p
             engine="python",  # for separators of two characters
             header=None,
             skiprows=edition.header,
+            names=["item", "title"],
             usecols=[0, 1],
             dtype=str,
             keep_default_na=False,
             quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
             encoding=edition.encoding,
         )
-        title_of = dict(zip(named[0].astype(int), named[1], strict=True))
+        untitled = named.loc[named["title"].isna(), "item"]
+        if untitled.size:
+            raise ValueError(f"item {untitled.iloc[0]} has no title")
+        title_of = dict(zip(named["item"].astype(int), named["title"], strict=True))
     items = table["item"].astype("category").cat
     title_of_each = pd.Index([title_of.get(item, "") for item in items.categories])
     codes, distinct = pd.factorize(title_of_each, sort=True)
@@ -207,8 +212,9 @@ def read_ratings(edition: Edition, file: Traversable) -> pd.DataFrame:
     as two, with an empty column between them.
     """
     width = len(edition.separator)
-    columns = {0: "user", width: "item", 2 * width: "rating"}
-    types: Any = dict(zip(columns, (np.int32, np.int32, float), strict=True))
+    names = ["user", "item", "rating", "time"][: edition.fields]
+    columns = {width * k: name for k, name in enumerate(names)}
+    types: Any = dict(zip(columns, (np.int32, np.int32, float, float), strict=False))
     with errors_of(file), file.open("rb") as stream:
         table = pd.read_csv(
             stream,
@@ -218,16 +224,18 @@ def read_ratings(edition: Edition, file: Traversable) -> pd.DataFrame:
             skiprows=edition.header,
             dtype=types,
         )
-        table = table[[*columns]].rename(columns=columns)
+        is_wide = table.shape[1] > max(columns) + 1
+        table = table.reindex(columns=[*columns]).rename(columns=columns)
         ids = table["user"].ge(0) & table["item"].ge(0)
-        valid = ids & table["rating"].between(edition.lowest, 5)
+        valid = ids & table["rating"].between(edition.lowest, 5) & table.notna().all(axis=1)
+        valid &= not is_wide
         if not valid.all():
             line = int(valid.argmin()) + edition.header + 1
             raise ValueError(
-                f"line {line} is no user, item and rating from {edition.lowest:g} to 5 with "
-                f"{edition.separator!r} between them"
+                f"line {line} is no user, item and rating from {edition.lowest:g} to 5 in "
+                f"{edition.fields} fields with {edition.separator!r} between them"
             )
-    return table
+    return table[["user", "item", "rating"]]
 
 
 def _read_arrays(file: Traversable) -> pd.DataFrame:
@@ -243,7 +251,7 @@ def _read_arrays(file: Traversable) -> pd.DataFrame:
 
 
 SMALL = replace(
-    MOVIELENS["latest-small"], ratings="ratings.csv.gz", titles="movies.csv.gz"
+    MOVIELENS["latest-small"], ratings="ratings.csv.gz", titles="movies.csv.gz", fields=3
 )  # without time stamps
 CHECKOUT = Path(__file__).parents[2] / "data" / "movielens-latest-small"
 """Folder of a checkout with the edition of October 2016; installed packages do not have it."""
