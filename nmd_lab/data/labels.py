@@ -167,7 +167,7 @@ def plain_array(X: Any) -> NDArray[Any]:
 
 def _joined(parts: Any) -> NDArray[Any]:
     """Return a list, whose parts may be lists, as an array: a masked one if a part is masked."""
-    parts = [_joined(part) if isinstance(part, list | tuple) else part for part in parts]
+    parts = [_joined(each) if isinstance(each, list | tuple) else each for each in parts]
     return (np.ma.array if any(map(np.ma.isMaskedArray, parts)) else np.asanyarray)(parts)
 
 
