@@ -248,7 +248,7 @@ class ModelState(State):
         fit, result = self.fit, self.fit.result
         seconds = 0.0 if result is None else float(result.history.seconds[-1])
         if result is not None and result.stop_reason.code == "callback":
-            seconds *= max(fit.planned, 1) / max(fit.done, 1)  # somebody stopped it before its end
+            seconds *= max(fit.planned, 1) / max(fit.done, 1)  # it was stopped before its end
         if seconds >= QUICK:
             return f"changed: ⟲ takes about {in_words(seconds)}"
         return super().follow(name)
@@ -331,7 +331,7 @@ class ModelState(State):
         return self.sample.posterior
 
     def forget_draws(self) -> None:
-        """Forget the posterior, which is of other data, and tell nobody."""
+        """Forget the posterior, which is of other data; no listener is called."""
         self.active = self.fit
         self.sample.reset(tell=False)
 

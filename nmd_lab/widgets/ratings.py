@@ -74,7 +74,7 @@ class RatingsState(ModelState):
         self.columns = table_columns(ratings, named)
         self.data = as_ratings(ratings, self.columns, titles)
         self.observations = self.data.observations
-        self.person = NewPerson(self.data)  # somebody who is not in the data
+        self.person = NewPerson(self.data)  # a person who is not in the data
         self.counts = self.person.counts
         enough = int((self.counts >= LEAST).sum()) >= ENOUGH
         self.least = LEAST if enough else 1  # number of ratings from which a column is suggested
