@@ -16,6 +16,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from nmd_lab.data.inputs import GivenLimits, observe
+from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import ChainState
 from nmd_lab.sampler.cut_points import CutPoints, Levels
@@ -102,8 +103,10 @@ class Table:
             weights[:, [each.loss == "kl" for each in columns]] = 1
         limits = GivenLimits(at_most=at_most & ~holes) if at_most.any() else GivenLimits()
         functions, losses = ([getattr(each, name) for each in columns] for name in ("f", "loss"))
+        observations = observe(np.where(holes, np.nan, X), weights=weights, limits=limits)
         problem = prepare_sample(
-            observe(np.where(holes, np.nan, X), weights=weights, limits=limits),
+            observations,
+            facts_of(observations, by_column=True),
             SampleOptions(
                 rank=case.rank,
                 nonlinearity=functions,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.units import APART, units_of_columns
+from nmd_lab.data.units import APART, facts_of, units_of_columns
 
 SCALES = np.array([1000.0, 100.0, 10.0, 1.0, 1.0, 0.1, 0.01, 0.01])
 
@@ -148,15 +148,19 @@ def test_the_sampler_warns(table):
     assert "divide the columns by their standard deviations" in said[0]
 
 
+def apart_in(X):
+    return units_of_columns(facts_of(observe(X), by_column=True))
+
+
 def test_pictures_and_ratings_have_one_unit():
     digits = nmd.datasets.digits()
-    assert units_of_columns(observe(digits)) is None
+    assert apart_in(digits) is None
     rng = np.random.default_rng(0)
     relu = np.maximum(rng.normal(size=(70, 3)) @ rng.normal(size=(3, 24)), 0)
-    assert units_of_columns(observe(relu)) is None
+    assert apart_in(relu) is None
     rare = rng.poisson(0.01 * np.arange(1, 31), size=(400, 30)).astype(float)
-    assert units_of_columns(observe(rare)) is None
-    assert units_of_columns(observe(np.column_stack([rare[:, 29], np.full(400, 1e9)]))) is None
+    assert apart_in(rare) is None
+    assert apart_in(np.column_stack([rare[:, 29], np.full(400, 1e9)])) is None
 
 
 @given(
@@ -168,7 +172,7 @@ def test_the_ratio_is_found_whatever_the_unit_of_x(seed, ratio):
     x = rng.permutation(np.linspace(-1, 1, 40))
     X = np.column_stack([x, ratio * x[::-1], np.sqrt(ratio) * x])
     for size in (1.0, 2.0**20):
-        apart = units_of_columns(observe(X * size))
+        apart = apart_in(X * size)
         if ratio < APART:
             assert apart is None
         else:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab.data.entries import as_booleans
 from nmd_lab.data.inputs import AT_MOST, dense_values
 from nmd_lab.data.matching import first_few
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import plain_label
-from nmd_lab.data.units import units_of_columns, values_of_columns
+from nmd_lab.data.units import Facts, units_of_columns
 from nmd_lab.fit.summary import Decided
 from nmd_lab.problem.columns import measures_distance, out_of_bounds
 from nmd_lab.request.options import FitOptions
@@ -60,42 +58,41 @@ OPTIONS = tuple(FitOptions.__annotations__)
 
 def messages_before(decided: Decided, frame: Any = None, observed: Any = None) -> Messages:
     """Return the warnings about a problem before it is solved; `frame` is X if it is one."""
-    problem, observations = decided.problem, decided.summary.observations
+    problem, facts = decided.problem, decided.summary.facts
     units = ""
     model = problem.model
-    if not model.is_mixed and observations.n_observed < math.prod(observations.shape):
+    if not model.is_mixed and facts.n_missing:
         other = "or pass loss={}, which takes each column in its own units"
-        if apart := units_of_columns(observations, distance=measures_distance(model.loss)):
+        if apart := units_of_columns(facts, distance=measures_distance(model.loss)):
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
     found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
     if frame is not None:
-        found |= message_of_cells(frame, observed, observations)
+        found |= message_of_cells(frame, observed, decided.summary.observations)
     if decided.options.offsets == "none":
         found.pop(UnobservedWarning, None)  # the one after the fit says more
-    return joined(message_of_data(observations), found)
+    return joined(message_of_data(facts), found)
 
 
 def messages_after(
     fit: Decomposition, decided: Decided, settings: Collection[str] = OPTIONS
 ) -> Messages:
     """Return the warnings about a fit of a problem."""
-    options, observations = decided.options, decided.summary.observations
+    options, facts = decided.options, decided.summary.facts
     has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
-    empty_rows, empty_columns = observations.empty_rows_and_columns()
     found: Messages = {}
-    counts = {"row": empty_rows.size, "column": empty_columns.size}
-    named = [f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count]
+    empty = zip(("row", "column"), (each.size for each in facts.empty), strict=True)
+    named = [f"{count} {name}{'s' * (count > 1)}" for name, count in empty if count]
     if options.offsets == "none" and named:
         found[UnobservedWarning] = (
             f"X has no observed entry in {' and '.join(named)}, whose predictions are f(0): drop "
             f"them{', or pass ' + FROM_OFFSETS if 'offsets' in settings else ''}."
         )
-    if far := _far_predictions(fit, observations):
+    if far := _far_predictions(fit, facts):
         remedies = ["a larger alpha" if has_ridge else "a ridge (alpha)"]
         remedies += ["validation=0.1"] if not stops_early and "validation" in settings else []
         found[OverfitWarning] = f"{far}: give {', '.join(remedies)} or a smaller rank."
     if share := unfinished(fit):
-        enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
+        enough = has_ridge or stops_early or _has_enough(facts, fit.rank)
         found[NotConvergedWarning] = (
             f"max_iter={options.max_iter} ended a fit whose last tenth of iterations still "
             f"lowered the objective by {share:.1%}: {MORE_ITERATIONS if enough else FEWER}"
@@ -126,23 +123,23 @@ def message_of_chains(posterior: Posterior) -> Messages:
 MANY, ROWS_OF_EACH = 50, 5  # more categories, with fewer rows for each, look like an identifier
 
 
-def message_of_data(observations: Observations, codes: Sequence[Any] = ()) -> Messages:
+def message_of_data(facts: Facts, codes: Sequence[Any] = ()) -> Messages:
     """Return a message on observed values that are equal, identifiers, and numbers that are codes.
 
     Equal values say nothing about missing ones.
     """
-    table, (m, n), texts = observations.labels.table, observations.shape, []
+    table, m, texts = facts.labels.table, facts.shape[0], []
     for each in [] if table is None else table.columns:
         if each.is_class and (count := len(each.categories)) > max(MANY, m / ROWS_OF_EACH):
             texts.append(
                 f"column {each.name!r} has {count} categories in {m} rows, and looks like an "
                 "identifier: drop it, or merge rare categories."
             )
-    low, high = observations.range()
-    plain = table is None and observations.limits is None and not observations.absent_are_zeros
-    if plain and low == high and observations.n_observed < m * n:
+    low, high = facts.range
+    plain = table is None and not facts.is_limited and not facts.absent_are_zeros
+    if plain and low == high and facts.n_missing:
         zeros = ': decompose(csr, rank, "identity", "kl") treats absent entries as zeros'
-        remedy = "" if observations.pattern is None else zeros
+        remedy = zeros if facts.is_sparse else ""
         equal = f"all observed values are equal to {low:g}, so nothing can be learned from them"
         texts.append(f"{equal}{remedy}.")
     texts += [sentence_of_codes(codes)] if codes else []
@@ -224,12 +221,12 @@ def _codes_apart(column: Any) -> list[int]:
 NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is negative
 
 
-def message_of_limits(posterior: Posterior, observations: Observations) -> Messages:
+def message_of_limits(posterior: Posterior, facts: Facts) -> Messages:
     """Return a message if draws below limits are negative, and no value of such columns is."""
-    if (limits := posterior._limits) is None:
+    if (limits := posterior._limits) is None or facts.columns is None:
         return {}
     i, j, codes, values, _ = (limits[name].values for name in LIMITS)
-    if (_ends(observations, by_column=True)[0, j] < 0).any():
+    if (facts.columns.lowest[j] < 0).any():
         return {}
     at = np.flatnonzero((codes == AT_MOST) & (values > 0))
     bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])
@@ -237,7 +234,7 @@ def message_of_limits(posterior: Posterior, observations: Observations) -> Messa
     shares = np.bincount(j[at], negative) / np.maximum(np.bincount(j[at]), 1)
     if not (wrong := np.flatnonzero(shares > NEGATIVE)).size:
         return {}
-    names = first_few(observations.labels.flat(observations.labels.columns)[wrong].tolist())
+    names = first_few(facts.labels.flat(facts.labels.columns)[wrong].tolist())
     text = (
         f"{shares.max():.0%} of the draws below limits are negative, and no value of the columns "
         f"{names} is: if none can be, fit np.log(X), or a DataFrame without nonlinearity=."
@@ -258,53 +255,46 @@ def warn(messages: Messages, stacklevel: int) -> None:
             warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
-def _has_enough(observations: Observations, rank: int) -> bool:
+def _has_enough(facts: Facts, rank: int) -> bool:
     """Return whether there are enough observed entries to determine the components."""
-    m, n = observations.shape
-    if observations.n_observed == m * n:
+    if not facts.n_missing:
         return True
-    counts = np.concatenate([observations.counts(1), observations.counts(0)])
+    counts = np.concatenate(facts.counts)
     counts = counts[counts > 0]
     short = np.count_nonzero(counts < rank)
-    enough = observations.n_observed >= ENTRIES_PER_NUMBER * rank * counts.size
+    enough = facts.n_observed >= ENTRIES_PER_NUMBER * rank * counts.size
     return bool(enough and short <= SHORT_LINES * counts.size)
 
 
-def _far_predictions(fit: Decomposition, observations: Observations) -> str:
+def _far_predictions(fit: Decomposition, facts: Facts) -> str:
     """Return the range of predictions in words if several are far from the data, "" otherwise."""
-    m, n = observations.shape
-    missing = m * n - observations.n_observed
-    if not missing:
+    m, n = facts.shape
+    if not facts.n_missing:
         return ""
     if m * n > SAMPLES:
         positions = np.random.default_rng(0).integers(m * n, size=SAMPLES)
     else:
         positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
-    seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
+    seen = (facts.counts[0] > 0)[rows] & (facts.counts[1] > 0)[columns]
     rows, columns, kinds = rows[seen], columns[seen], fit._kinds
     by_column = kinds is not None and bool(kinds.of_columns)
-    ends = _ends(observations, by_column=by_column)[:, columns]
+    ends = np.repeat(np.reshape(facts.range, (2, 1)), n, axis=1)
+    if by_column and facts.columns is not None:
+        ends = np.array([facts.columns.lowest, facts.columns.highest])
+    ends = ends[:, columns]
     width = np.diff(ends, axis=0)[0]
     margin = BEYOND * np.where(width > 0, width, np.abs(ends[1]))
     predictions = fit._fitted.at(rows, columns).astype(np.float64)
     far = np.flatnonzero((predictions < ends[0] - margin) | (predictions > ends[1] + margin))
-    if far.size < max(SHARE_BEYOND * missing / (m * n) * positions.size, FEWEST_BEYOND):
+    if far.size < max(SHARE_BEYOND * facts.n_missing / (m * n) * positions.size, FEWEST_BEYOND):
         return ""
     where = ""
     if by_column:  # the one with the most of them
         at = columns == np.bincount(columns[far]).argmax()
-        name = observations.labels.flat(observations.labels.columns)[columns[at][0]]
+        name = facts.labels.flat(facts.labels.columns)[columns[at][0]]
         where, predictions, ends = f" of column {plain_label(name)!r}", predictions[at], ends[:, at]
     return (
         f"predictions of missing entries{where} reach from {predictions.min():.3g} to "
         f"{predictions.max():.3g}, though X lies between {ends.min():.3g} and {ends.max():.3g}"
     )
-
-
-def _ends(observations: Observations, *, by_column: bool) -> NDArray[np.float64]:
-    """Return the smallest and the largest value (2, n) of all data, or of each column."""
-    if not by_column:
-        return np.repeat(np.reshape(observations.range(), (2, 1)), observations.shape[1], axis=1)
-    columns = values_of_columns(observations)
-    return np.array([[x.min(initial=np.inf), x.max(initial=-np.inf)] for x in columns]).T

@@ -18,7 +18,14 @@ from nmd_lab.checkpoint import with_checkpoint
 from nmd_lab.data.inputs import form_of, observe
 from nmd_lab.data.labels import as_given, pandas_of
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import names_of_codes, refuse_table, scale_of, units_of_columns
+from nmd_lab.data.units import (
+    Facts,
+    facts_of,
+    names_of_codes,
+    refuse_table,
+    scale_of,
+    units_of_columns,
+)
 from nmd_lab.fit.support import DATA, features_of_data, refuse
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.request.options import SampleOptions
@@ -401,14 +408,17 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     refuse(present)
     observations = observe(X, **asked.of_data, form=form)
     if form.is_frame:
-        refuse_table(observations, X)
+        counts, keeps_empty = observations.counts(0), "keep_empty_features" in X.attrs
+        refuse_table(observations.labels, counts, keeps_empty=keeps_empty)
     is_table = form.is_frame or observations.labels.table is not None
-    problem = prepare_sample(observations, asked, is_table=is_table)
+    by_column = is_table or observations.is_small_table or observations.limits is not None
+    facts = facts_of(observations, by_column=by_column)
+    problem = prepare_sample(observations, facts, asked, is_table=is_table)
     model = problem.scaling.model
-    codes = names_of_codes(observations) if is_table else ()
+    codes = names_of_codes(facts.labels, facts.columns) if is_table and facts.columns else ()
     of_cells = message_of_cells(X, asked.observed, observations) if form.is_frame else {}
-    warn(joined(message_of_data(observations, codes), of_cells), stacklevel=3)
-    if apart := not model.is_mixed and units_of_columns(observations, distance=model.squares):
+    warn(joined(message_of_data(facts, codes), of_cells), stacklevel=3)
+    if apart := not model.is_mixed and units_of_columns(facts, distance=model.squares):
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
     if not isinstance(init := asked.init, str | Decomposition):
         raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
@@ -426,8 +436,9 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)
-    posterior = package(ensemble.problem, observations, decided, drawn, reason, is_table=is_table)
-    warn(message_of_limits(posterior, observations), stacklevel=3)
+    arguments = ensemble.problem, observations, facts, decided, drawn, reason
+    posterior = package(*arguments, is_table=is_table)
+    warn(message_of_limits(posterior, facts), stacklevel=3)
     return posterior
 
 
@@ -446,6 +457,7 @@ def _refuse_large(asked: SampleOptions, numbers: int, of_X: int, *, by_column: b
 def package(
     problem: SampledProblem,
     observations: Observations,
+    facts: Facts,
     decided: SampleOptions,
     drawn: dict[str, Any],
     reason: StopReason,
@@ -456,7 +468,7 @@ def package(
     model, by_column = problem.scaling.model, problem.by_column
     noises: tuple[str, ...] = problem.noises
     if is_table:
-        model, noises = with_ends(model, problem.noises, observations, decided.nonlinearity)
+        model, noises = with_ends(model, problem.noises, facts, decided.nonlinearity)
     scale = None
     if not by_column and noises[0] == "gaussian":
         scale = scale_of(*np.unique(observations.observed()[0], return_counts=True))

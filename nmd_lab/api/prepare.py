@@ -97,7 +97,8 @@ def observed(X: Any, form: Form, rank: int | None, asked: Options) -> Observatio
     if zeros:
         refuse_empty(observations)
     elif form.is_frame:
-        refuse_table(observations, X)
+        counts, keeps_empty = observations.counts(0), "keep_empty_features" in X.attrs
+        refuse_table(observations.labels, counts, keeps_empty=keeps_empty)
     return observations
 
 

@@ -1,29 +1,157 @@
-"""The units of columns, and detection of tables in which they differ, such as years and fractions.
+"""What data say in a few numbers: their size and range, and the units and ends of their columns.
+
+Tables whose columns have different units, such as years and fractions, are found:
 
 >>> import numpy as np
 >>> from nmd_lab.data.inputs import observe
 >>> years, share = np.arange(1900.0, 2000.0), np.linspace(0.0, 0.05, 100)
->>> units_of_columns(observe(np.column_stack([years, share])))
+>>> units_of_columns(facts_of(observe(np.column_stack([years, share])), by_column=True))
 UnitsApart(smallest=1, largest=0, ratio=1980.0)
 
 Values at the ends of columns, such as the zeros of an amount, are found, too.
 
 >>> amount, age = np.maximum(np.arange(-4.0, 16), 0), np.arange(20.0, 40)
->>> ends_of_columns(observe(np.column_stack([amount, age])))
+>>> columns_of(observe(np.column_stack([amount, age]))).ends
 array([[  0.,  inf],
        [-inf,  inf]])
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .entries import FloatArray
+from .labels import Labels
 from .observations import Observations
 from .typed_table import plain_label, refuse_repeats
+
+
+class Columns(NamedTuple):
+    """What the observed values of each column say.
+
+    Attributes
+    ----------
+    lowest, highest, deviation : ndarray (n,)
+        Smallest and largest value, inf and -inf without any, and standard deviation.
+    share : ndarray (n,)
+        Fraction of the values that are equal to the smallest one.
+    ends : ndarray (n, 2)
+        The smallest and the largest value if many are just that, otherwise -inf and inf.  A
+        constant has both, and so has a column of 0 and 1 alone.  A column with limits, which say
+        more, has none, and neither have the values of a long table.
+    is_code : ndarray of bool (n,)
+        Whether it is a column of numbers that are 0 and 1 alone.
+    """
+
+    lowest: FloatArray
+    highest: FloatArray
+    deviation: FloatArray
+    share: FloatArray
+    ends: FloatArray
+    is_code: NDArray[np.bool_]
+
+
+class Facts(NamedTuple):
+    """What data say in numbers, for messages and decisions that need no data then.
+
+    Attributes
+    ----------
+    labels : Labels
+        Dimensions and coordinates.
+    n_observed : int
+        Number of observed entries.
+    range : tuple of float
+        Smallest and largest observed value.
+    counts : tuple of ndarray
+        Number of observed entries of each row and of each column.
+    is_sparse, is_limited, is_small_table : bool
+        Whether only observed entries are stored, some are limits, and it is a small table.
+    absent_are_zeros : bool
+        Whether entries without a stored value are 0.
+    columns : Columns or None
+        What the columns say; None if nothing asks for it.
+    """
+
+    labels: Labels
+    n_observed: int
+    range: tuple[float, float]
+    counts: tuple[NDArray[np.integer], NDArray[np.integer]]
+    is_sparse: bool
+    is_limited: bool
+    is_small_table: bool
+    absent_are_zeros: bool
+    columns: Columns | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.labels.matrix_shape
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing entries."""
+        return math.prod(self.shape) - self.n_observed
+
+    @property
+    def empty(self) -> list[NDArray[np.intp]]:
+        """Positions of the rows and of the columns without an observed entry."""
+        return [np.flatnonzero(counts == 0) for counts in self.counts]
+
+
+def facts_of(observations: Observations, *, by_column: bool) -> Facts:
+    """Return what data say; of columns only if that is asked for."""
+    return Facts(
+        observations.labels,
+        observations.n_observed,
+        observations.range(),
+        (observations.counts(1), observations.counts(0)),
+        observations.pattern is not None,
+        observations.limits is not None,
+        observations.is_small_table,
+        observations.absent_are_zeros,
+        columns_of(observations) if by_column else None,
+    )
+
+
+def columns_of(observations: Observations) -> Columns:
+    """Return what the values of the columns say."""
+    (m, n), table = observations.shape, observations.labels.table
+    _, columns, x = observations.entries()
+    has_ends, is_number = np.ones((2, n), dtype=bool)
+    if table is not None:
+        has_ends = ~table.of_values
+        is_number = np.array([column.kind == "number" for column in table.of_matrix])
+    if observations.limits is not None:
+        has_ends[columns[observations.as_sparse().limits.codes != 0]] = False
+    order = np.argsort(columns, kind="stable")
+    bounds = np.searchsorted(columns[order], np.arange(1, n))
+    lowest, highest, deviation, share = np.full((4, n), [[np.inf], [-np.inf], [0], [0]])
+    ends, is_code = np.tile([-np.inf, np.inf], (n, 1)), np.zeros(n, dtype=bool)
+    for j, of_column in enumerate(np.split(x[order], bounds)):
+        if not of_column.size:
+            continue
+        values, counts = np.unique(of_column, return_counts=True)
+        lowest[j], highest[j] = values[[0, -1]]
+        deviation[j] = of_column.astype(np.float64).std()
+        share[j] = counts[0] / of_column.size
+        is_binary = values.tolist() == [0, 1]
+        is_code[j] = is_binary and is_number[j]
+        is_constant = values.size == 1 and counts[0] >= min(OF_CONSTANT, m / 2)
+        if has_ends[j] and (values.size >= FEWEST or is_constant):
+            many = counts[[0, -1]] >= SHARE * of_column.size
+            ends[j, many] = values[[0, -1]][many]
+        elif has_ends[j] and is_binary:
+            ends[j] = 0, 1
+    return Columns(lowest, highest, deviation, share, ends, is_code)
+
+
+SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one
+FEWEST = 8  # different values of a column; one with fewer counts or grades, and has no end
+OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance
 
 APART, FAR = 20.0, 1000.0
 """Ratios of the spreads of columns from which their units are taken to be different: when a tenth
@@ -62,7 +190,7 @@ class UnitsApart(NamedTuple):
         )
 
 
-def units_of_columns(observations: Observations, *, distance: bool = True) -> UnitsApart | None:
+def units_of_columns(facts: Facts, *, distance: bool = True) -> UnitsApart | None:
     """Return the columns whose units are most different, None if the units seem to be the same.
 
     Counts and other numbers whose loss is no distance may differ more (`distance=False`).
@@ -72,15 +200,12 @@ def units_of_columns(observations: Observations, *, distance: bool = True) -> Un
     that are rarely above zero are not taken for other units.  Constant columns do not count.
     Sparse observations and data in files have the same unit everywhere.
     """
-    if not observations.is_small_table:
+    columns = facts.columns
+    if columns is None or not facts.is_small_table:
         return None
-    spread, largest = np.zeros((2, observations.shape[1]))
-    lowest = observations.range()[0]
-    for j, values in enumerate(values_of_columns(observations)):
-        x = values.astype(np.float64)
-        if np.count_nonzero(x == lowest) < RARE * x.size:
-            spread[j], largest[j] = np.std(x), np.max(np.abs(x))
-    varying = np.flatnonzero(spread > LEAST * largest)
+    spread, largest = columns.deviation, np.maximum(-columns.lowest, columns.highest)
+    is_rare = (columns.lowest == facts.range[0]) & (columns.share >= RARE)
+    varying = np.flatnonzero(~is_rare & (spread > LEAST * np.maximum(largest, 0)))
     if varying.size < 2:
         return None
     order = varying[np.argsort(spread[varying], kind="stable")]
@@ -95,7 +220,7 @@ def units_of_columns(observations: Observations, *, distance: bool = True) -> Un
     elif alike or (not distance and ratio < FAR**2):
         return None
     first, last = int(order[0]), int(order[-1])
-    names = observations.labels.flat(observations.labels.columns)
+    names = facts.labels.flat(facts.labels.columns)
     return UnitsApart(plain_label(names[first]), plain_label(names[last]), float(f"{ratio:.3g}"))
 
 
@@ -141,62 +266,28 @@ def units_of_groups(group: NDArray[np.integer], x: FloatArray, number: int) -> U
     return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
-def refuse_table(observations: Observations, X: Any) -> None:
+def refuse_table(labels: Labels, counts: NDArray[np.integer], *, keeps_empty: bool) -> None:
     """Raise ValueError for a name that comes twice, one row, or a column of X without a value.
 
-    If most cells are missing, some columns may be, too, as in a table of ratings.
+    If most cells are missing, some columns may be, too, as in a table of ratings.  `counts` are
+    those of the columns.
     """
-    refuse_repeats(observations.labels.coords.indexes[observations.labels.columns[0]])
-    if observations.shape[0] == 1:
+    refuse_repeats(labels.coords.indexes[labels.columns[0]])
+    m, names = labels.matrix_shape[0], labels.flat(labels.columns).tolist()
+    if m == 1:
         raise ValueError("X has one row, and relations of columns need several: add some.")
-    counts, table = observations.counts(0), observations.labels.table
-    if table is not None:
-        counts = counts[table.first_columns]  # those of the columns of the frame
-    empty = X.columns[counts == 0] if 2 * counts.sum() >= counts.size * len(X) else []
-    if len(empty) and "keep_empty_features" not in X.attrs:
+    if labels.table is not None:  # the columns of the frame
+        counts = counts[labels.table.first_columns]
+        names = [column.name for column in labels.table.columns]
+    empty = [name for name, count in zip(names, counts, strict=True) if not count]
+    if empty and not keeps_empty and 2 * counts.sum() >= counts.size * m:
         raise ValueError(
             f"X has no observed value in column {plain_label(empty[0])!r}: drop it by "
             "X.dropna(axis=1, how='all'), or use MatrixCompletion(), which leaves it out."
         )
 
 
-SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one
-FEWEST = 8  # different values of a column; one with fewer counts or grades, and has no end
 MOST_LEVELS, OFTEN = 20, 0.01  # values of a scale, and fraction of all that either end has at least
-OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance
-
-
-def values_of_columns(observations: Observations) -> list[FloatArray]:
-    """Return the observed values of each column."""
-    _, columns, x = observations.entries()
-    order = np.argsort(columns, kind="stable")
-    bounds = np.searchsorted(columns[order], np.arange(1, observations.shape[1]))
-    return np.split(x[order], bounds)
-
-
-def ends_of_columns(observations: Observations) -> NDArray[np.float64]:
-    """Return the smallest and the largest value of each column (n, 2) if many are just that.
-
-    A constant has both, and so has a column of 0 and 1 alone.  They are -inf and inf in a
-    column with limits, which says more, and in the values of a long table.
-    """
-    n = observations.shape[1]
-    ends = np.tile([-np.inf, np.inf], (n, 1))
-    _, columns, _ = observations.entries()
-    limits = observations.as_sparse().limits
-    table, enough = observations.labels.table, min(OF_CONSTANT, observations.shape[0] / 2)
-    limited = np.zeros(n, dtype=bool) if table is None else table.of_values.copy()
-    if limits is not None:
-        limited[columns[limits.codes != 0]] = True
-    of_columns = values_of_columns(observations)
-    for j in np.flatnonzero(~limited):
-        values, counts = np.unique(of_columns[j], return_counts=True)
-        if values.size >= FEWEST or (values.size == 1 and counts[0] >= enough):
-            many = counts[[0, -1]] >= SHARE * counts.sum()
-            ends[j, many] = values[[0, -1]][many]
-        elif values.tolist() == [0, 1]:
-            ends[j] = 0, 1
-    return ends
 
 
 def scale_of(values: FloatArray, counts: NDArray[np.integer]) -> list[float] | None:
@@ -206,14 +297,6 @@ def scale_of(values: FloatArray, counts: NDArray[np.integer]) -> list[float] | N
     return [float(values[0]), float(values[-1])] if is_scale else None
 
 
-def names_of_codes(observations: Observations) -> list[Any]:
+def names_of_codes(labels: Labels, columns: Columns) -> list[Any]:
     """Return the columns of numbers of a table that are 0 and 1 alone."""
-    _, columns, x = observations.entries()
-    n, table = observations.shape[1], observations.labels.table
-    zeros, ones, values = (
-        np.bincount(columns[at], minlength=n) for at in (x == 0, x == 1, np.isfinite(x))
-    )
-    is_code = (zeros > 0) & (ones > 0) & (zeros + ones == values)
-    if table is not None:
-        is_code &= [column.kind == "number" for column in table.of_matrix]
-    return list(observations.labels.flat(observations.labels.columns)[is_code])
+    return list(labels.flat(labels.columns)[columns.is_code])

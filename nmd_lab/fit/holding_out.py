@@ -14,6 +14,7 @@ from nmd_lab.data.inputs import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import split, without
+from nmd_lab.data.units import facts_of
 from nmd_lab.model.model import Model
 from nmd_lab.request.options import Options
 from nmd_lab.request.settings import Choice
@@ -43,7 +44,8 @@ def hold_out(known: DataSummary, X: Any, options: Options, rng: np.random.Genera
     if options.absent_are_zeros:
         refuse_empty(rest)
     held_out = held_out.as_sparse()
-    return known._replace(observations=rest, held_out=held_out, folds=[Fold(rest, held_out)])
+    facts, folds = facts_of(rest, by_column=known.facts.columns is not None), [Fold(rest, held_out)]
+    return known._replace(observations=rest, facts=facts, held_out=held_out, folds=folds)
 
 
 def _out_of_the_fit(

@@ -15,7 +15,7 @@ from nmd_lab._runtime.machine import all_threads, refuse_above
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.folds import Fold, draw_folds
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import units_of_columns
+from nmd_lab.data.units import Facts, facts_of, units_of_columns
 from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
 from nmd_lab.engines.lbfgs import MOST_PAIRS, pairs_for
 from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
@@ -49,6 +49,8 @@ class DataSummary(NamedTuple):
     ----------
     observations : Observations
         Data of the last fit.
+    facts : Facts
+        What they say in numbers.
     model : Model
         Model with what the data decide of it; stand-ins for what is to be chosen.
     nonlinearity, loss : Nonlinearity, Loss or Mixed, or None
@@ -76,6 +78,7 @@ class DataSummary(NamedTuple):
     """
 
     observations: Observations
+    facts: Facts
     model: Model
     nonlinearity: Any
     loss: Any
@@ -109,19 +112,22 @@ class DataSummary(NamedTuple):
 def describe(
     observations: Observations, rank: int | None, options: Options, *, is_table: bool
 ) -> DataSummary:
-    """Return the facts in the data; raise an error for options that do not suit them."""
-    nonlinearity, loss = options.nonlinearity, options.loss
+    """Return what the data say; raise an error for options that do not suit them."""
+    nonlinearity, loss, shape = options.nonlinearity, options.loss, observations.shape
     if rank is not None:
-        rank = check_rank(rank, observations.shape)
+        rank = check_rank(rank, shape)
         if not isinstance(options.init, str):
             given_start(observations, rank, options.init, NO_OFFSETS)  # checks it
     by_column = is_by_column(nonlinearity, loss, observations.labels)
-    if is_table and is_auto(nonlinearity) and options.compute.device is None:
-        by_column = by_column or (not is_auto(loss) and has_units(observations, as_loss(loss)))
+    may_have_units = is_table and is_auto(nonlinearity) and options.compute.device is None
+    may_have_units = may_have_units and not (by_column or is_auto(loss))
+    asks = observations.is_small_table and observations.n_observed < math.prod(shape)
+    facts = facts_of(observations, by_column=by_column or may_have_units or asks)
+    by_column = by_column or (may_have_units and has_units(observations, facts, as_loss(loss)))
     likely = "frobenius" if is_auto(loss) and not by_column else loss
     model = model_for(nonlinearity, likely, observations, by_column=by_column, centred=True)
     f, d = model.shown
-    size = check_size("X", max(map(abs, observations.range())), observations.dtype)
+    size = check_size("X", max(map(abs, facts.range)), observations.dtype)
     if not by_column:  # None is to be chosen
         f, d = None if is_auto(nonlinearity) else f, None if is_auto(loss) else d
         if not model.is_ours:
@@ -132,22 +138,22 @@ def describe(
         noise = options.solver.limit_noise
         sd = math.nan if isinstance(noise, str) else float(noise)  # which is to be estimated
         limits = LimitModel(smallest_value(observations), sd)
-    on_observed = observed_only(observations.shape, observations.n_observed, options.solver.split)
-    return DataSummary(observations, model, f, d, rank, limits, size, on_observed)
+    on_observed = observed_only(shape, facts.n_observed, options.solver.split)
+    return DataSummary(observations, facts, model, f, d, rank, limits, size, on_observed)
 
 
-def has_units(observations: Observations, loss: Loss) -> bool:
+def has_units(observations: Observations, facts: Facts, loss: Loss) -> bool:
     """Return whether the columns of a DataFrame of numbers have units of their own.
 
     They have, but where many zeros or values at both ends suggest that all have one unit, in which
     ReLU or MinMax may suit them, or where there are limits, whose noise several kinds do not have;
     there, and for losses other than squares, only if the units are apart.
     """
-    if not (observations.is_small_table and measures_distance(loss)):
+    if not (facts.is_small_table and measures_distance(loss)):
         return False
-    plain = loss.squares and observations.limits is None
+    plain = loss.squares and not facts.is_limited
     plain = plain and len(suitable_nonlinearities(observations)) == 1
-    return plain or units_of_columns(observations) is not None
+    return plain or units_of_columns(facts) is not None
 
 
 N_INPUTS = 200

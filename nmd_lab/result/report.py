@@ -18,7 +18,7 @@ from nmd_lab._version import __version__
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
 from nmd_lab.data.typed_table import TypedColumn
-from nmd_lab.data.units import names_of_codes
+from nmd_lab.data.units import columns_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions
 from .entries import entries_at, entries_of
@@ -229,6 +229,7 @@ def make_report(
     values = filled(draws, X, data) if is_frame(X) else None
     least_sure, surest = (_shown(labels, draws, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)
+    codes = names_of_codes(labels, columns_of(data.observations))
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
         _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),
@@ -238,7 +239,7 @@ def make_report(
         _chains_in_words(facts, posterior.draws.sizes[CHAIN]),
         (
             *_assumptions(posterior),
-            *([sentence_of_codes(names)] if (names := names_of_codes(data.observations)) else []),
+            *([sentence_of_codes(codes)] if codes else []),
         ),
         f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
         f"(nmd_lab {__version__}; at most {posterior.rank} factors; draws: {facts['draws']}), "

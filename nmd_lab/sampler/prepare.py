@@ -12,7 +12,7 @@ from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import Transform
 from nmd_lab.data.inputs import AT_MOST
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import units_of_groups
+from nmd_lab.data.units import Facts, units_of_groups
 from nmd_lab.fit.limit_noise import smallest_value
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.mixed import groups
@@ -33,10 +33,10 @@ MOST_PRECISE = 1e4
 
 
 def prepare_sample(
-    observations: Observations, options: SampleOptions, *, is_table: bool = False
+    observations: Observations, facts: Facts, options: SampleOptions, *, is_table: bool = False
 ) -> SampledProblem:
     """Return the problem of checked arguments; see `nmd_lab.sample`."""
-    rank, (smallest, largest) = options.rank, observations.range()
+    rank, (smallest, largest) = options.rank, facts.range
     if is_auto(rank):  # an upper bound: components that nothing speaks for stay small
         (m, n), table = observations.shape, observations.labels.table
         if table is not None:
@@ -44,7 +44,8 @@ def prepare_sample(
         rank = max(1, min(m, n - 1, RANK))
     rank = check_rank(rank, observations.shape)
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    model, wanted = sampled_model(observations, options, is_table=is_table), options.noise
+    model = sampled_model(observations, facts, options, is_table=is_table)
+    wanted = options.noise
     if model.is_mixed:
         _, columns, x = observations.entries()
         order, ends = groups(columns, len(model.column_models))

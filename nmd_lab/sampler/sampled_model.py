@@ -16,7 +16,7 @@ from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import ends_of_columns, values_of_columns
+from nmd_lab.data.units import Facts
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model
@@ -87,7 +87,7 @@ def _counts(f: Nonlinearity, x: FloatArray) -> tuple[int, int]:
 
 
 def with_ends(
-    model: Model, noises: tuple[NoiseKind, ...], observations: Observations, nonlinearity: Any
+    model: Model, noises: tuple[NoiseKind, ...], facts: Facts, nonlinearity: Any
 ) -> tuple[Model, tuple[str, ...]]:
     """Return kinds and noises of a table, within the ends of its columns.
 
@@ -105,18 +105,17 @@ def with_ends(
     """
     if not model.is_mixed or not (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
         return model, noises
-    ends = ends_of_columns(observations)
-    names = observations.labels.flat(observations.labels.columns).tolist()
+    columns, names = facts.columns, facts.labels.flat(facts.labels.columns).tolist()
+    assert columns is not None
     named = nonlinearity if isinstance(nonlinearity, Mapping) else ()
     column_models, shown = list(model.column_models), list[str](noises)
-    values = values_of_columns(observations)
-    for j, (kind, (low, high)) in enumerate(zip(model.column_models, ends, strict=True)):
+    for j, (kind, (low, high)) in enumerate(zip(model.column_models, columns.ends, strict=True)):
         f: Nonlinearity | None = None
         if names[j] in named:
             continue
-        x = values[j].astype(np.float64)
-        if isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns and x.size:
-            least, most, beyond = float(x.min()), float(x.max()), BEYOND * float(x.std())
+        least, most, deviation = (float(each[j]) for each in columns[:3])
+        if isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns and least <= most:
+            beyond = BEYOND * deviation
             least = least - beyond if least < 0 else max(least - beyond, 0.0)
             f = kind.nonlinearity.within(least, most + beyond)
         elif noises[j] == "gaussian" and np.isfinite([low, high]).any():
@@ -140,7 +139,9 @@ ENTRIES_OF_A_COLUMN = 20
 with 65 % of eight real tables hidden, one noise has errors up to fifteen times as large."""
 
 
-def sampled_model(observations: Observations, options: SampleOptions, *, is_table: bool) -> Model:
+def sampled_model(
+    observations: Observations, facts: Facts, options: SampleOptions, *, is_table: bool
+) -> Model:
     """Return the model of checked arguments; see `nmd_lab.sample`.
 
     It has several kinds if each column has units and noise levels of its own.
@@ -153,8 +154,8 @@ def sampled_model(observations: Observations, options: SampleOptions, *, is_tabl
         )
     by_column = has_kinds or noise_by == "columns"
     if is_auto(noise_by) and is_table and is_auto(nonlinearity) and loss == NUMBER:
-        (m, n), count = observations.shape, observations.n_observed
-        enough = observations.is_small_table and count >= ENTRIES_OF_A_COLUMN * n
+        (m, n), count = facts.shape, facts.n_observed
+        enough = facts.is_small_table and count >= ENTRIES_OF_A_COLUMN * n
         by_column |= enough or 2 * count >= m * n
     if not by_column:
         model = model_for(nonlinearity, loss, observations, by_column=False)
@@ -163,14 +164,14 @@ def sampled_model(observations: Observations, options: SampleOptions, *, is_tabl
     functions = nonlinearity
     if is_auto(nonlinearity) or isinstance(nonlinearity, Mapping):
         learns = is_table and options.noise == "auto"
-        functions = _learned(loss, observations) if learns else {}
+        functions = _learned(loss, observations, facts) if learns else {}
         functions |= {} if is_auto(nonlinearity) else dict(nonlinearity)
     model = _of_columns(model_for(functions, loss, observations, by_column=True))
     _refuse_classes_as_numbers(model, observations.labels)
     return model
 
 
-def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
+def _learned(loss: Any, observations: Observations, facts: Facts) -> dict[Any, Monotone]:
     """Return a learned f of each column of numbers without ends or a loss of its own.
 
     In a table with limits it may be the exponential function, and a column with limits has
@@ -186,7 +187,8 @@ def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
         learns &= [name not in loss for name in names]
     elif not (is_auto(loss) or loss == NUMBER):
         learns[:] = False
-    learns &= ~np.isfinite(ends_of_columns(observations)).any(axis=1)
+    assert facts.columns is not None
+    learns &= ~np.isfinite(facts.columns.ends).any(axis=1)
     functions: list[Monotone | None] = [Monotone(share=SHARE)] * n
     sparse = observations.as_sparse()
     if sparse.limits is not None:

@@ -27,7 +27,7 @@ from nmd_lab.data.matching import like
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.split import first_of_cells
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
-from nmd_lab.data.units import Units, column_units, units_of_columns
+from nmd_lab.data.units import Units, column_units, facts_of, units_of_columns
 
 BoolArray = NDArray[np.bool_]
 
@@ -99,7 +99,8 @@ class KnownEntries:
     @cached_property
     def units(self) -> Units:
         """Mean and standard deviation of the column of each entry; 0 and 1 if all have one unit."""
-        if self.table is None and not (is_frame(self.X) and units_of_columns(observe(self.X))):
+        facts = facts_of(observe(self.X), by_column=True) if is_frame(self.X) else None
+        if self.table is None and not (facts and units_of_columns(facts)):
             return Units(0.0, 1.0)
         return column_units(self.observations.select(self.exact)).at(self.entries.columns)
 

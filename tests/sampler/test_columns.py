@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import GivenLimits, observe
+from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import Chain, ChainStart, draw_T
 from nmd_lab.sampler.prepare import prepare_sample
@@ -40,7 +41,7 @@ def drawn():
     limits = GivenLimits(at_most=at_most)
     options = SampleOptions(rank=1, nonlinearity=FUNCTIONS, loss=LOSSES)
     seen = observe(X, weights=weights, limits=limits)
-    problem = prepare_sample(seen, options)
+    problem = prepare_sample(seen, facts_of(seen, by_column=True), options)
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
     state = Chain().init(problem, start)
     state.rho, state.beta = RHO.copy(), BETA.copy()

@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler import run
 from nmd_lab.sampler.ensemble import PRIOR, Size, stacked
@@ -41,7 +42,9 @@ def mixed():
 def prepared(frame, **options):
     asked = SampleOptions(**QUICK | options, compute=nmd.Compute(threads=1))
     observations = observe(frame, **asked.of_data)
-    problem = prepare_sample(observations, asked, is_table=True)
+    problem = prepare_sample(
+        observations, facts_of(observations, by_column=True), asked, is_table=True
+    )
     rng = np.random.default_rng(1)
     return ensemble_for(problem, observations, asked, rng)
 

@@ -8,6 +8,7 @@ from sklearn.linear_model import LinearRegression
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import Chain
 from nmd_lab.sampler.first_state import first_chain, with_rank
@@ -33,7 +34,9 @@ def hidden_answers(seed=0):
 def prepared(frame, **options):
     asked = SampleOptions(draws=40, tune=3, random_state=0, **options)
     observations = observe(frame, **asked.of_data)
-    problem = prepare_sample(observations, asked, is_table=True)
+    problem = prepare_sample(
+        observations, facts_of(observations, by_column=True), asked, is_table=True
+    )
     return ensemble_for(problem, observations, asked, np.random.default_rng(0))
 
 

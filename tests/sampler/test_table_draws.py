@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from nmd_lab.data.inputs import GivenLimits, observe
+from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import (
     Chain,
@@ -48,7 +49,7 @@ def drawn():
     functions = ["relu", "relu", "identity", "relu"]
     losses = ["kl", "kl", "l1", "frobenius"]
     seen = observe(X, limits=limits)
-    problem = prepare_sample(seen, asked(functions, losses))
+    problem = prepare_sample(seen, facts_of(seen, by_column=True), asked(functions, losses))
     assert problem.noises == ("after",) * 4
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
     state = Chain().init(problem, start)
@@ -111,7 +112,8 @@ def table():
     )
     X[rng.random(X.shape) < 0.2] = np.nan
     weights = rng.uniform(0.5, 2, X.shape)
-    problem = prepare_sample(observe(X, weights=weights), asked(FUNCTIONS, LOSSES))
+    seen = observe(X, weights=weights)
+    problem = prepare_sample(seen, facts_of(seen, by_column=True), asked(FUNCTIONS, LOSSES))
     start = ChainStart(rng.normal(size=(m, 1)), rng.normal(size=(7, 2)), seed=3)
     state = Chain().init(problem, start)
     state.row_prior = RowPrior(np.zeros((1, 1)), np.ones((1, 1, 1)))
