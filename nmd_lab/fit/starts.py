@@ -170,7 +170,9 @@ def after_strong_ridges(
     a trace of the start is added to them.  `after` returns the factors after some iterations.
     """
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
-    first = problem.penalty_scale * largest * _mean_weight(problem) / problem.alpha
+    (weight,) = problem.observations.weighted_sums()
+    mean_weight = weight / problem.observations.n_observed
+    first = problem.penalty_scale * largest * mean_weight / problem.alpha
     # multiples of the data have as many ridges, whatever their rounding
     count = math.ceil(math.log(max(first, 1.0)) / math.log(RIDGE_RATIO) - 1e-6)
     W, H = TRACE * start.W, TRACE * start.H
@@ -195,15 +197,6 @@ def iterations_of(engine: FitEngine[Any]) -> Callable[[Problem, Start, int], Sta
         return Start(W, H, from_factors=True, offsets=offsets)
 
     return after
-
-
-def _mean_weight(problem: Problem) -> float:
-    """Return the mean weight of the observed entries."""
-    observations = problem.observations
-    if observations.weights is None:
-        return 1.0
-    (total,) = observations.weighted_sums()
-    return float(total) / observations.n_observed
 
 
 def _with_offsets_of(problem: Problem, start: Start) -> Start:
