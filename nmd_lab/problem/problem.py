@@ -88,10 +88,22 @@ class Problem:
 
     @cached_property
     def reference(self) -> float:
-        """Objective at which the relative error is one."""
-        if self.model.is_mixed:
-            return constants(self.observations, self.model)[0]
-        return reference_of(self.observations, self.model.loss)
+        """Objective at which the relative error is one (`Loss.reference`).
+
+        Sums need no temporary arrays of the size of the data.
+        """
+        observations, model = self.observations, self.model
+        if model.is_mixed:
+            return constants(observations, model)[0]
+        loss = model.loss
+        if loss.reference_is_sum:
+            return float(observations.sum_of_blocks(loss.reference))
+        if type(loss).reference is not Loss.reference:
+            return loss.reference(*observations.observed())
+        total, of_x, size = observations.weighted_sums(lambda x: x, np.abs)
+        y = loss.constant(of_x / total)
+        constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
+        return max(constant, float(np.finfo(np.float64).eps * size))
 
     @cached_property
     def penalty_scale(self) -> float:
@@ -321,18 +333,6 @@ def sweep_of(observations: Observations, problem: Problem, rank: int, state: Any
         assert isinstance(entries.storage, CsrStorage)
         return ObservedSweep(entries.storage, *arguments)
     return EverywhereSweep(entries.storage, *arguments, problem.empty[1])
-
-
-def reference_of(observations: Observations, loss: Loss) -> float:
-    """Return `Loss.reference` for all observed entries, without temporary arrays of their size."""
-    if loss.reference_is_sum:
-        return float(observations.sum_of_blocks(loss.reference))
-    if type(loss).reference is not Loss.reference:
-        return loss.reference(*observations.observed())
-    total, of_x, size = observations.weighted_sums(lambda x: x, np.abs)
-    y = loss.constant(of_x / total)
-    constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
-    return max(constant, float(np.finfo(np.float64).eps * size))
 
 
 def constants(observations: Observations, model: Model) -> tuple[float, float]:
