@@ -419,8 +419,6 @@ def with_checkpoint(
     losses, which may be of classes of the user.
     """
     compute = asked.compute
-    if compute.checkpoint is None:
-        return new, lambda: None
     files = observations.checkpoint_files(Path(compute.checkpoint))
     classes = Classes(
         (type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)),

@@ -31,8 +31,9 @@ from nmd_lab.request.options import (
 )
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.netcdf import provenance
+from nmd_lab.warnings import UnobservedWarning
 
-from .messages import messages_after, messages_before, warn
+from .messages import joined, message_of_cells, messages_after, messages_before, warn
 from .prepare import prepare
 
 
@@ -408,13 +409,16 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
     try:
         with interruptible() as signals, one_thread():
             decided = prepare(X, form, asked, signals)
-            observations = decided.problem.observations
-            frame = X if form.is_frame else None
-            warn(messages_before(decided, frame, asked.observed), stacklevel=3)
+            facts, options = decided.summary.facts, decided.options
+            observations, model = decided.problem.observations, decided.problem.units.model
+            of_cells = message_of_cells(X, asked.observed, facts) if form.is_frame else {}
+            if options.offsets == "none":
+                of_cells.pop(UnobservedWarning, None)  # the one after the fit says more
+            warn(joined(messages_before(facts, model, decided.outside), of_cells), stacklevel=3)
             run, starts = solve(decided)
             fit = package(decided, run, starts)
             with observations.computing():
-                warn(messages_after(fit, decided), stacklevel=3)
+                warn(messages_after(fit, facts, options), stacklevel=3)
             if signals and not signals.reported:
                 fit = package(decided, stopped_by(signals, run), starts)
             if observations.scratch is not None:
@@ -464,7 +468,7 @@ def package(decided: Decided, run: FitProgress, starts: list[dict[str, Any]]) ->
             **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
             "starts": starts,
             **({} if selection is None else {"selection": selection | seen}),
-            **provenance(observations),
+            **provenance(decided.summary.facts, observations.dtype, observations.fingerprint()),
         },
     )
 

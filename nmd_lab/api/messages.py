@@ -11,12 +11,11 @@ import numpy as np
 from nmd_lab.data.entries import as_booleans
 from nmd_lab.data.inputs import AT_MOST, dense_values
 from nmd_lab.data.matching import first_few
-from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.data.units import Facts, units_of_columns
-from nmd_lab.fit.summary import Decided
-from nmd_lab.problem.columns import measures_distance, out_of_bounds
-from nmd_lab.request.options import FitOptions
+from nmd_lab.model.model import Model
+from nmd_lab.problem.columns import measures_distance
+from nmd_lab.request.options import FitOptions, Options
 from nmd_lab.result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import LIMITS
@@ -56,29 +55,21 @@ OPTIONS = tuple(FitOptions.__annotations__)
 """Names of the options of a fit."""
 
 
-def messages_before(decided: Decided, frame: Any = None, observed: Any = None) -> Messages:
-    """Return the warnings about a problem before it is solved; `frame` is X if it is one."""
-    problem, facts = decided.problem, decided.summary.facts
+def messages_before(facts: Facts, model: Model, outside: str) -> Messages:
+    """Return the warnings about a problem before it is solved; see `Decided.outside`."""
     units = ""
-    model = problem.model
     if not model.is_mixed and facts.n_missing:
         other = "or pass loss={}, which takes each column in its own units"
         if apart := units_of_columns(facts, distance=measures_distance(model.loss)):
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
-    found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
-    if frame is not None:
-        found |= message_of_cells(frame, observed, decided.summary.observations)
-    if decided.options.offsets == "none":
-        found.pop(UnobservedWarning, None)  # the one after the fit says more
-    return joined(message_of_data(facts), found)
+    return message_of_data(facts) | {OutOfBoundsWarning: outside, UnitsWarning: units}
 
 
 def messages_after(
-    fit: Decomposition, decided: Decided, settings: Collection[str] = OPTIONS
+    fit: Decomposition, facts: Facts, options: Options, settings: Collection[str] = OPTIONS
 ) -> Messages:
-    """Return the warnings about a fit of a problem."""
-    options, facts = decided.options, decided.summary.facts
-    has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
+    """Return the warnings about a fit to data."""
+    has_ridge, stops_early = options.alpha > 0, options.validation.stops_early
     found: Messages = {}
     empty = zip(("row", "column"), (each.size for each in facts.empty), strict=True)
     named = [f"{count} {name}{'s' * (count > 1)}" for name, count in empty if count]
@@ -155,12 +146,12 @@ CODES_OF_MISSING = [sign * (10**k - 1) for k in range(6, 1, -1) for sign in (-1,
 MIN_CODES, MIN_OTHERS = 3, 10  # cells of a column with one code, and with other values
 
 
-def message_of_cells(frame: Any, observed: Any, observations: Observations) -> Messages:
+def message_of_cells(frame: Any, observed: Any, facts: Facts) -> Messages:
     """Return messages on cells of a DataFrame that may be missing, and on rows without any cell.
 
     None of them is changed.
     """
-    table, labels, texts = observations.labels.table, observations.labels, []
+    table, labels, texts = facts.labels.table, facts.labels, []
     for column in [] if table is None else table.columns:
         words = [w for w in column.categories if _means_missing(w)]
         texts += [_if_missing(column.name, w, f".replace({{{w!r}: None}})") for w in words]
@@ -169,7 +160,8 @@ def message_of_cells(frame: Any, observed: Any, observations: Observations) -> M
             texts.append(_if_missing(name, code, f".mask(X[{name!r}] == {code})"))
     if observed is not None:
         flags = as_booleans(dense_values("observed", observed, frame, labels))
-        if (cells := np.argwhere(flags & np.isnan(observations.to_array()))).size:
+        missing = dense_values("X", frame.isna(), frame, labels)
+        if (cells := np.argwhere(flags & missing)).size:
             i, j = cells[0]
             texts.append(
                 f"observed is True where X has no value, first at row {i}, column "
@@ -177,7 +169,7 @@ def message_of_cells(frame: Any, observed: Any, observations: Observations) -> M
                 "same, and filled; empty them in the result if they have no answer."
             )
     found: Messages = {NMDWarning: " ".join(texts)}
-    pairs = zip((labels.rows, labels.columns), observations.empty_rows_and_columns(), strict=True)
+    pairs = zip((labels.rows, labels.columns), facts.empty, strict=True)
     rows, columns = (first_few(labels.flat(dims)[at].tolist()) for dims, at in pairs)
     if named := [
         f"{axis} {names}" for axis, names in (("row", rows), ("column", columns)) if names

@@ -26,6 +26,7 @@ from nmd_lab.data.units import (
     scale_of,
     units_of_columns,
 )
+from nmd_lab.fit.loop import nothing
 from nmd_lab.fit.support import DATA, features_of_data, refuse
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.request.options import SampleOptions
@@ -415,8 +416,8 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     facts = facts_of(observations, by_column=by_column)
     problem = prepare_sample(observations, facts, asked, is_table=is_table)
     model = problem.scaling.model
-    codes = names_of_codes(facts.labels, facts.columns) if is_table and facts.columns else ()
-    of_cells = message_of_cells(X, asked.observed, observations) if form.is_frame else {}
+    codes = names_of_codes(facts) if is_table else ()
+    of_cells = message_of_cells(X, asked.observed, facts) if form.is_frame else {}
     warn(joined(message_of_data(facts, codes), of_cells), stacklevel=3)
     if apart := not model.is_mixed and units_of_columns(facts, distance=model.squares):
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
@@ -430,9 +431,11 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
         )
     _refuse_large(asked, problem.numbers, problem.values.nbytes, by_column=problem.by_column)
     rng = as_generator(asked.random_state)
-    new = PosteriorState(copy.deepcopy(rng))
-    state, save = with_checkpoint(new, asked, observations, model.column_models)
-    rng = rng if state is new else copy.deepcopy(state.rng)
+    state, save = PosteriorState(copy.deepcopy(rng)), nothing
+    if asked.compute.checkpoint is not None:
+        new = state
+        state, save = with_checkpoint(new, asked, observations, model.column_models)
+        rng = rng if state is new else copy.deepcopy(state.rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)
@@ -489,7 +492,7 @@ def package(
             "scale": scale,
             "step": decided.step(problem.numbers),
             "sweeps": (decided.tune or 0) + drawn["log_likelihood"].shape[1],
-            **provenance(observations),
+            **provenance(facts, observations.dtype, observations.fingerprint()),
         },
         **in_units_of_X(drawn, problem),
     )

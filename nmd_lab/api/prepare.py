@@ -23,7 +23,7 @@ from nmd_lab.data.units import refuse_table
 from nmd_lab.devices import device_of
 from nmd_lab.fit.holding_out import hold_out, refuse_empty, score_of
 from nmd_lab.fit.limit_noise import with_estimated_sd
-from nmd_lab.fit.loop import FitState
+from nmd_lab.fit.loop import FitState, nothing
 from nmd_lab.fit.starts import all_starts
 from nmd_lab.fit.summary import STREAMED_ARRAYS, Decided, describe, formulate
 from nmd_lab.fit.support import features_of_data, features_of_fit, refuse
@@ -51,10 +51,13 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     observations = observed(X, form, rank, asked)
     summary = describe(observations, rank, asked, is_table=form.is_frame)
     rng = asked.generator()
-    new = FitState(copy.deepcopy(rng))
-    state, save = with_checkpoint(new, asked, observations, summary.model.column_models)
-    rng = rng if state is new else copy.deepcopy(state.rng)
-    summary = hold_out(summary, X, asked, rng)
+    state, save = FitState(copy.deepcopy(rng)), nothing
+    if asked.compute.checkpoint is not None:
+        new = state
+        state, save = with_checkpoint(new, asked, observations, summary.model.column_models)
+        rng = rng if state is new else copy.deepcopy(state.rng)
+    if asked.validation.splitter is not None:
+        summary = hold_out(summary, X, asked, rng)
     options = replace(asked.settled(), rank=summary.rank or 1)  # 1 stands for an open one
     if summary.is_open(asked):
         smallest = replace(asked, rank=options.rank, alpha=0.0, offsets="none", init="auto")

@@ -11,7 +11,7 @@ UnitsApart(smallest=1, largest=0, ratio=1980.0)
 Values at the ends of columns, such as the zeros of an amount, are found, too.
 
 >>> amount, age = np.maximum(np.arange(-4.0, 16), 0), np.arange(20.0, 40)
->>> columns_of(observe(np.column_stack([amount, age]))).ends
+>>> facts_of(observe(np.column_stack([amount, age])), by_column=True).columns.ends
 array([[  0.,  inf],
        [-inf,  inf]])
 """
@@ -104,8 +104,22 @@ class Facts(NamedTuple):
 
 def facts_of(observations: Observations, *, by_column: bool) -> Facts:
     """Return what data say; of columns only if that is asked for."""
+    (m, n), labels, columns = observations.shape, observations.labels, None
+    if by_column:
+        has_ends, is_number = np.ones((2, n), dtype=bool)
+        if labels.table is not None:
+            has_ends = ~labels.table.of_values
+            is_number = np.array([column.kind == "number" for column in labels.table.of_matrix])
+        _, j, x = observations.entries()
+        if observations.limits is not None:
+            has_ends[j[observations.as_sparse().limits.codes != 0]] = False
+        order = np.argsort(j, kind="stable")
+        values = np.split(x[order], np.searchsorted(j[order], np.arange(1, n)))
+        enough = [min(OF_CONSTANT, m / 2)] * n
+        each = map(_of_column, values, has_ends, is_number, enough)
+        columns = Columns(*map(np.array, zip(*each, strict=True)))
     return Facts(
-        observations.labels,
+        labels,
         observations.n_observed,
         observations.range(),
         (observations.counts(1), observations.counts(0)),
@@ -113,40 +127,25 @@ def facts_of(observations: Observations, *, by_column: bool) -> Facts:
         observations.limits is not None,
         observations.is_small_table,
         observations.absent_are_zeros,
-        columns_of(observations) if by_column else None,
+        columns,
     )
 
 
-def columns_of(observations: Observations) -> Columns:
-    """Return what the values of the columns say."""
-    (m, n), table = observations.shape, observations.labels.table
-    _, columns, x = observations.entries()
-    has_ends, is_number = np.ones((2, n), dtype=bool)
-    if table is not None:
-        has_ends = ~table.of_values
-        is_number = np.array([column.kind == "number" for column in table.of_matrix])
-    if observations.limits is not None:
-        has_ends[columns[observations.as_sparse().limits.codes != 0]] = False
-    order = np.argsort(columns, kind="stable")
-    bounds = np.searchsorted(columns[order], np.arange(1, n))
-    lowest, highest, deviation, share = np.full((4, n), [[np.inf], [-np.inf], [0], [0]])
-    ends, is_code = np.tile([-np.inf, np.inf], (n, 1)), np.zeros(n, dtype=bool)
-    for j, of_column in enumerate(np.split(x[order], bounds)):
-        if not of_column.size:
-            continue
-        values, counts = np.unique(of_column, return_counts=True)
-        lowest[j], highest[j] = values[[0, -1]]
-        deviation[j] = of_column.astype(np.float64).std()
-        share[j] = counts[0] / of_column.size
-        is_binary = values.tolist() == [0, 1]
-        is_code[j] = is_binary and is_number[j]
-        is_constant = values.size == 1 and counts[0] >= min(OF_CONSTANT, m / 2)
-        if has_ends[j] and (values.size >= FEWEST or is_constant):
-            many = counts[[0, -1]] >= SHARE * of_column.size
-            ends[j, many] = values[[0, -1]][many]
-        elif has_ends[j] and is_binary:
-            ends[j] = 0, 1
-    return Columns(lowest, highest, deviation, share, ends, is_code)
+def _of_column(x: FloatArray, has_ends: bool, is_number: bool, enough: float) -> tuple[Any, ...]:
+    """Return the fields of `Columns` for the values of a column; `enough` equal ones are an end."""
+    low, high = end = -np.inf, np.inf
+    if not x.size:
+        return high, low, 0.0, 0.0, end, False
+    values, counts = np.unique(x, return_counts=True)
+    low, high = float(values[0]), float(values[-1])
+    is_binary = values.tolist() == [0, 1]
+    if has_ends and (values.size >= FEWEST or (values.size == 1 and counts[0] >= enough)):
+        many = counts[[0, -1]] >= SHARE * x.size
+        end = low if many[0] else -np.inf, high if many[1] else np.inf
+    elif has_ends and is_binary:
+        end = 0.0, 1.0
+    deviation = float(x.astype(np.float64).std())
+    return low, high, deviation, counts[0] / x.size, end, is_binary and is_number
 
 
 SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one
@@ -297,6 +296,7 @@ def scale_of(values: FloatArray, counts: NDArray[np.integer]) -> list[float] | N
     return [float(values[0]), float(values[-1])] if is_scale else None
 
 
-def names_of_codes(labels: Labels, columns: Columns) -> list[Any]:
+def names_of_codes(facts: Facts) -> list[Any]:
     """Return the columns of numbers of a table that are 0 and 1 alone."""
-    return list(labels.flat(labels.columns)[columns.is_code])
+    is_code = False if facts.columns is None else facts.columns.is_code
+    return list(facts.labels.flat(facts.labels.columns)[is_code])

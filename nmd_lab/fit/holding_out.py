@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import errors_about, is_auto, new_stream
+from nmd_lab._runtime.checks import errors_about, new_stream
 from nmd_lab.data.folds import Fold, draw_folds, make_fold, row_folds, row_splits
 from nmd_lab.data.inputs import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
@@ -26,17 +26,7 @@ from .summary import DataSummary
 def hold_out(known: DataSummary, X: Any, options: Options, rng: np.random.Generator) -> DataSummary:
     """Return what is known without what is held out; without empty rows in `decompose`."""
     choice: Choice = options.validation
-    alpha = None if is_auto(options.alpha) else options.alpha
-    observations, is_open = known.observations, known.is_open(options)
-    choice.refuse_unsuitable(known.rank, alpha, observations.shape, is_open=is_open)
-    without = [kind.loss for kind in known.model.column_models if not kind.loss.likelihood]
-    if without and choice.metric == "log_score":
-        raise ValueError(
-            f"metric='log_score' needs a likelihood, which loss={without[0]!r} has not: give "
-            "metric='deviance', 'rmse' or 'mae'."
-        )
-    if choice.splitter is None:
-        return known
+    observations = known.observations
     if not choice.stops_early:
         folds, drawn = _folds_of_trials(observations, X, choice, new_stream(rng))
         return known._replace(folds=folds, drawn=drawn)

@@ -28,7 +28,13 @@ from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearity import Nonlinearity
-from nmd_lab.problem.columns import is_by_column, measures_distance, model_for
+from nmd_lab.problem.columns import (
+    goes_beyond,
+    is_by_column,
+    measures_distance,
+    model_for,
+    out_of_bounds,
+)
 from nmd_lab.problem.initialization import Start, given_start, svd_memory
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
@@ -139,7 +145,11 @@ def describe(
         sd = math.nan if isinstance(noise, str) else float(noise)  # which is to be estimated
         limits = LimitModel(smallest_value(observations), sd)
     on_observed = observed_only(shape, facts.n_observed, options.solver.split)
-    return DataSummary(observations, facts, model, f, d, rank, limits, size, on_observed)
+    found = DataSummary(observations, facts, model, f, d, rank, limits, size, on_observed)
+    alpha, is_open = None if is_auto(options.alpha) else options.alpha, found.is_open(options)
+    losses = [kind.loss for kind in model.column_models]
+    options.validation.refuse_unsuitable(rank, alpha, shape, losses, is_open=is_open)
+    return found
 
 
 def has_units(observations: Observations, facts: Facts, loss: Loss) -> bool:
@@ -211,6 +221,14 @@ class Decided(NamedTuple):
     held_out: HeldOut | None
     state: FitState
     save: Callable[[], None]
+
+    @property
+    def outside(self) -> str:
+        """Sentence on values of X outside the range of f, empty if there is nothing to say."""
+        model = self.problem.units.model
+        if model.fits_exactly and goes_beyond(model.nonlinearity, self.summary.facts.range):
+            return out_of_bounds(self.problem)
+        return ""
 
     @property
     def after_choice(self) -> Options:

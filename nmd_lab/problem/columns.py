@@ -373,7 +373,7 @@ def bounded(
         return f
     if valid_range is not None:
         return MinMax(*valid_range)
-    if not any(outside.any() for outside in _outside(f, np.array(ends))):
+    if not goes_beyond(f, ends):
         return f
     raise ValueError(
         f"nonlinearity={nonlinearity!r} has the bounds 0 and 1, and X goes from {ends[0]:g} to "
@@ -382,14 +382,17 @@ def bounded(
     )
 
 
+def goes_beyond(f: Nonlinearity, ends: tuple[float, float]) -> bool:
+    """Return whether data with these ends go beyond the range of f."""
+    return any(outside.any() for outside in _outside(f, np.array(ends)))
+
+
 def out_of_bounds(problem: Problem) -> str:
-    """Return how many values of the data lie outside the range of f, empty if none do.
+    """Return how many values of the data lie outside the range of f, empty if that says nothing.
 
     Bounds are given or documented, and all values beyond them count.  The range of another f is not
     a statement about the data: it is named if a tenth of their squares lies outside.
     """
-    if not problem.model.fits_exactly:
-        return ""
     observations, f = problem.observations, problem.model.nonlinearity
     has_bounds, zeros = isinstance(f, MinMax), observations.absent_are_zeros
 
@@ -399,8 +402,6 @@ def out_of_bounds(problem: Problem) -> str:
         return np.array([number[outside].sum() for outside in _outside(f, values)])
 
     below, above = map(int, observations.sum_of_blocks(count))
-    if not below and not above:
-        return ""
     if not has_bounds:
         squares, total = observations.sum_of_blocks(
             lambda x, weights: np.array(

@@ -6,7 +6,7 @@ None of them is a part of the model.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from nmd_lab._runtime.checks import (
 )
 from nmd_lab.data.folds import KINDS
 from nmd_lab.data.inputs import is_mask
+from nmd_lab.model.loss import Loss
 
 from .penalty import PenaltyRule, RuleName, as_penalty_rule
 
@@ -359,7 +360,13 @@ class Choice:
         return self.metric != "deviance" or any(each is not None for each in values)
 
     def refuse_unsuitable(
-        self, rank: int | None, alpha: float | None, shape: tuple[int, int], *, is_open: bool
+        self,
+        rank: int | None,
+        alpha: float | None,
+        shape: tuple[int, int],
+        losses: Iterable[Loss],
+        *,
+        is_open: bool,
     ) -> None:
         """Raise ValueError if it does not suit X and what is given; None is to be chosen."""
         for name, candidates, value in (("rank", self.ranks, rank), ("alpha", self.alphas, alpha)):
@@ -378,6 +385,12 @@ class Choice:
             raise ValueError(
                 f"validation={self!r} has nothing to choose, since rank, alpha, nonlinearity and "
                 "loss are given: make one of them 'auto', or leave it out."
+            )
+        without = [loss for loss in losses if not loss.likelihood]
+        if without and self.metric == "log_score":
+            raise ValueError(
+                f"metric='log_score' needs a likelihood, which loss={without[0]!r} has not: give "
+                "metric='deviance', 'rmse' or 'mae'."
             )
 
     def describe(self) -> Any:

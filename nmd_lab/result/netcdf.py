@@ -31,9 +31,9 @@ from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
-from nmd_lab.data.observations import Observations
 from nmd_lab.data.readers import errors_of
 from nmd_lab.data.typed_table import TypedTable
+from nmd_lab.data.units import Facts
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.losses import LOSSES, Loss
@@ -432,13 +432,13 @@ def _as_json(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def provenance(observations: Observations) -> dict[str, Any]:
+def provenance(facts: Facts, dtype: np.dtype[Any], fingerprint: str) -> dict[str, Any]:
     """Return a description of data and software, in numbers and text."""
     return {
-        "shape": list(observations.shape),
-        "n_observed": observations.n_observed,
-        "dtype": str(observations.dtype),
-        "observations_hash": observations.fingerprint(),
+        "shape": list(facts.shape),
+        "n_observed": facts.n_observed,
+        "dtype": str(dtype),
+        "observations_hash": fingerprint,
         "versions": {
             "nmd_lab": __version__,
             "numpy": np.__version__,

@@ -18,7 +18,7 @@ from nmd_lab._version import __version__
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
 from nmd_lab.data.typed_table import TypedColumn
-from nmd_lab.data.units import columns_of, names_of_codes
+from nmd_lab.data.units import facts_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions
 from .entries import entries_at, entries_of
@@ -229,7 +229,7 @@ def make_report(
     values = filled(draws, X, data) if is_frame(X) else None
     least_sure, surest = (_shown(labels, draws, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)
-    codes = names_of_codes(labels, columns_of(data.observations))
+    codes = names_of_codes(facts_of(data.observations, by_column=True))
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
         _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),

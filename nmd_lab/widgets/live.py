@@ -177,11 +177,12 @@ class LiveFit(Background):
         self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
-        before = messages_before(fit.decided)
+        facts, model = fit.decided.summary.facts, fit.decided.problem.units.model
+        before = messages_before(facts, model, fit.decided.outside)
         self._update(stop, recording=recording, warnings=_sentences(before))
         result = self._advance(fit, iterations, stop, recording)
         recording.end(result)
-        after = messages_after(result, fit.decided, self.settings)
+        after = messages_after(result, facts, fit.decided.options, self.settings)
         stopped = stop.is_set() and result.stop_reason.code == "callback"
         is_stroke = self.begun.before is not None  # after which few iterations are enough
         self._update(
