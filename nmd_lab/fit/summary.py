@@ -32,8 +32,10 @@ from nmd_lab.problem.columns import (
     goes_beyond,
     is_by_column,
     measures_distance,
+    mixed_model,
     model_for,
     out_of_bounds,
+    with_data,
 )
 from nmd_lab.problem.initialization import Start, given_start, svd_memory
 from nmd_lab.problem.problem import Problem
@@ -131,7 +133,11 @@ def describe(
     facts = facts_of(observations, by_column=by_column or may_have_units or asks)
     by_column = by_column or (may_have_units and has_units(observations, facts, as_loss(loss)))
     likely = "frobenius" if is_auto(loss) and not by_column else loss
-    model = model_for(nonlinearity, likely, observations, by_column=by_column, centred=True)
+    if by_column:
+        model = mixed_model(nonlinearity, likely, observations)
+    else:
+        model = model_for(nonlinearity, likely, facts.range, facts.labels.valid_range)
+        model = with_data(model, observations, centred=True) if model.takes_data else model
     f, d = model.shown
     size = check_size("X", max(map(abs, facts.range)), observations.dtype)
     if not by_column:  # None is to be chosen

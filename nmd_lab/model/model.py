@@ -128,6 +128,11 @@ class Model:
         return not self.is_mixed and self.loss.smallest_at_x
 
     @property
+    def takes_data(self) -> bool:
+        """Whether data decide of its f or its loss, which takes arrays of the size of X."""
+        return self.nonlinearity.learns or type(self.loss).for_data is not Loss.for_data
+
+    @property
     def learns(self) -> bool:
         """Whether some f, or some parameter of a loss, is learned."""
         return any(kind.learns for kind in self.column_models)

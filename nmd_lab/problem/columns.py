@@ -70,28 +70,27 @@ def is_by_column(nonlinearity: Any, loss: Any, labels: Labels) -> bool:
 def model_for(
     nonlinearity: Any,
     loss: Any,
-    observations: Observations,
-    *,
-    by_column: bool,
-    centred: bool = False,
+    ends: tuple[float, float],
+    documented: tuple[float, float] | None,
 ) -> Model:
-    """Return the model of arguments, of each column or of all, with what the data decide of it.
+    """Return the model of all entries, with bounds that the data decide; see `bounded`.
 
-    Of all, the identity stands for "auto".  If `centred`, a learned f takes the mean of X near 0,
-    where WH is without offsets.
+    The identity stands for "auto".
     """
-    if by_column:
-        return mixed_model(nonlinearity, loss, observations)
     nonlinearity = "identity" if is_auto(nonlinearity) else nonlinearity
-    ends, documented = observations.range(), observations.labels.valid_range
     d = make_model(nonlinearity, loss).loss  # refuses what does not go together
     d.check_data(*ends)
-    f = bounded(nonlinearity, ends, documented)
-    if type(d).for_data is not Loss.for_data:  # it takes arrays of the size of X
-        d = d.for_data(*observations.observed())
-    if f.learns:
-        f = f.for_data(d.target(observations.observed()[0]), centred=centred)
-    return make_model(f, d)
+    return make_model(bounded(nonlinearity, ends, documented), d)
+
+
+def with_data(model: Model, observations: Observations, *, centred: bool = False) -> Model:
+    """Return a model that takes data with what they decide of its loss and of a learned f.
+
+    If `centred`, f takes the mean of X near 0, where WH is without offsets.
+    """
+    x, weights = observations.observed()
+    loss = model.loss.for_data(x, weights)
+    return make_model(model.nonlinearity.for_data(loss.target(x), centred=centred), loss)
 
 
 class _Listed(NamedTuple):
@@ -356,7 +355,9 @@ LARGE_SHARE = 0.1
 
 def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
     """Return a nonlinearity, with bounds or knots that the observations decide; see `bounded`."""
-    return model_for(nonlinearity, "frobenius", observations, by_column=False).nonlinearity
+    ends, documented = observations.range(), observations.labels.valid_range
+    model = model_for(nonlinearity, "frobenius", ends, documented)
+    return (with_data(model, observations) if model.takes_data else model).nonlinearity
 
 
 def bounded(

@@ -24,7 +24,7 @@ from nmd_lab.model.monotone import Monotone, f_within_limits
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.problem.columns import NUMBER, is_by_column, model_for
+from nmd_lab.problem.columns import NUMBER, is_by_column, mixed_model, model_for, with_data
 from nmd_lab.request.options import SampleOptions
 
 NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
@@ -158,7 +158,8 @@ def sampled_model(
         enough = facts.is_small_table and count >= ENTRIES_OF_A_COLUMN * n
         by_column |= enough or 2 * count >= m * n
     if not by_column:
-        model = model_for(nonlinearity, loss, observations, by_column=False)
+        model = model_for(nonlinearity, loss, facts.range, facts.labels.valid_range)
+        model = with_data(model, observations) if model.takes_data else model
         _refuse_nonlinearity(model.only)
         return model
     functions = nonlinearity
@@ -166,7 +167,7 @@ def sampled_model(
         learns = is_table and options.noise == "auto"
         functions = _learned(loss, observations, facts) if learns else {}
         functions |= {} if is_auto(nonlinearity) else dict(nonlinearity)
-    model = _of_columns(model_for(functions, loss, observations, by_column=True))
+    model = _of_columns(mixed_model(functions, loss, observations))
     _refuse_classes_as_numbers(model, observations.labels)
     return model
 
