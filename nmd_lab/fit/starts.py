@@ -240,8 +240,7 @@ def _by_size(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, Floa
 def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Generator) -> Start:
     """Return a start with further components, the largest of the residual under the ridge."""
     model, observations = problem.model, problem.observations
-    factors = start.W, start.H, start.offsets
-    W_aug, H_aug = problem.offset_columns.extend(observations, *factors)
+    W_aug, H_aug = problem.extend(start)
     storage = storage_of(observations)
     if isinstance(storage, CsrStorage):
         A = storage.all_products(W_aug, H_aug)

@@ -284,7 +284,7 @@ class Problem:
         for each, rows in ((W_constraint, start.W), (H_constraint, start.H.T)):
             if each is not None:
                 each.constraint.check(np.asarray(rows, dtype=np.float64))
-        W, H = self._extended(start)
+        W, H = self.extend(start)
         self.observations.allow(W, solved_W, W_constraint, empty_rows)
         H[solved_H, empty_columns] = 0
         if H_constraint is not None:
@@ -308,12 +308,12 @@ class Problem:
     def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a state that is in the units of X."""
         start = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
-        return self._extended(self.units.scaled_start(start))
+        return self.extend(self.units.scaled_start(start))
 
-    def _extended(self, start: Start) -> tuple[FloatArray, FloatArray]:
+    def extend(self, start: Start) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a start."""
-        factors = start.W, start.H, start.offsets
-        return self.offset_columns.extend(self.observations, *factors)
+        pieces, H_aug = self.offset_columns.extend(start.W, start.H, start.offsets)
+        return self.observations.stacked(pieces, H_aug.dtype), H_aug
 
     def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:
         """Return the columns of W_aug and the rows of H_aug that are solved for."""

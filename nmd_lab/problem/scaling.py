@@ -80,9 +80,9 @@ class OffsetColumns:
         return slice(0, last), slice(first, last + self.after)
 
     def extend(
-        self, observations: Observations, W: FloatArray, H: FloatArray, offsets: Offsets
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return W_aug and H_aug from W (m, rank), H (rank, n) and offsets."""
+        self, W: FloatArray, H: FloatArray, offsets: Offsets
+    ) -> tuple[list[FloatArray | float], FloatArray]:
+        """Return the pieces of W_aug, which stand side by side, and H_aug."""
         left: list[FloatArray | float] = [W]
         n, constant, right = H.shape[1], self.constant, [H]
         if self.before:
@@ -93,7 +93,7 @@ class OffsetColumns:
             right.append(offsets.of_columns(n, float)[None, :] / constant)
         if self.kind != "none":
             right.append(np.full((1, n), self.mean / constant))
-        return observations.stacked(left, H.dtype), np.vstack(right, dtype=H.dtype)
+        return left, np.vstack(right, dtype=H.dtype)
 
     def split(self, W_aug: FloatArray, H_aug: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
         """Return W, H and the offsets from extended factors."""
@@ -185,7 +185,7 @@ class Scaling:
         state = cast(Any, scaled)
         W, H = (np.ldexp(factor, self.exponent) for factor in (state.W, state.H))
         offsets = self.given_offsets(state.offsets)
-        W_aug, H_aug = self.columns.extend(observations, W, H, offsets)
+        pieces, H_aug = self.columns.extend(W, H, offsets)
         scale_of_T, penalty = 2.0 ** (2 * self.exponent), 2.0**self.log2_unit_of_penalty
         W_size = 2.0**self.exponent if projected else 1.0
         converted: State = replace(
@@ -193,7 +193,7 @@ class Scaling:
             W=W,
             H=H,
             offsets=offsets,
-            W_aug=W_aug,
+            W_aug=observations.stacked(pieces, H_aug.dtype),
             H_aug=H_aug,
             objective=state.objective * 2.0**self.log2_unit_of_objective,
             primal_residual=state.primal_residual * scale_of_T,

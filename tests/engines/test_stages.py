@@ -40,9 +40,7 @@ def begun(X, f, loss, rank=3, **options):
     options = {"init": "random", "random_state": 1, **options}
     prepared = prepare(X, rank, given(f), loss, absent_are_zeros=True, **options)
     start = next(prepared.starts)
-    return prepared.problem, *prepared.problem.offset_columns.extend(
-        prepared.problem.observations, start.W, start.H, start.offsets
-    )
+    return prepared.problem, *prepared.problem.extend(start)
 
 
 def after(iterations, X, f, loss, **options):
