@@ -122,7 +122,7 @@ def form_of(X: Any, table: TypedTable | None = None) -> Form:
     entries = X if isinstance(X, SparseObservations) else None
     torch, module = sys.modules.get("torch"), type(X).__module__.partition(".")[0]
     device = str(X.device) if torch is not None and isinstance(X, torch.Tensor) else None
-    is_dask, is_frame_ = module in ("dask", "dask_expr"), is_frame(X)
+    is_dask, is_frame_ = module in ("dask", "dask_expr"), isinstance(X, pd.DataFrame)
     is_sparse_ = entries is not None or sparse.issparse(X)
     in_files = isinstance(X, np.memmap) or module in ("h5py", "zarr")
     if is_sparse_:

@@ -352,7 +352,7 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
         raise ValueError("X has rows of unequal lengths: fill them up with NaN.") from error
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
-    if is_frame(X):
+    if isinstance(X, pd.DataFrame):
         check_no_long_table(X)
         row, row_coords = index_labels(X.index, "row", taken=())
         coords = xr.Dataset().assign_coords(row_coords)
@@ -365,8 +365,8 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X is a pandas DataFrame, without an import of pandas."""
-    return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")
+    """Return whether X is a DataFrame of pandas."""
+    return isinstance(X, pd.DataFrame)
 
 
 def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> Labels:
