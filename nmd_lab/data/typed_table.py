@@ -35,7 +35,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -186,15 +186,14 @@ def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[A
     }
 
 
-def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
-    """Raise TypeError if columns are refused, with what to do with each of them."""
-    if refused := refused_columns(frame, typed):
-        check_no_long_table(frame)
-        remedies = [
-            f"{description(frame, {kind: names})}: {KINDS[kind][1].format(names=names)}"
-            for kind, names in refused.items()
-        ]
-        raise TypeError(f"X has {'; '.join(remedies)}.")
+def refuse(frame: Any, refused: dict[str, list[Any]]) -> NoReturn:
+    """Raise TypeError for refused columns, with what to do with each of them."""
+    check_no_long_table(frame)
+    remedies = [
+        f"{description(frame, {kind: names})}: {KINDS[kind][1].format(names=names)}"
+        for kind, names in refused.items()
+    ]
+    raise TypeError(f"X has {'; '.join(remedies)}.")
 
 
 def description(frame: Any, refused: dict[str, list[Any]]) -> str:
@@ -438,7 +437,8 @@ class TypedTable:
     def columns_of(self, frame: Any) -> TypedTable:
         """Return the columns of another DataFrame, those of the same name as they are here."""
         by_name = {column.name: column for column in self.columns if column.kind != "values"}
-        refuse_columns(frame, by_name)
+        if refused := refused_columns(frame, by_name):
+            refuse(frame, refused)
         return TypedTable(tuple(by_name.get(name) or _typed(name, x) for name, x in frame.items()))
 
     def encode(self, frame: Any) -> Any:
@@ -512,7 +512,8 @@ class TypedTable:
 
 def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
     """Return the typed columns of a DataFrame, None if all are numbers."""
-    refuse_columns(frame)
+    if refused := refused_columns(frame):
+        refuse(frame, refused)
     columns = tuple(_typed(name, column) for name, column in frame.items())
     if not numbers_too and all(column.kind == "number" for column in columns):
         return None
