@@ -37,7 +37,7 @@ from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampler.prepare import prepare_sample
 from nmd_lab.sampler.problem import SampledProblem
-from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for, in_units_of_X
+from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
 from nmd_lab.sampler.sampled_model import with_ends
 from nmd_lab.warnings import UnitsWarning
 
@@ -485,7 +485,7 @@ def package(
         noise=noises if by_column else noises[0],
         levels=loss.level_values if is_ordinal else None,
         stop_reason=reason,
-        limits=limits_of(observations),
+        limits=limits_of(observations) if facts.is_limited else None,
         parameters={
             "rank": problem.rank,
             **decided.plain(),
@@ -494,5 +494,5 @@ def package(
             "sweeps": (decided.tune or 0) + drawn["log_likelihood"].shape[1],
             **provenance(facts, observations.dtype, observations.fingerprint()),
         },
-        **in_units_of_X(drawn, problem),
+        **drawn,
     )

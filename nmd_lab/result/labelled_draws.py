@@ -130,11 +130,9 @@ def with_rows(posterior: Any, draws: Draws, labels: Labels) -> Any:
     )
 
 
-def limits_of(observations: Observations) -> xr.Dataset | None:
-    """Return the entries with limits, None without any."""
+def limits_of(observations: Observations) -> xr.Dataset:
+    """Return the entries with limits."""
     sparse = observations.as_sparse()
-    if sparse.limits is None:
-        return None
     at = np.flatnonzero(sparse.limits.codes)
     limits, x = sparse.limits.at(at), sparse.values[at]
     uppers = x if limits.uppers is None else limits.uppers

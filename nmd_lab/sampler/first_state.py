@@ -22,7 +22,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.fit.starts import first_start
@@ -170,16 +169,6 @@ others."""
 
 MOST_WORK = 1 << 30
 """Rows times the cube of the columns up to which the same holds, so that a sweep takes seconds."""
-
-
-def can_be_full(problem: SampledProblem, options: SampleOptions) -> bool:
-    """Return whether a table may have members of full rank: nothing was asked that speaks against.
-
-    Limits, and other noise than the normal one, have no form as numbers.
-    """
-    asked = not (is_auto(options.rank) and is_auto(options.init))
-    plain = problem.by_column and not problem.offset_columns.before and problem.limits is None
-    return plain and not asked and "after" not in problem.noises
 
 
 def full_rank(

@@ -22,7 +22,7 @@ from nmd_lab.request.options import SampleOptions
 
 from .chain import Chain, Draw
 from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
-from .first_state import can_be_full, first_chain
+from .first_state import first_chain
 from .new_rows import unhide_cells
 from .problem import SampledProblem
 
@@ -110,7 +110,7 @@ class Chains:
     def run(
         self, interruption: Interruption, before_each: Callable[[], None]
     ) -> tuple[dict[str, Any], StopReason]:
-        """Run the chains, and return the arrays of those that were begun, in their units."""
+        """Run the chains, and return the arrays of those that were begun, in the units of X."""
         run, options = self._state, self._options
         total = options.chains * (self._warm_up + options.draws)
         rules = Stopping(total, options.time_limit, options.callback)
@@ -129,7 +129,7 @@ class Chains:
             reason = StopReason("draws", text)
         if interruption and not interruption.reported:
             reason = interruption.reason(run.iteration)
-        return self._draws(), reason
+        return self._in_units_of_X(self._draws()), reason
 
     def _step(self) -> Sweep:
         """Record one sweep, and return it."""
@@ -223,6 +223,48 @@ class Chains:
             "probe_columns": self._probes[1],
         }
 
+    def _in_units_of_X(self, drawn: dict[str, Any]) -> dict[str, Any]:
+        """Return the arrays of a `Posterior`, in the units of X, given those of the chains."""
+        problem, rank, scaling = self._problem, self._problem.rank, self._problem.scaling
+        of_T = 2 * scaling.exponent
+        # In float32 the units of very large or small data would overflow.
+        dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64
+
+        def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
+            return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
+
+        arrays = drawn.copy()
+        rows, columns = arrays.pop("rows"), arrays.pop("columns")
+        units = np.ldexp(np.ones(rank + problem.offset_columns.before), scaling.exponent)
+        units[rank:] = math.ldexp(1.0, of_T)
+        kinds = zip(problem.noises, problem.model.column_models, strict=True)
+        has_beta = any(
+            noise == "after" and kind.loss.noise_model.shape > 0 for noise, kind in kinds
+        )
+        loss = problem.model.column_models[0].loss  # several kinds have no exponent
+        levels: dict[str, Any] = {
+            "rho": np.ldexp(arrays["rho"], -2 * of_T),
+            "beta": np.ldexp(arrays["beta"], -loss.noise_model.power * scaling.log2_unit_of_x),
+            "cut_points": arrays.get("cut_points"),
+        }
+        if not has_beta:
+            levels["beta"] = None
+        if not problem.by_column:
+            levels = {name: None if a is None else a[:, :, 0] for name, a in levels.items()}
+        arrays |= levels | {
+            "W": scaled(rows[..., :rank], scaling.exponent),
+            "H": scaled(columns[..., :rank], scaling.exponent),
+            "mean": math.ldexp(problem.offset_columns.mean, of_T),
+            "row_mean": arrays.pop("row_means") * units,
+            "row_precision": arrays.pop("row_precisions") / np.outer(units, units),
+            "predictions": np.ldexp(arrays["predictions"].astype(dtype), scaling.log2_unit_of_x),
+        }
+        if problem.offset_columns.before:
+            arrays["row_offsets"] = scaled(rows[..., rank], of_T)
+        if problem.offset_columns.after:
+            arrays["column_offsets"] = scaled(columns[..., rank], of_T)
+        return arrays
+
 
 SIZES = tuple(map(Size, (1, 8, 30, 8, 30, 8, 30)))
 """Sizes of the members."""
@@ -250,13 +292,20 @@ def ensemble_for(
     options: SampleOptions,
     rng: np.random.Generator,
 ) -> Ensemble:
-    """Return the members of a chain; those of a large X are tuned with some of its rows."""
+    """Return the members of a chain; those of a large X are tuned with some of its rows.
+
+    Some may be of full rank if nothing was asked that speaks against it.  Limits, and other noise
+    than the normal one, have no form as numbers.
+    """
     m, few = problem.shape[0], observations
     largest = m // ROWS_OF_A_GROUP
     if not (is_auto(options.groups) and problem.by_column and largest >= 2):
         sizes: tuple[Size, ...] = (Size(1 if is_auto(options.groups) else int(options.groups)),)
         return make_ensemble(problem, observations, observations, options, sizes, rng)
-    all_sizes = SIZES_WITH_FULL if can_be_full(problem, options) else SIZES
+    was_asked = not (is_auto(options.rank) and is_auto(options.init))
+    is_normal = problem.limits is None and "after" not in problem.noises
+    may_be_full = is_normal and not was_asked and not problem.offset_columns.before
+    all_sizes = SIZES_WITH_FULL if may_be_full else SIZES
     number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
     if observations.n_observed > MOST_CELLS and isinstance(options.init, str):
         rows = max(MOST_CELLS * m // observations.n_observed, FEWEST_ROWS)
@@ -279,44 +328,3 @@ def _rows_of_rare_levels(problem: SampledProblem, share: float) -> NDArray[np.in
                 entries = at[levels.first_of(int(level), RARE)]
                 found.append(np.searchsorted(problem.starts, entries, side="right") - 1)
     return np.unique(np.concatenate(found))
-
-
-def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, Any]:
-    """Return the arrays of a `Posterior`, in the units of X, given those of the chains."""
-    rank, scaling = problem.rank, problem.scaling
-    of_T = 2 * scaling.exponent
-    # In float32 the units of very large or small data would overflow.
-    dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64
-
-    def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
-        return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
-
-    arrays = drawn.copy()
-    rows, columns = arrays.pop("rows"), arrays.pop("columns")
-    units = np.ldexp(np.ones(rank + problem.offset_columns.before), scaling.exponent)
-    units[rank:] = math.ldexp(1.0, of_T)
-    kinds = zip(problem.noises, problem.model.column_models, strict=True)
-    has_beta = any(noise == "after" and kind.loss.noise_model.shape > 0 for noise, kind in kinds)
-    loss = problem.model.column_models[0].loss  # several kinds have no exponent
-    levels: dict[str, Any] = {
-        "rho": np.ldexp(arrays["rho"], -2 * of_T),
-        "beta": np.ldexp(arrays["beta"], -loss.noise_model.power * scaling.log2_unit_of_x),
-        "cut_points": arrays.get("cut_points"),
-    }
-    if not has_beta:
-        levels["beta"] = None
-    if not problem.by_column:
-        levels = {name: None if a is None else a[:, :, 0] for name, a in levels.items()}
-    arrays |= levels | {
-        "W": scaled(rows[..., :rank], scaling.exponent),
-        "H": scaled(columns[..., :rank], scaling.exponent),
-        "mean": math.ldexp(problem.offset_columns.mean, of_T),
-        "row_mean": arrays.pop("row_means") * units,
-        "row_precision": arrays.pop("row_precisions") / np.outer(units, units),
-        "predictions": np.ldexp(arrays["predictions"].astype(dtype), scaling.log2_unit_of_x),
-    }
-    if problem.offset_columns.before:
-        arrays["row_offsets"] = scaled(rows[..., rank], of_T)
-    if problem.offset_columns.after:
-        arrays["column_offsets"] = scaled(columns[..., rank], of_T)
-    return arrays
