@@ -111,7 +111,8 @@ def at_random(
 ) -> NDArray[np.bool_]:
     """Return a mask of a fraction of the observed entries."""
     if observations.n_observed > 1:
-        return test_set(observations, share, rng)
+        rows, columns, _ = observations.entries()
+        return test_set(rows, columns, observations.labels.table, share, rng)
     return np.zeros(observations.n_observed, bool)
 
 

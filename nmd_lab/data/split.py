@@ -22,6 +22,7 @@ from .labels import Labels, any_frame
 from .matching import like
 from .observations import Observations
 from .sparse import SparseObservations
+from .typed_table import TypedTable
 
 
 @any_frame
@@ -68,23 +69,27 @@ def split(
     observations: Observations, test_size: Any, rng: np.random.Generator
 ) -> tuple[Observations, Observations]:
     """Return a training and a test set of observations; see `split_observed`."""
-    test = test_set(observations, test_size, rng)
+    rows, columns, _ = observations.entries()
+    test = test_set(rows, columns, observations.labels.table, test_size, rng)
     return observations.select(~test), observations.select(test)
 
 
 def test_set(
-    observations: Observations, test_size: Any, rng: np.random.Generator
+    rows: IntArray,
+    columns: IntArray,
+    table: TypedTable | None,
+    test_size: Any,
+    rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """Return which entries are in the test set; each row and column keeps another one."""
-    rows, columns, _ = observations.entries()
     n_test = _test_count(test_size, rows.size)
     counts = np.bincount(rows), np.bincount(columns)
     test: NDArray[np.bool_] = cached_kernel(_choose, f"choose_{rows.dtype}")(
         rng.permutation(rows.size), *map(np.ascontiguousarray, (rows, columns)), *counts, n_test
     )
-    if observations.labels.table is not None:
-        whole = test[first_of_cells(observations)]  # the indicators of a category are together
-        left = np.bincount(rows[~whole], minlength=observations.shape[0])
+    if table is not None:
+        whole = test[first_of_cells(rows, columns, table)]  # indicators of a category are together
+        left = np.bincount(rows[~whole], minlength=counts[0].size)
         test = whole & (left > 0)[rows]
     return test
 
@@ -100,16 +105,16 @@ def without(
     return observations if keep.all() else observations.select(keep), held_out.as_sparse()
 
 
-def first_of_cells(observations: Observations) -> NDArray[np.intp]:
+def first_of_cells(rows: IntArray, columns: IntArray, table: TypedTable | None) -> NDArray[np.intp]:
     """Return the position of the first entry of the cell of each entry.
 
     The indicators of a category are one cell, since some of them would tell the others.
     """
-    entries, table = observations.entries(), observations.labels.table
     if table is None:
-        return np.arange(entries.values.size)
-    first_columns = table.first_of_cell[entries.columns]
-    cells = entries._replace(columns=first_columns).flat(observations.shape[1])
+        return np.arange(rows.size)
+    cells: NDArray[np.int64] = (
+        rows.astype(np.int64) * table.source.size + table.first_of_cell[columns]
+    )
     _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
     return first[cell]
 

@@ -126,9 +126,9 @@ class Hidden(NamedTuple):
     @classmethod
     def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
         """Return the hidden cells whose T or level is known; others are not scored."""
-        cells, table = first_of_cells(hidden), hidden.labels.table
-        hidden = problem.scaling.scaled_observations(hidden).as_sparse()
+        hidden, table = problem.scaling.scaled_observations(hidden).as_sparse(), hidden.labels.table
         i, j, x = hidden.entries()
+        cells = first_of_cells(i, j, table)
         limits, values = hidden.limits, np.full(x.size, np.nan)
         kinds: Any = zip(problem.noises, problem.model.column_models, strict=True)
         is_level = (np.array(problem.noises) == "ordinal")[j]
@@ -139,12 +139,12 @@ class Hidden(NamedTuple):
             elif knows_T(noise, kind.nonlinearity):
                 values[at] = (kind.nonlinearity.pseudo_inverse(x[at]) - kind.centre) / kind.size
         known = np.isfinite(values) if limits is None else np.isfinite(values) & (limits.codes == 0)
-        i, j, levels = i[known].astype(np.intp), j[known].astype(np.intp), known & is_level
+        levels = known & is_level
+        at, i, j = j[levels], i[known].astype(np.intp), j[known].astype(np.intp)
         firsts, is_indicator = np.arange(problem.shape[1]), np.zeros(problem.shape[1], bool)
         if table is not None:
             firsts = table.first_of_cell
             is_indicator = np.array([each.has_indicators for each in table.of_matrix])
-        at = hidden.entries().columns[levels]
         _, cell = np.unique(cells[levels], return_inverse=True)
         counts = [np.empty(0) if each is None else each.counts for each in problem.levels]
         frequency = [(c[1] + 0.5) / (c.sum() + 1) if c.size == 2 else 1.0 for c in counts]
@@ -460,16 +460,16 @@ def make_ensemble(
     if len(sizes) == 1:
         tuned, one = TUNING_SWEEPS_SINGLE if tune is None else tune, [problem]
         return Ensemble(problem, sizes, one, one, observations, None, tuned, 0, 0, draws)
-    _, j, x = few.entries()
+    (i, j, x), table = few.entries(), few.labels.table
     common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
     if at.size:
         levels = np.column_stack([j[at], x[at]])
         _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
-        first = first_of_cells(few)
+        first = first_of_cells(i, j, table)
         common[first[at[counts[level.ravel()] < RARE]]] = False
         common = common[first]
     is_hidden = np.zeros(x.size, bool)
-    is_hidden[common] = test_set(few.select(common), HIDDEN, rng)
+    is_hidden[common] = test_set(i[common], j[common], table, HIDDEN, rng)
     observed, hidden = few.select(~is_hidden), few.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.scaling, problem.noises)
     pairs = {False: (problem, trial)}

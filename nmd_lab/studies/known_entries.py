@@ -156,7 +156,8 @@ def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> BoolAr
     if missing.level == 0:
         return np.zeros(data.entries.values.size, dtype=bool)
     hidden = HIDE[missing.kind](data, missing.level, missing.generator(seed))
-    return hidden[first_of_cells(data.observations)] & data.exact
+    rows, columns, _ = data.entries
+    return hidden[first_of_cells(rows, columns, data.table)] & data.exact
 
 
 def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray:
@@ -208,7 +209,7 @@ def _blocks(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolA
 def _single(data: KnownEntries, share: float, draws: FloatArray) -> BoolArray:
     """Hide the entries with the lowest draws, the last ones of each row and column at the end."""
     rows, columns, _ = data.entries
-    draws = draws[first_of_cells(data.observations)]
+    draws = draws[first_of_cells(rows, columns, data.table)]
     largest = [pd.Series(draws).groupby(i).transform("max") for i in (rows, columns)]
     spared = (draws == largest[0]) | (draws == largest[1])
     return _lowest(np.where(spared, draws + draws.max() + 1, draws), share)
