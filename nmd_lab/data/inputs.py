@@ -48,7 +48,7 @@ from .labels import (
     without_tensors,
 )
 from .observations import BLOCK, Observations, float_dtype
-from .sparse import SparseObservations, check_sparse_observations
+from .sparse import SparseObservations
 from .typed_table import TypedTable, table_of
 
 LIMITING = ("at_most", "at_least")
@@ -304,7 +304,7 @@ def observe_sparse(
     if m * n == 0:
         raise ValueError(f"X has shape {(m, n)}, which holds no entry: give a larger matrix.")
     if isinstance(X, SparseObservations):
-        check_sparse_observations("X", X)  # again, since arrays can change
+        X.check("X")  # again, since arrays can change
         stored, indptr, indices = X.values, X.indptr, X.indices
         weights = X.weights if weights is None else weights
     else:

@@ -82,7 +82,19 @@ class SparseObservations(Observations):
 
     def __post_init__(self) -> None:
         """Check the structure, which compiled loops trust."""
-        check_sparse_observations("SparseObservations", self)
+        self.check("SparseObservations")
+
+    def check(self, name: str) -> None:
+        """Raise ValueError if an entry is stored outside the shape."""
+        (m, n), stored = self.shape, self.values.size
+        for field, array in (("indices", self.indices), ("weights", self.weights)):
+            if array is not None and np.shape(array) != (stored,):
+                raise ValueError(
+                    f"{name} has {field} of shape {np.shape(array)}: give one for each of the "
+                    f"{stored} values."
+                )
+        check_pointers(name, "row", self.indptr, m, stored)
+        check_indices(name, "column", self.indices, n)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -318,17 +330,3 @@ class _DenseRowReader:
         n = self.matrix.shape[1]
         block = self.matrix[entries.start // n : entries.stop // n]
         return np.asarray(block.toarray().ravel())
-
-
-def check_sparse_observations(name: str, X: SparseObservations) -> None:
-    """Raise ValueError if observations store an entry outside their shape."""
-    m, n = X.shape
-    stored = X.values.size
-    for field, array in (("indices", X.indices), ("weights", X.weights)):
-        if array is not None and np.shape(array) != (stored,):
-            raise ValueError(
-                f"{name} has {field} of shape {np.shape(array)}: give one for each of the {stored} "
-                "values."
-            )
-    check_pointers(name, "row", X.indptr, m, stored)
-    check_indices(name, "column", X.indices, n)
