@@ -165,21 +165,23 @@ def sampled_model(
     functions = nonlinearity
     if is_auto(nonlinearity) or isinstance(nonlinearity, Mapping):
         learns = is_table and options.noise == "auto"
-        functions = _learned(loss, observations, facts) if learns else {}
+        sparse = observations.as_sparse() if facts.is_limited else None
+        functions = _learned(loss, facts, sparse) if learns else {}
         functions |= {} if is_auto(nonlinearity) else dict(nonlinearity)
     model = _of_columns(mixed_model(functions, loss, observations))
     _refuse_classes_as_numbers(model, observations.labels)
     return model
 
 
-def _learned(loss: Any, observations: Observations, facts: Facts) -> dict[Any, Monotone]:
+def _learned(loss: Any, facts: Facts, sparse: Any) -> dict[Any, Monotone]:
     """Return a learned f of each column of numbers without ends or a loss of its own.
 
     In a table with limits it may be the exponential function, and a column with limits has
     this or the straight line, since its quantiles are not known.  If a column with limits has a
     negative value, the table is one of logarithms or standardised numbers, and none is above 0.
+    `sparse` has the entries if there are limits, and is None otherwise.
     """
-    labels, n = observations.labels, observations.shape[1]
+    labels, n = facts.labels, facts.shape[1]
     names, learns = list(labels.flat(labels.columns)), np.ones(n, dtype=bool)
     if labels.table is not None:
         names = [column.name for column in labels.table.of_matrix]
@@ -191,8 +193,7 @@ def _learned(loss: Any, observations: Observations, facts: Facts) -> dict[Any, M
     assert facts.columns is not None
     learns &= ~np.isfinite(facts.columns.ends).any(axis=1)
     functions: list[Monotone | None] = [Monotone(share=SHARE)] * n
-    sparse = observations.as_sparse()
-    if sparse.limits is not None:
+    if sparse is not None and sparse.limits is not None:
         limited = np.isin(sparse.indices, sparse.indices[sparse.limits.codes != 0])
         is_signed = (sparse.values[limited] < 0).any()
         for j in np.flatnonzero(learns):
