@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def all_starts(
             start = svd_start(observations, model, rank, problem.offsets, rng, kind)
             if init == "path":
                 engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if plan.few_stored else Admm()
-                start = after_strong_ridges(problem, start, iterations_of(engine))
+                start = after_strong_ridges(problem, start, engine)
                 start = start._replace(kind="path")
             yield start
         else:
@@ -160,14 +161,14 @@ RIDGE_ITERATIONS = 6  # with each of them
 def after_strong_ridges(
     problem: Problem,
     start: Start,
-    after: Callable[[Problem, Start, int], Start],
+    engine: FitEngine[Any],
     stopped: Callable[[], bool] = lambda: False,
 ) -> Start:
     """Return the factors that strong ridges leave of a start, in the units of the problem.
 
     The first ridge is the least one that removes all components, of which the first is the largest
     one.  Small components would become so small that rounding errors decide how they grow, so that
-    a trace of the start is added to them.  `after` returns the factors after some iterations.
+    a trace of the start is added to them.
     """
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
     (weight,) = problem.observations.weighted_sums()
@@ -181,22 +182,10 @@ def after_strong_ridges(
             break
         alpha = float(first ** (1 - k / count)) * problem.alpha
         stronger = problem.with_cached_statistics().changed(alpha=alpha)
-        start = after(stronger, start, RIDGE_ITERATIONS)
-        start = start._replace(W=start.W + W, H=start.H + H)
+        *_, last = islice(iterates(engine, stronger, start), RIDGE_ITERATIONS)
+        W_new, H_new, offsets = problem.offset_columns.split(last.W_aug, last.H_aug)
+        start = Start(W_new + W, H_new + H, from_factors=True, offsets=offsets)
     return start
-
-
-def iterations_of(engine: FitEngine[Any]) -> Callable[[Problem, Start, int], Start]:
-    """Return a function that returns the factors after some iterations of an engine."""
-
-    def after(problem: Problem, start: Start, number: int) -> Start:
-        found = iterates(engine, problem, start)
-        *_, iterate = (next(found) for _ in range(number))
-        columns = problem.offset_columns
-        W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
-        return Start(W, H, from_factors=True, offsets=offsets)
-
-    return after
 
 
 def _with_offsets_of(problem: Problem, start: Start) -> Start:

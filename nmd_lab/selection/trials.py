@@ -38,7 +38,6 @@ from nmd_lab.fit.starts import (
     all_starts,
     engine_for,
     first_start,
-    iterations_of,
     start_of_rank,
     warmed_up,
 )
@@ -319,7 +318,7 @@ class Trials:
         first = first_start(problem, rank, options, self.rng)
         if kind != "ridge_path":
             return first
-        return after_strong_ridges(problem, first, iterations_of(Admm()), self.stopped)
+        return after_strong_ridges(problem, first, Admm(), self.stopped)
 
 
 def _start_from(state: State) -> Start:
