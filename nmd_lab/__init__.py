@@ -137,7 +137,7 @@ _WHERE = {
     ],
     "data.patches": ["from_patches", "patches"],
     "data.sparse": ["SparseObservations"],
-    "data.split": ["split_observed"],
+    "data.folds": ["split_observed"],
     "estimators": ["NMD", "MatrixCompletion"],
     "api.fits": ["complete", "decompose"],
     "inpainting.inpaint": ["inpaint"],

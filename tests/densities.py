@@ -11,8 +11,8 @@ from oracles import distance, forward
 
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
+from nmd_lab.sampler.latent_draws import compile_t_draw
 from nmd_lab.sampler.random_numbers import new_stream, start_of
-from nmd_lab.sampler.t_draws import compile_t_draw
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
 STEPS = 10.0 ** np.arange(-12, 4, 0.05)

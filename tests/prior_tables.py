@@ -20,9 +20,8 @@ from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import ChainState
 from nmd_lab.sampler.cut_points import CutPoints, Levels
-from nmd_lab.sampler.prepare import prepare_sample
 from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior
-from nmd_lab.sampler.problem import SampledProblem
+from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 
 Array = np.ndarray
 

@@ -32,11 +32,10 @@ from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.request.settings import Compute
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.labelled_draws import limits_of
+from nmd_lab.result.draws import limits_of
 from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.sampler.prepare import prepare_sample
-from nmd_lab.sampler.problem import SampledProblem
+from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
 from nmd_lab.sampler.sampled_model import with_ends
 from nmd_lab.warnings import UnitsWarning

@@ -12,11 +12,11 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.checks import check_word
+from nmd_lab.data.folds import rows_of
 from nmd_lab.data.inputs import form_of, observe, observe_dense
 from nmd_lab.data.labels import Labels, labels_of, plain_array
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.split import rows_of
 
 from .observations import ClusterObservations
 from .partitions import Partitions, silent

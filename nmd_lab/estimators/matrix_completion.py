@@ -18,11 +18,11 @@ from nmd_lab._runtime.checks import as_generator, check_integer, check_word
 from nmd_lab.api.fits import complete
 from nmd_lab.api.posteriors import sample
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.folds import without_rows
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import Labels, any_frame, is_frame
 from nmd_lab.data.matching import MatchedData, row_keys
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.data.split import without_rows
 from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.fill import copies, filled
 from nmd_lab.result.fold_in import at_rows, draw_new_rows

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import errors_about, new_stream
-from nmd_lab.data.folds import Fold, draw_folds, make_fold, row_folds, row_splits
+from nmd_lab.data.folds import Fold, draw_folds, make_fold, row_folds, row_splits, split, without
 from nmd_lab.data.inputs import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.split import split, without
 from nmd_lab.data.units import facts_of
 from nmd_lab.model.model import Model
 from nmd_lab.request.options import Options

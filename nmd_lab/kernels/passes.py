@@ -27,8 +27,7 @@ from nmd_lab._runtime.compiler import cached_kernel, compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import EntryMaps, compile_entry, entry_maps
-from nmd_lab.model.mixed import groups
-from nmd_lab.model.model import Model
+from nmd_lab.model.model import Model, groups
 
 Doubles = NDArray[np.float64]
 Sums = tuple[float, float, float]

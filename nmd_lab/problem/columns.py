@@ -40,8 +40,7 @@ from nmd_lab.model.binary import Logistic
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.losses import as_loss
-from nmd_lab.model.mixed import Mixed, groups
-from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.model import Mixed, Model, groups, make_model
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 

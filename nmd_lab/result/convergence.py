@@ -18,9 +18,8 @@ from scipy.stats import rankdata
 
 from nmd_lab.data.labels import COMPONENT, Labels
 
-from .draws import CHAIN, DRAW, PROBE, SWEEP, Draws
+from .draws import CHAIN, DRAW, PROBE, PROBES, SWEEP, Draws
 from .entries import entries_of
-from .labelled_draws import PROBES
 from .mixture import Array
 from .predict import TINY, choose, shares_in_draws
 

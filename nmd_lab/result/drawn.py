@@ -16,16 +16,14 @@ from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import LOSSES, Loss, as_loss
-from nmd_lab.model.mixed import Mixed
-from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.model import Mixed, Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 from . import convergence, predict
-from .draws import Draws
+from .draws import Draws, label_draws, label_trace, plain_draws
 from .entries import Entries, Unknown, entries_at, entries_of
 from .fitted import Fitted
 from .intervals import intervals_at
-from .labelled_draws import label_draws, label_trace, plain_draws
 from .mixture import Array
 from .netcdf import dataset_of_posterior
 from .predictive import KINDS

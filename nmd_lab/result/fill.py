@@ -21,7 +21,7 @@ from nmd_lab.data.matching import MatchedData, dense_like, matched, observe_like
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.model.mixed import each_group
+from nmd_lab.model.model import each_group
 
 from .draws import N_FILLING_DRAWS, Draws, Positions
 from .entries import entries_at, refuse_sparse

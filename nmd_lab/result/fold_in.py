@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import as_generator, check_no_fit
 from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits, FloatArray
+from nmd_lab.data.folds import labels_of_new_rows
 from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, observe, observe_dense, with_limits
 from nmd_lab.data.labels import COMPONENT, Labels, index_labels, pandas_of
 from nmd_lab.data.matching import (
@@ -28,7 +29,6 @@ from nmd_lab.data.matching import (
 )
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.split import labels_of_new_rows
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.fitted_values import RowModel

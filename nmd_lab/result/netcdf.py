@@ -40,8 +40,7 @@ from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 
-from .draws import CHAIN, DRAW, LIMITS, SWEEP
-from .labelled_draws import PROBES, TAKEN, TRACE, VARIABLES
+from .draws import CHAIN, DRAW, LIMITS, PROBES, SWEEP, TAKEN, TRACE, VARIABLES
 from .selection import trials_of
 
 Known = tuple[type[Nonlinearity | Loss], ...]

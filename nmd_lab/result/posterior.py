@@ -8,18 +8,18 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from nmd_lab.data.folds import labels_of_new_rows
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import any_frame
-from nmd_lab.data.split import labels_of_new_rows
 
 from . import loadings, report
 from .convergence import to_datatree
 from .drawn import Drawn
+from .draws import with_rows
 from .entries import Unknown, check_unknown
 from .fill import Point, fill_by_posterior
 from .fold_in import draw_new_rows, observe_rows
 from .intervals import intervals_of_table
-from .labelled_draws import with_rows
 from .loadings import FactorRotation
 from .report import PosteriorReport
 

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from nmd_lab.data.folds import first_of_cells, test_set
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.split import first_of_cells, test_set
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
@@ -40,8 +40,7 @@ from .chain import Chain, ChainState, Draw, with_groups
 from .cut_points import ends_in_rows
 from .first_state import COLUMNS, full_rank, with_cut_points, with_rank
 from .new_rows import unhide_cells
-from .prepare import problem_of
-from .problem import SampledProblem
+from .problem import SampledProblem, problem_of
 from .sampled_model import knows_T
 
 FAINT = 1e-12

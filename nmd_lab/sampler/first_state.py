@@ -36,8 +36,7 @@ from nmd_lab.request.options import Options, SampleOptions
 
 from .chain import Chain, ChainStart, ChainState, Draw
 from .cut_points import CutPoints
-from .prepare import problem_of
-from .problem import SampledProblem
+from .problem import SampledProblem, problem_of
 from .row_updates import BLOCK_ROWS
 
 SMALL = 0.1

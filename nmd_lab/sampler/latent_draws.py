@@ -2,6 +2,24 @@
 
 Where the noise is after f and only limits are known, x is drawn from its distribution given f(T),
 truncated to the limits.
+
+**Normal segments.**  A segment is an interval with a normal density on it, known up to a common
+factor.  Its *energy* is the negative logarithm of the density at its highest point in the interval.
+Neighbours share that point or the limit between them.  Energies are therefore compared without loss
+of digits, even where they are very large.  One segment is chosen by its mass, in one pass and
+without storage.  An even f has each of its pieces twice, the second time mirrored at t = 0.
+
+Where the noise is after f, the density of T is proportional to exp(-ρ/2 (t - v)² - β d(x, f(t))).
+With Frobenius or L1, and on a piece f(t) = s t + c, it is that of a normal variable, or of one on
+each side of s t + c = x.  Where the noise is before f, T ~ N(v, sd²) within the limits of f(T).  A
+value x at which f is flat says only that T lies on that piece, as in the Tobit model.  Any other
+value says that T is one of the points with f(T) = x, which are segments without a width.
+
+**Slices**, for every other f or loss with the noise after f.  Under the old t, a level of the
+energy is drawn, and the new t is drawn from where the energy is below this level (R. M. Neal,
+"Slice sampling", Annals of Statistics 31, 2003).  It lies there within √(2 level / ρ) of v, since
+no loss is below that of f(t) = x.  From this interval on, each point that is refused ends it on its
+side of the old t.  For an even f, the sign of the old t is drawn before.
 """
 
 from __future__ import annotations
@@ -16,11 +34,211 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.column_model import ColumnModel, Structure, make_column_model
+from nmd_lab.model.curve_search import ScalarMap
 from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
 
-from .random_numbers import LATENT, draw_between, new_stream, start_of, uniform
+from .random_numbers import LATENT, TRIES, draw_between, mass_between, new_stream, start_of, uniform
 from .sampled_model import NoiseKind
-from .t_draws import compile_latent_draw, compile_t_draw
+
+NO_SEGMENT = (0.0, 0.0, 0.0, 0.0, math.inf, 0.0)
+"""Choice before the first segment: low, high, mean, standard deviation, lowest energy, mass."""
+
+MAX_ENERGY_GAP = 100.0
+"""A segment with an energy higher by this has a share below 1e-40."""
+
+FLOAT32_RTOL = 2.0**-23
+"""Relative error of a value that was stored in single precision."""
+
+HALF_LINE = ((0.0, math.inf, 1.0, 0.0),)
+"""The pieces of Modulus, which are those of the root of Square."""
+
+
+@compile_scalar
+def mirrored(piece):  # type: ignore[no-untyped-def]
+    """Return a piece of t as that of -t."""
+    low, high, slope, intercept = piece
+    return -high, -low, -slope, intercept
+
+
+@compile_scalar
+def add_mass(choice, segment, energy, mass, stream):  # type: ignore[no-untyped-def]
+    """Return the choice after a segment.
+
+    In the end each has been chosen with probability mass exp(-energy), divided by the sum of these.
+    """
+    lowest, total = choice[4], choice[5]
+    if energy < lowest:
+        total *= math.exp(energy - lowest)
+        lowest = energy
+    weight = mass * math.exp(lowest - energy)
+    total += weight
+    if weight > 0.0 and uniform(stream) * total <= weight:
+        return (*segment, lowest, total)
+    return (*choice[:4], lowest, total)
+
+
+@compile_scalar
+def add_segment(choice, low, high, mean, sd, energy, stream):  # type: ignore[no-untyped-def]
+    """Return the choice after the part of a normal density between two limits."""
+    if not (low < high and energy < choice[4] + MAX_ENERGY_GAP):
+        return choice
+    mass = sd * mass_between((low - mean) / sd, (high - mean) / sd, (high - low) / sd)
+    return add_mass(choice, (low, high, mean, sd), energy, mass, stream)
+
+
+@compile_scalar
+def add_frobenius(choice, inputs, piece, stream):  # type: ignore[no-untyped-def]
+    """Return the choice after a piece with the loss (x - y)²/2."""
+    v, x, rho, beta = inputs
+    low, high, slope, intercept = piece
+    precision = rho + beta * slope * slope
+    mean = (rho * v + beta * slope * (x - intercept)) / precision
+    t = min(max(mean, low), high)
+    off = x - (slope * t + intercept)
+    energy = beta * (0.5 * off * off) + 0.5 * rho * (t - v) * (t - v)
+    return add_segment(choice, low, high, mean, 1.0 / math.sqrt(precision), energy, stream)
+
+
+@compile_scalar
+def add_l1(choice, inputs, piece, stream):  # type: ignore[no-untyped-def]
+    """Return the choice after the two parts of a piece with the loss |x - y|."""
+    v, x, rho, beta = inputs
+    low, high, slope, intercept = piece
+    kink, shift = high, 0.0
+    if slope != 0.0:
+        kink = min(max((x - intercept) / slope, low), high)
+        shift = beta * abs(slope) / rho
+    for first, last, mean in ((low, kink, v + shift), (kink, high, v - shift)):
+        t = min(max(mean, first), last)
+        energy = beta * abs(x - (slope * t + intercept)) + 0.5 * rho * (t - v) * (t - v)
+        choice = add_segment(choice, first, last, mean, 1.0 / math.sqrt(rho), energy, stream)
+    return choice
+
+
+@compile_scalar
+def _is_level(piece, low, high):  # type: ignore[no-untyped-def]
+    """Return whether f is constant on a piece, at a value within the limits."""
+    above, below = low - FLOAT32_RTOL * abs(low), high + FLOAT32_RTOL * abs(high)
+    return piece[2] == 0.0 and piece[0] < piece[1] and above <= piece[3] <= below
+
+
+@compile_scalar
+def add_latent(choice, inputs, piece, stream):  # type: ignore[no-untyped-def]
+    """Return the choice after the part of a piece that has f(T) within the limits."""
+    v, sd, low, high, on_level = inputs
+    first, last, slope, intercept = piece
+    if slope == 0.0:
+        if not _is_level(piece, low, high):
+            return choice
+    elif on_level:
+        return choice
+    else:
+        ends = (low - intercept) / slope, (high - intercept) / slope
+        if low == high:
+            t = min(max(ends[0], first), last)
+            if abs(t - ends[0]) * abs(slope) > FLOAT32_RTOL * abs(low):
+                return choice
+            off = (t - v) / sd
+            return add_mass(choice, (t, t, t, 0.0), 0.5 * off * off, 1.0 / abs(slope), stream)
+        first, last = max(first, min(ends)), min(last, max(ends))
+    off = (min(max(v, first), last) - v) / sd
+    return add_segment(choice, first, last, v, sd, 0.5 * off * off, stream)
+
+
+def compile_segments(add_piece: ScalarMap, even: bool) -> ScalarMap:
+    """Return the compiled draw ``(inputs, pieces, stream) -> t`` from the segments of pieces."""
+
+    def draw(inputs, pieces, stream):  # type: ignore[no-untyped-def]
+        choice = NO_SEGMENT
+        for piece in pieces:
+            choice = add_piece(choice, inputs, piece, stream)
+            if even:
+                choice = add_piece(choice, inputs, mirrored(piece), stream)
+        low, high, mean, sd, _, _ = choice
+        return draw_between(mean, sd, low, high, stream)
+
+    return compile_scalar(draw)
+
+
+@cache
+def compile_latent_draw(structure: Structure) -> ScalarMap:
+    """Return the draw ``(v, sd, low, high, pieces, stream) -> t`` of T, given limits of f(T).
+
+    Where they are the same, they are its value.  What f does not take counts as the nearest value.
+    """
+    f, _, is_linear = structure
+    if not is_linear and f.form != "square":
+        raise ValueError(
+            f"nonlinearity={f.name!r} does not list its pieces, so that f(T) = x cannot be solved "
+            "for T: choose noise='after'."
+        )
+    segments = compile_segments(add_latent, f.even)
+
+    def draw(v, sd, low, high, pieces, stream):  # type: ignore[no-untyped-def]
+        smallest, largest = math.inf, -math.inf
+        for first, last, slope, intercept in pieces:
+            for t in (first, last):
+                y = slope * t + intercept if slope != 0.0 else intercept
+                smallest, largest = min(smallest, y), max(largest, y)
+        low, high = min(max(low, smallest), largest), min(max(high, smallest), largest)
+        on_level = False
+        for piece in pieces:
+            on_level |= low == high and _is_level(piece, low, high)
+        return segments((v, sd, low, high, on_level), pieces, stream)
+
+    inner = compile_scalar(draw)
+
+    def draw_root(v, sd, low, high, pieces, stream):  # type: ignore[no-untyped-def]
+        first, last = math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
+        return inner(v, sd, first, last, HALF_LINE, stream)
+
+    return inner if is_linear else compile_scalar(draw_root)
+
+
+@cache
+def compile_t_draw(structure: Structure) -> ScalarMap:
+    """Return the compiled draw ``(t_old, v, x, rho, beta, *kind.arguments, stream) -> t`` of T."""
+    f, d, flat = structure
+    if not (flat and d.noise_model in (NORMAL, LAPLACE)):
+        return compile_slice_draw(compile_scalar(f.forward), compile_scalar(d.value), f.even)
+    segments = compile_segments(add_frobenius if d.noise_model is NORMAL else add_l1, f.even)
+
+    def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
+        return segments((v, x, rho, beta), pieces, stream)
+
+    return compile_scalar(draw)
+
+
+def compile_slice_draw(forward: ScalarMap, value: ScalarMap, even: bool) -> ScalarMap:
+    """Return the compiled step ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``.
+
+    It leaves the density of T as it is.
+    """
+
+    def energy_at(t, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
+        return beta * value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
+
+    energy = compile_scalar(energy_at)
+
+    def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
+        t = t_old
+        if even:
+            odds = math.exp(-2.0 * rho * v * abs(t))
+            t = math.copysign(t, 1.0 if uniform(stream) * (1.0 + odds) <= 1.0 else -1.0)
+        level = energy(t, v, x, rho, beta, pf, pd) - math.log(uniform(stream))
+        if not level < math.inf:
+            return v
+        radius = math.sqrt(2.0 * (level - beta * min(value(x, x, pd), 0.0)) / rho)
+        low, high = v - radius, v + radius
+        for _ in range(TRIES):
+            new = low + (high - low) * uniform(stream)
+            if energy(new, v, x, rho, beta, pf, pd) <= level:
+                return new
+            low, high = (new, high) if new < t else (low, new)
+        return t
+
+    return compile_scalar(draw)
+
 
 WHOLE = 2.0**53  # from here on every number is whole
 

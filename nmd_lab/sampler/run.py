@@ -15,8 +15,8 @@ from nmd_lab._runtime.checks import is_auto, new_stream
 from nmd_lab._runtime.machine import all_threads, in_threads
 from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.folds import some_rows
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.split import some_rows
 from nmd_lab.fit.loop import Stopping
 from nmd_lab.request.options import SampleOptions
 

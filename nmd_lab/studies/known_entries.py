@@ -21,11 +21,11 @@ from scipy.stats import rankdata
 
 from nmd_lab import _version, datasets
 from nmd_lab.data.entries import FloatArray, ObservedEntries
+from nmd_lab.data.folds import first_of_cells
 from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, dense_values, observe
 from nmd_lab.data.labels import Picture, is_frame, picture_of
 from nmd_lab.data.matching import like
 from nmd_lab.data.sparse import SparseObservations, is_sparse
-from nmd_lab.data.split import first_of_cells
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.data.units import Units, column_units, facts_of, units_of_columns
 

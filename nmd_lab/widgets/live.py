@@ -23,9 +23,9 @@ from nmd_lab.api.messages import (
     messages_before,
 )
 from nmd_lab.api.posteriors import draw_posterior
+from nmd_lab.data.folds import split_observed
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.split import split_observed
 from nmd_lab.fit.held_out import HeldOut
 from nmd_lab.fit.loop import VALIDATION
 from nmd_lab.fit.summary import Decided

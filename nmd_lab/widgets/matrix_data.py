@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab.data.folds import split_observed
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import Picture, picture_of, plain_array
 from nmd_lab.data.patches import CHANNELS
-from nmd_lab.data.split import split_observed
 from nmd_lab.problem.state import State as FitState
 from nmd_lab.result.decomposition import Decomposition
 

@@ -6,8 +6,8 @@ import pytest
 from scipy import sparse
 
 from nmd_lab.data.entries import EntryWeights
+from nmd_lab.data.folds import rows_of, some_rows
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.split import rows_of, some_rows
 
 M = 30
 

@@ -8,7 +8,7 @@ import nmd_lab as nmd
 from nmd_lab.losses import Huber, Logistic, NegativeBinomial, Ordinal, Quantile
 from nmd_lab.model.model import make_model
 from nmd_lab.nonlinearities import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold, Wrap
-from nmd_lab.sampler.t_draws import compile_latent_draw
+from nmd_lab.sampler.latent_draws import compile_latent_draw
 
 
 def prox(options):

@@ -13,7 +13,7 @@ from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import Chain, ChainStart, draw_T
-from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.problem import prepare_sample
 
 SIGNIFICANT = 1e-4
 M = 3000

@@ -14,7 +14,7 @@ from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler import run
 from nmd_lab.sampler.ensemble import PRIOR, Size, stacked
 from nmd_lab.sampler.first_state import first_chain
-from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.problem import prepare_sample
 from nmd_lab.sampler.run import SIZES, ensemble_for
 
 QUICK = {"draws": 40, "tune": 5, "random_state": 0}

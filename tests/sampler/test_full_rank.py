@@ -12,7 +12,7 @@ from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import Chain
 from nmd_lab.sampler.first_state import first_chain, with_rank
-from nmd_lab.sampler.prepare import prepare_sample
+from nmd_lab.sampler.problem import prepare_sample
 from nmd_lab.sampler.run import ensemble_for
 
 

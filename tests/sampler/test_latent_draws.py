@@ -11,7 +11,7 @@ from scipy.special import expit
 import nmd_lab
 from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Piece
-from nmd_lab.sampler.t_draws import compile_latent_draw
+from nmd_lab.sampler.latent_draws import compile_latent_draw
 
 INF = math.inf
 

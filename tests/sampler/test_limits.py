@@ -10,8 +10,8 @@ import nmd_lab as nmd
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
 from nmd_lab.sampler import latent_draws
+from nmd_lab.sampler.latent_draws import compile_latent_draw
 from nmd_lab.sampler.random_numbers import new_stream, start_of
-from nmd_lab.sampler.t_draws import compile_latent_draw
 
 N = 20_000
 

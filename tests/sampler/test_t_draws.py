@@ -10,7 +10,7 @@ from scipy import stats
 
 import nmd_lab
 from nmd_lab.model.model import make_model
-from nmd_lab.sampler.t_draws import compile_t_draw
+from nmd_lab.sampler.latent_draws import compile_t_draw
 
 N_INPUTS, N_DRAWS = 20, 3000
 

@@ -21,8 +21,8 @@ from nmd_lab.sampler.chain import (
     draw_T,
     sums_of_squares,
 )
-from nmd_lab.sampler.prepare import prepare_sample
 from nmd_lab.sampler.priors import RowPrior
+from nmd_lab.sampler.problem import prepare_sample
 
 SIGNIFICANT = 1e-4
 M = 2000
