@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.baselines.methods import Iterate, Objective
+from nmd_lab.baselines import Iterate, Objective
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.fit.loop import Stopping

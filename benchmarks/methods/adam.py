@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import check_number, check_rank
-from nmd_lab.baselines.methods import first_factors
+from nmd_lab.baselines import first_factors
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_word
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.baselines.methods import first_factors
+from nmd_lab.baselines import first_factors
 from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.observations import Observations

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nmd_lab._runtime.checks import check_number, check_rank
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.baselines.methods import first_factors
+from nmd_lab.baselines import first_factors
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius

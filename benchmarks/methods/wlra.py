@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import check_number, check_rank
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.baselines.methods import first_factors
+from nmd_lab.baselines import first_factors
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity

@@ -16,8 +16,7 @@ from nmd_lab.data.inputs import form_of
 from nmd_lab.data.labels import pandas_of
 from nmd_lab.engines.stages import optimality
 from nmd_lab.fit.loop import FitProgress, fit_from
-from nmd_lab.fit.restarts import solve, stopped_by
-from nmd_lab.fit.starts import engine_for, warmed_up
+from nmd_lab.fit.starts import engine_for, solve, stopped_by, warmed_up
 from nmd_lab.fit.summary import Decided
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.problem.initialization import Start

@@ -31,8 +31,7 @@ from nmd_lab.model.model import Model
 from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.problem.problem import sweep_of
 
-from .partitions import Partitions
-from .rows import ClusterRows, RowProducts, stacked, svd_on_cluster, unit_columns
+from .partitions import ClusterRows, Partitions, RowProducts, stacked, svd_on_cluster, unit_columns
 from .sweeps import (
     ClusterEntries,
     HeldOutOnCluster,

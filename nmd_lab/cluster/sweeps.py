@@ -20,8 +20,7 @@ from nmd_lab.kernels.row_sums import summed, update_rows
 from nmd_lab.kernels.split_variable import Entries
 from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep, SweepResult
 
-from .partitions import Partitions
-from .rows import ClusterRows, RowProducts, new_rows
+from .partitions import ClusterRows, Partitions, RowProducts, new_rows
 
 
 class PartitionSweep:

@@ -148,6 +148,11 @@ def _of_column(x: FloatArray, has_ends: bool, is_number: bool, enough: float) ->
     return low, high, deviation, counts[0] / x.size, end, is_binary and is_number
 
 
+def smallest_value(lowest: float) -> float:
+    """Return the smallest value that an entry may have, given that of X: 0 if none is negative."""
+    return 0.0 if lowest >= 0 else -math.inf
+
+
 SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one
 FEWEST = 8  # different values of a column; one with fewer counts or grades, and has no end
 OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance

@@ -7,9 +7,17 @@ Frozen({'image': 1797, 'pixel': 64})
 (100, 80)
 """
 
-from .bundled import PHOTOGRAPHS, digits, photograph
 from .film_ratings import movielens, movielens_1m, movielens_100k, movielens_small
-from .generators import gaussian, make_ratings, poisson, salt_and_pepper, synthetic
+from .generators import (
+    PHOTOGRAPHS,
+    digits,
+    gaussian,
+    make_ratings,
+    photograph,
+    poisson,
+    salt_and_pepper,
+    synthetic,
+)
 
 __all__ = [
     "PHOTOGRAPHS",

@@ -1,4 +1,4 @@
-"""The noise level at censored entries, estimated by a pilot run, and the smallest possible value.
+"""The noise level at censored entries, estimated by a pilot run.
 
 The loss of an entry with limits needs the standard deviation of the noise (`LimitModel`).  Where
 settings are chosen by held-out entries, it is their error.  Otherwise a pilot run estimates it: a
@@ -30,11 +30,6 @@ ROUNDS = 4  # number of estimates
 ITERATIONS = 20  # iterations before each of them
 FEWEST_FREE = 0.1  # least degrees of freedom that are left, as a fraction of the known values
 BLOCK = 1 << 18  # entries that are read at a time: 2 MiB of doubles
-
-
-def smallest_value(observations: Observations) -> float:
-    """Return the smallest value that an entry may have: 0 if no value is negative, else -inf."""
-    return 0.0 if observations.range()[0] >= 0 else -math.inf
 
 
 def first_sd(observations: Observations) -> float:

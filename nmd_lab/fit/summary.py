@@ -15,7 +15,7 @@ from nmd_lab._runtime.machine import all_threads, refuse_above
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.folds import Fold, draw_folds
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import Facts, facts_of, units_of_columns
+from nmd_lab.data.units import Facts, facts_of, smallest_value, units_of_columns
 from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
 from nmd_lab.engines.lbfgs import MOST_PAIRS, pairs_for
 from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
@@ -46,7 +46,6 @@ from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import as_penalty_rule
 
 from .held_out import HeldOut
-from .limit_noise import smallest_value
 from .loop import FitState, Stopping
 
 
@@ -149,7 +148,7 @@ def describe(
     if observations.limits is not None:
         noise = options.solver.limit_noise
         sd = math.nan if isinstance(noise, str) else float(noise)  # which is to be estimated
-        limits = LimitModel(smallest_value(observations), sd)
+        limits = LimitModel(smallest_value(facts.range[0]), sd)
     on_observed = observed_only(shape, facts.n_observed, options.solver.split)
     found = DataSummary(observations, facts, model, f, d, rank, limits, size, on_observed)
     alpha, is_open = None if is_auto(options.alpha) else options.alpha, found.is_open(options)

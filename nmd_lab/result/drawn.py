@@ -22,8 +22,8 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from . import convergence, predict
 from .draws import Draws, label_draws, label_trace, plain_draws
 from .entries import Entries, Unknown, entries_at, entries_of
+from .fill import intervals_at
 from .fitted import Fitted
-from .intervals import intervals_at
 from .mixture import Array
 from .netcdf import dataset_of_posterior
 from .predictive import KINDS

@@ -17,9 +17,8 @@ from .convergence import to_datatree
 from .drawn import Drawn
 from .draws import with_rows
 from .entries import Unknown, check_unknown
-from .fill import Point, fill_by_posterior
+from .fill import Point, fill_by_posterior, intervals_of_table
 from .fold_in import draw_new_rows, observe_rows
-from .intervals import intervals_of_table
 from .loadings import FactorRotation
 from .report import PosteriorReport
 

@@ -22,9 +22,8 @@ from nmd_lab.data.units import facts_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions
 from .entries import entries_at, entries_of
-from .fill import filled
+from .fill import filled, intervals_at
 from .fold_in import rows_of, unknown_row
-from .intervals import intervals_at
 from .mixture import Array
 from .predict import OWNER, mean_shares, means, stds
 from .summary import (

@@ -18,8 +18,7 @@ from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray, Transform
 from nmd_lab.data.inputs import AT_MOST
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import Facts, units_of_groups
-from nmd_lab.fit.limit_noise import smallest_value
+from nmd_lab.data.units import Facts, smallest_value, units_of_groups
 from nmd_lab.kernels.products import Block, CsrStorage, DenseStorage, storage_of
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, groups
@@ -438,7 +437,7 @@ def _limits(problem: SampledProblem) -> SampledLimits:
     limits = stored.limit_reader()
     assert limits is not None
     weighted = stored.weights is not None and stored.weights.dtype != bool
-    smallest = -math.inf if problem.by_column else smallest_value(stored)
+    smallest = -math.inf if problem.by_column else smallest_value(stored.range()[0])
     x = np.asarray(stored.values, dtype=np.float64).ravel()
     low, high = np.zeros((2, x.size))
     kinds = zip(problem.model.column_models, problem.noises, problem.entries_of_kinds, strict=True)

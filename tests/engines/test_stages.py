@@ -10,9 +10,8 @@ from given import given, prepare
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
-from nmd_lab.engines.lagrangian import Lagrangian
 from nmd_lab.engines.lbfgs import MOST_PAIRS, Descent, descend
-from nmd_lab.engines.stages import Refiner, optimality
+from nmd_lab.engines.stages import Lagrangian, Refiner, optimality
 from nmd_lab.model.losses import KL_FLOOR
 
 ENDS = 3000

@@ -6,7 +6,7 @@ from given import given
 
 import nmd_lab
 from nmd_lab.datasets import synthetic
-from nmd_lab.fit import restarts
+from nmd_lab.fit import starts
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}
@@ -21,13 +21,13 @@ def noisy():
 @pytest.fixture
 def outcomes(monkeypatch):
     """The outcome of each start that is run."""
-    found, fit_from = [], restarts.fit_from
+    found, fit_from = [], starts.fit_from
 
     def spy(*arguments, **options):
         found.append(fit_from(*arguments, **options))
         return found[-1]
 
-    monkeypatch.setattr(restarts, "fit_from", spy)
+    monkeypatch.setattr(starts, "fit_from", spy)
     return found
 
 

@@ -108,9 +108,9 @@ def test_imports_go_down_and_close_no_cycle(texts):
 @pytest.mark.parametrize(
     ("file", "line", "problem"),
     [
-        ("datasets.bundled", "import nmd_lab.widgets.explore", "from above"),
+        ("datasets.generators", "import nmd_lab.widgets.explore", "from above"),
         ("model.losses", "from ..data import base", "should not import"),
-        ("fit.loop", "from .restarts import solve", "import one another"),
+        ("fit.loop", "from .starts import solve", "import one another"),
         ("fit.loop", "def f():\n    from .starts import all_starts", "not in the list"),
         ("studies.study", "from nmd_lab import Decomposition", "not from the module"),
     ],

@@ -1,4 +1,15 @@
-"""Mean, truncated singular value decomposition, scikit-learn's NMF and soft-impute."""
+"""Other methods to compare a fit with: the mean, the SVD, NMF and soft-impute.
+
+Each is called like `complete`, as ``method(X, rank, observed=None, ...)``, and returns a
+`Decomposition`. So everything that works on a fit (scores, plots, files) works on a baseline too.
+
+>>> import numpy as np
+>>> from nmd_lab import baselines
+>>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
+>>> baselines.mean_fill(X).reconstruct().values
+array([[2., 2.],
+       [2., 2.]])
+"""
 
 from __future__ import annotations
 
@@ -35,6 +46,8 @@ from nmd_lab.problem.columns import with_bounds
 from nmd_lab.problem.initialization import Start, given_start, random_start, svd_start
 from nmd_lab.request.options import Options
 from nmd_lab.result.decomposition import Decomposition
+
+__all__ = ["mean_fill", "nmf", "soft_impute", "truncated_svd"]
 
 
 @dataclass(frozen=True)
