@@ -146,9 +146,9 @@ class DenseObservations(Observations):
         """Return the mean of T at the observed entries, in double precision."""
         assert self.stored_weights is not None
         total = 0.0
-        for block in self._row_blocks():
-            for row, weights in zip(T[block], self.stored_weights.of_rows(block), strict=True):
-                total += float(np.sum(row[weights > 0], dtype=np.float64))
+        for rows in self._row_blocks():
+            seen = self.stored_weights.of_rows(rows) > 0
+            total += float(np.sum(T[rows][seen], dtype=np.float64))
         return total / self.n_observed
 
     def _row_blocks(self) -> Iterator[slice]:

@@ -11,6 +11,7 @@ vectorise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,10 +109,10 @@ class CsrStorage:
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
         """Yield the blocks of one of `shares` parts of the rows, of about as many entries."""
-        borders = np.linspace(0, self.n_entries, shares + 1)
+        size = self.n_entries / shares
         # the first and the last part also have the empty rows before and after all entries
-        first = 0 if share == 0 else self._row_of(borders[share])
-        end = self.shape[0] if share == shares - 1 else self._row_of(borders[share + 1])
+        first = 0 if share == 0 else self._row_of(size * share)
+        end = self.shape[0] if share == shares - 1 else self._row_of(size * (share + 1))
         while first < end:
             last = self._row_of(self.indptr[first] + BLOCK_ENTRIES)
             last = min(max(last, first + 1), end)
@@ -149,8 +150,7 @@ class CsrStorage:
         return out
 
     def _call(self, kernel: Callable[..., None], block: Block, *arrays: FloatArray) -> None:
-        name = f"{kernel.__name__.strip('_')}_{arrays[0].dtype}_{self.indices.dtype}"
-        compiled = cached_kernel(kernel, name)
+        compiled = _compiled(kernel, arrays[0].dtype, self.indices.dtype)
         compiled(self.indptr, self.indices, block.rows.start, block.rows.stop, *arrays)
 
     def transposed(self) -> tuple[CsrStorage, NDArray[np.integer]]:
@@ -161,6 +161,12 @@ class CsrStorage:
         pattern = csr_array((numbers, self.indices, self.indptr), shape=self.shape).tocsc()
         m, n = self.shape
         return CsrStorage((n, m), pattern.indptr, pattern.indices), pattern.data
+
+
+@cache
+def _compiled(kernel: Callable[..., None], *types: np.dtype[Any]) -> Callable[..., None]:
+    """Return a kernel for factors and positions of some types."""
+    return cached_kernel(kernel, "_".join(map(str, [kernel.__name__.strip("_"), *types])))
 
 
 Storage = DenseStorage | CsrStorage

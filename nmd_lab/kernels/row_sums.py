@@ -56,7 +56,7 @@ from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner, inlined
 from nmd_lab.data.entries import FloatArray, IntArray
@@ -347,10 +347,9 @@ def shared_solver(
 def regularized_inverse(normal: FloatArray, ridge: FloatArray) -> FloatArray:
     """Return (normal + diag(ridge))⁻¹ in double precision, or NaN where there is none."""
     identity = np.eye(normal.shape[0])
-    try:
-        return cho_solve(cho_factor(normal + ridge * identity, check_finite=False), identity)
-    except (np.linalg.LinAlgError, ValueError):
-        return np.full_like(identity, np.nan)
+    factor, failed = dpotrf(normal + ridge * identity, clean=0)
+    inverse: FloatArray = np.full_like(identity, np.nan) if failed else dpotrs(factor, identity)[0]
+    return inverse
 
 
 @compile_inner

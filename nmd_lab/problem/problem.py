@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from typing import Any
 
@@ -253,10 +254,11 @@ class Problem:
 
     def changed(self, **changes: Any) -> Problem:
         """Return a problem for the same data that has what has been asked of them already."""
-        result = replace(self, **changes)
-        names = {field.name for field in fields(self)}
-        names |= {"offsets"} | ({"entries"} if "model" in changes else set())
-        result.__dict__.update({k: each for k, each in vars(self).items() if k not in names})
+        result = copy.copy(self)
+        known = vars(result)
+        known.update(changes)
+        for name in ("offsets", "entries") if "model" in changes else ("offsets",):
+            known.pop(name, None)
         return result
 
     def of(self, state: Any) -> Problem:
