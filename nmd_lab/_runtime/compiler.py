@@ -211,7 +211,6 @@ def for_kernels(array: Any) -> Any:
     return array
 
 
-@cache
 def is_ours(*classes: type) -> bool:
     """Return whether all classes belong to this package; only then is their code cached."""
     return all(cls.__module__.split(".")[0] == __name__.split(".")[0] for cls in classes)

@@ -39,7 +39,8 @@ class Ridge:
 
     def __call__(self, other: FloatArray, penalty: float) -> FloatArray:
         """Return the ridge (n_solved,); it is positive even if the other factor is zero."""
-        return self.for_norm(float(np.sum(other * other, dtype=np.float64)), other.dtype, penalty)
+        squares = float(np.einsum("ij,ij->", other, other, dtype=np.float64))
+        return self.for_norm(squares, other.dtype, penalty)
 
     def for_norm(self, squares: float, dtype: DTypeLike, penalty: float) -> FloatArray:
         """Return the ridge, given the squared norm of the other factor and its type."""

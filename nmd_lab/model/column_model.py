@@ -147,7 +147,8 @@ class ColumnModel(NamedTuple):
     @property
     def has_units(self) -> bool:
         """Whether centre, size or weight differ from those of the only kind of a model."""
-        return np.ndim(self.size) > 0 or (self.centre, self.size, self.weight) != (0.0, 1.0, 1.0)
+        of_entries = isinstance(self.size, np.ndarray)
+        return of_entries or (self.centre, self.size, self.weight) != (0.0, 1.0, 1.0)
 
     def modelled(self, t: FloatArray) -> FloatArray:
         """Return f(centre + size t)."""

@@ -468,12 +468,9 @@ class Loss(ModelPart):
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
-        pair = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-        shape = np.broadcast_shapes(*(each.shape for each in pair))
-        # A copy, since Numba may not touch what np.broadcast_arrays returns.
-        data, model = (
-            each if each.shape == shape else np.array(np.broadcast_to(each, shape)) for each in pair
-        )
+        data, model = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        if data.shape != model.shape:  # Numba may not touch what np.broadcast_arrays returns
+            data, model = (np.array(each) for each in np.broadcast_arrays(data, model))
         out = np.empty(data.size)
         values = values_kernel(self.value, self.code_name, is_ours(type(self)))
         flat = (for_kernels(each.ravel()) for each in (data, model))
