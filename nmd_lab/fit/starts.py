@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -210,21 +210,32 @@ def _with_offsets_of(problem: Problem, start: Start) -> Start:
     return start._replace(W=W.astype(dtype), H=H.astype(dtype))
 
 
-def start_of_rank(problem: Problem, start: Start, rank: int, rng: np.random.Generator) -> Start:
-    """Return a start with the largest components of another one, and as many new ones as it needs.
+def starts_of_rank(
+    problems: Sequence[Problem], starts: Sequence[Start], rank: int, rng: np.random.Generator
+) -> list[Start]:
+    """Return starts with the largest components of others, and as many new ones as each needs.
 
-    Both are in the units of the problem.  A component that a strong ridge has removed would grow
-    from rounding errors, so that another one takes its place.
+    All are in the units of the problems, which differ in their entries alone.  A component that a
+    strong ridge has removed would grow from rounding errors, so that another one takes its place.
     """
-    start = _with_offsets_of(problem, start)
-    # a rotation would break a constraint
-    by_size = _by_size if problem.is_constrained else singular_factors
-    W, H, sizes = by_size(start.W, start.H)
-    n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.norm_of_initial_T)))
-    alive = start._replace(
-        W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
-    )
-    return alive if n_alive == rank else _with_more(problem, alive, rank - n_alive, rng)
+    starts = [_with_offsets_of(*pair) for pair in zip(problems, starts, strict=True)]
+    found: Any
+    if problems[0].is_constrained:  # which a rotation would break
+        found = [_by_size(each.W, each.H) for each in starts]
+    elif len({each.W.shape for each in starts}) > 1:
+        found = [singular_factors(each.W, each.H) for each in starts]
+    else:  # of all at once
+        stacks = (np.stack([getattr(each, name) for each in starts]) for name in ("W", "H"))
+        found = zip(*singular_factors(*stacks), strict=True)
+    result = []
+    for problem, start, (W, H, sizes) in zip(problems, starts, found, strict=True):
+        n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.norm_of_initial_T)))
+        alive = start._replace(
+            W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
+        )
+        more = rank - n_alive
+        result.append(_with_more(problem, alive, more, rng) if more else alive)
+    return result
 
 
 def _by_size(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -96,13 +96,15 @@ def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:
 def singular_factors(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return U √D, √D Vᵀ and the numbers in D of the singular value decomposition U D Vᵀ of WH.
 
-    Of all factors of WH these have the smallest ‖W‖² + ‖H‖².  WH itself is not computed.
+    Of all factors of WH these have the smallest ‖W‖² + ‖H‖².  WH itself is not computed.  Stacks of
+    factors, of several matrices, give stacks.
     """
     Q, R = np.linalg.qr(W)
-    P, S = np.linalg.qr(H.T)
-    U, sizes, Vt = np.linalg.svd(R @ S.T)
-    root, count = np.sqrt(sizes), sizes.size
-    return Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T, sizes
+    P, S = np.linalg.qr(np.swapaxes(H, -1, -2))
+    U, sizes, Vt = np.linalg.svd(R @ np.swapaxes(S, -1, -2))
+    root, count = np.sqrt(sizes), sizes.shape[-1]
+    right = (root[..., :, None] * Vt[..., :count, :]) @ np.swapaxes(P, -1, -2)
+    return Q @ (U[..., :, :count] * root[..., None, :]), right, sizes
 
 
 TOLERANCE = 1e-3

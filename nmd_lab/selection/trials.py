@@ -38,7 +38,7 @@ from nmd_lab.fit.starts import (
     all_starts,
     engine_for,
     first_start,
-    start_of_rank,
+    starts_of_rank,
     warmed_up,
 )
 from nmd_lab.fit.summary import DataSummary, make_problem, observed_only
@@ -213,8 +213,7 @@ class Trials:
         best: Trial | None,
     ) -> tuple[FloatArray, list[Start], int]:
         """Return how alternating least squares ends on the folds."""
-        chosen: list[Start | None] = [*starts] if starts else [None] * len(problems)
-        begin = [self._start(rank, *pair, kind) for pair in zip(problems, chosen, strict=True)]
+        begin = self._begin(rank, problems, starts, kind)
         if self._squares is None:
             self._squares = Squares(problems, self.folds)
         lowest, fewest = math.inf if best is None else best.mean, 3 if starts else 6
@@ -248,7 +247,7 @@ class Trials:
             learns=learns,
             keeps_best=kind == "ridge_path",
         )
-        begin = self._start(setting.rank, problem, start, kind)
+        (begin,) = self._begin(setting.rank, [problem], None if start is None else [start], kind)
         return self._iterated(index, problem, begin, progress)
 
     def _estimate_sd(self, trial: Trial) -> None:
@@ -305,20 +304,22 @@ class Trials:
         losses = row_losses(fold.held_out, fold.rest.as_sparse(), model, state.W_aug, state.H_aug)
         return FoldResult(losses, _start_from(state), run.n_iter)
 
-    def _start(self, rank: int, problem: Problem, start: Start | None, kind: Kind) -> Start:
-        """Return the start of a trial, in the units of the problem."""
-        if start is not None:
-            scaled = problem.units.scaled_start(start)
-            return (
-                scaled
-                if kind == "offsets_alone"
-                else start_of_rank(problem, scaled, rank, self.rng)
-            )
+    def _begin(
+        self, rank: int, problems: list[Problem], starts: list[Start] | None, kind: Kind
+    ) -> list[Start]:
+        """Return where a trial begins, in the units of the problems."""
+        if starts:
+            units = problems[0].units
+            scaled = [units.scaled_start(start) for start in starts]
+            if kind == "offsets_alone":
+                return scaled
+            return starts_of_rank(problems, scaled, rank, self.rng)
         options = replace(self.options, init="auto", time_limit=None)
-        first = first_start(problem, rank, options, self.rng)
+        first = [first_start(problem, rank, options, self.rng) for problem in problems]
         if kind != "ridge_path":
             return first
-        return after_strong_ridges(problem, first, Admm(), self.stopped)
+        pairs = zip(problems, first, strict=True)
+        return [after_strong_ridges(*pair, Admm(), self.stopped) for pair in pairs]
 
 
 def _start_from(state: State) -> Start:
