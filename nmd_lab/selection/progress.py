@@ -24,6 +24,7 @@ from nmd_lab.request.candidates import Setting
 
 CLEARLY = 2.0  # standard errors of a difference from which it is clear
 SETTLED = 5e-4  # relative change of the mean score that is worth no further iterations
+WORSE = 0.05  # growth of the mean loss from which another ridge or fewer components cannot help
 GAUSSIAN = math.sqrt(2 * math.pi * math.e)  # exponential of the log score of Gaussian noise of sd 1
 
 MEASURES = {
@@ -158,6 +159,15 @@ class Trial:
         """Return whether the error is not clearly above the lowest, nor much if that is unsure."""
         allowed = min(max(self.spread(best), SETTLED / 2 * best.error), SETTLED * best.error)
         return self is best or self.error <= best.error + allowed
+
+    def is_hopeless(self, setting: Setting, best: Trial) -> bool:
+        """Return whether it had a setting, up to rounding, and was much worse than another one."""
+        mine = self.setting
+        return (
+            self.mean > (1 + WORSE) * best.mean
+            and mine._replace(alpha=setting.alpha) == setting
+            and math.isclose(mine.alpha, setting.alpha)
+        )
 
     def prunes(self, losses: NDArray[np.floating]) -> bool:
         """Return whether scores of another trial on the first folds are clearly worse."""

@@ -22,7 +22,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.request.candidates import Setting, Space
 
-from .progress import CLEARLY, Kind, Trial
+from .progress import CLEARLY, WORSE, Kind, Trial
 from .trials import Trials
 
 FIRST_RANK = 8  # rank of the first trials
@@ -30,7 +30,6 @@ FINEST = 10**0.125  # factor between ridges before the ranks are compared, and a
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
 MAX_RANKS_WITHOUT_GAIN = 3  # larger ones in turn that end the search; one above LONG_RANK
 LITTLE_NOISE = 0.07  # error, over that without components, up to which fewer are tried from a start
-WORSE = 0.05  # growth of the mean loss from which another ridge or fewer components cannot help
 COARSE = 10**0.5  # factor between ridges of the first path
 FINE = 10**0.25  # factor between ridges when something else has changed
 MAX_STEPS = 14  # largest number of ridges in one direction
@@ -177,7 +176,7 @@ class Search:
     ) -> Trial:
         """Return the best trial with one of some settings, that begins as the first one."""
         models = [setting[:2] for setting in settings] or [first.setting[:2]]
-        best = first
+        best, climbed = first, [first]
         for setting in settings:
             may_stay = best.setting[:2] in models
             if setting == first.setting or (may_stay and self.stopped):
@@ -189,9 +188,10 @@ class Search:
                 elsewhere and trial.mean < (1 + WORSE) * best.mean
             ):
                 trial = self.climb(trial, "alpha", FINE)
+                climbed.append(trial)
             if not may_stay or is_better(trial, best):
                 best = trial
-        return best if best is first else self.climb(best, "alpha", FINE)
+        return best if best in climbed else self.climb(best, "alpha", FINE)
 
     def ranks(self, first: Trial) -> Trial:
         """Return the best trial of all ranks."""
@@ -368,6 +368,7 @@ class Search:
         without = name == "offset_alpha" and trial.setting.offsets in ("none", "global")
         if without or getattr(self.space, name) is not None:
             return trial
+        known = [] if run else self.trials.done  # other kinds of trials begin elsewhere
         run = run or partial(self.trials.run, starts=trial.starts)
         for step in (1 / factor, factor):
             begun_at = trial
@@ -375,7 +376,7 @@ class Search:
                 if self.stopped or trial.is_exact:
                     return trial
                 setting = self.space.stepped(trial.setting, name, step)
-                if setting is None:
+                if setting is None or any(t.is_hopeless(setting, trial) for t in known):
                     break
                 other = run(setting)
                 gain = 1 - other.mean / trial.mean if trial.mean > 0 else 0.0
