@@ -230,11 +230,9 @@ def starts_of_rank(
     result = []
     for problem, start, (W, H, sizes) in zip(problems, starts, found, strict=True):
         n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.norm_of_initial_T)))
-        alive = start._replace(
-            W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
-        )
-        more = rank - n_alive
-        result.append(_with_more(problem, alive, more, rng) if more else alive)
+        W, H = (np.ascontiguousarray(each) for each in (W[:, :n_alive], H[:n_alive]))
+        start, more = start._replace(W=W, H=H), rank - n_alive
+        result.append(_with_more(problem, start, more, rng) if more else start)
     return result
 
 

@@ -11,7 +11,6 @@ vectorise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +149,8 @@ class CsrStorage:
         return out
 
     def _call(self, kernel: Callable[..., None], block: Block, *arrays: FloatArray) -> None:
-        compiled = _compiled(kernel, arrays[0].dtype, self.indices.dtype)
+        types = arrays[0].dtype.char + self.indices.dtype.char  # their names take longer to make
+        compiled = cached_kernel(kernel, f"{kernel.__name__.strip('_')}_{types}")
         compiled(self.indptr, self.indices, block.rows.start, block.rows.stop, *arrays)
 
     def transposed(self) -> tuple[CsrStorage, NDArray[np.integer]]:
@@ -161,12 +161,6 @@ class CsrStorage:
         pattern = csr_array((numbers, self.indices, self.indptr), shape=self.shape).tocsc()
         m, n = self.shape
         return CsrStorage((n, m), pattern.indptr, pattern.indices), pattern.data
-
-
-@cache
-def _compiled(kernel: Callable[..., None], *types: np.dtype[Any]) -> Callable[..., None]:
-    """Return a kernel for factors and positions of some types."""
-    return cached_kernel(kernel, "_".join(map(str, [kernel.__name__.strip("_"), *types])))
 
 
 Storage = DenseStorage | CsrStorage

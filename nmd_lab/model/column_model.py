@@ -147,8 +147,8 @@ class ColumnModel(NamedTuple):
     @property
     def has_units(self) -> bool:
         """Whether centre, size or weight differ from those of the only kind of a model."""
-        of_entries = isinstance(self.size, np.ndarray)
-        return of_entries or (self.centre, self.size, self.weight) != (0.0, 1.0, 1.0)
+        units = self.centre, self.size, self.weight
+        return isinstance(self.size, np.ndarray) or units != (0.0, 1.0, 1.0)
 
     def modelled(self, t: FloatArray) -> FloatArray:
         """Return f(centre + size t)."""

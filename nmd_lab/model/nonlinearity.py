@@ -156,16 +156,14 @@ class Nonlinearity(ModelPart):
         array = np.asarray(t)
         flat = array.ravel().astype(np.result_type(array.dtype, np.float32), copy=False)
         out = np.empty_like(flat)
-        types = self.code_name, flat.dtype
-        apply = _forward_kernel(self.forward, types, is_ours(type(self)))
+        name = f"{self.code_name}_{flat.dtype.char}"
+        apply = _forward_kernel(self.forward, name, is_ours(type(self)))
         apply(flat, self.numbers, out)
         return out.reshape(array.shape)
 
 
 @cache
-def _forward_kernel(
-    forward: Callable[..., float], types: tuple[str, Any], cached: bool
-) -> Callable[..., None]:
+def _forward_kernel(forward: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
     """Return the compiled loop of f over flat arrays."""
     compiled = compile_scalar(forward)
 
@@ -173,4 +171,4 @@ def _forward_kernel(
         for i in range(t.size):
             out[i] = compiled(t[i], p)
 
-    return compile_kernel(apply, "_".join(map(str, ["forward", *types])), cached=cached)
+    return compile_kernel(apply, f"forward_{name}", cached=cached)
