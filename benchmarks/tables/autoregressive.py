@@ -4,11 +4,11 @@ Protocol, fixed before the first run:
 
 - A table is generated: 300 rows of ten standard normal columns, an autoregression of order 1. Each
   column has the correlation .7 with its predecessor.
-- 25 % of the cells are hidden at random.
+- 25 % of the cells are missing at random.
 - Two coefficients, both .70 in truth: that of a column on the one before it alone (the mean of nine
   such regressions), and that of column 9 in the regression of column 10 on all others.
-- Least squares before hiding, of complete cases, and pooled by Rubin's rules over 40 copies: of
-  `nmd.sample(table).impute(table, n=40)`, and of chained equations, which are 40 runs of
+- Least squares before hiding, of complete cases, and pooled by Rubin's rules over 40 completed
+  copies: of `nmd.sample(table).impute(table, n=40)`, and of chained equations, which are 40 runs of
   `IterativeImputer(sample_posterior=True)` with its defaults.
 - The bias is the mean of estimate - .70 over the tables, less that before hiding, which has only
   the sampling variation of the rows.

@@ -2,28 +2,29 @@
 
 Protocol, fixed before the first run:
 
-- A table has at most 800 rows, chosen at random once. Columns are numbers, ordered levels (whole
-  numbers of at most seven values), yes or no (two values), and classes (at most twelve); names of
-  rows, free text, columns with more than half of the cells missing, and classes with nearly one
-  value alone are left out.
-- A fifth of the known cells is hidden at random, with five seeds. No method sees them.
-- Errors of numbers and of levels are root mean squared errors divided by the standard deviation of
-  the known cells, as the mean over the columns. The predicted level is the expected one. For yes or
-  no and for classes the measure is the fraction of right answers, as the mean over the columns.
-- Log score: the logarithm of the probability of a hidden level, yes or no, or class, smoothed by
-  `benchmarks/tables/scores.py` in the same way for all.
-- Energy score of forty completed copies (`peers.py` has the exceptions): of all hidden cells of a
-  row together. The continuous ranked probability score (CRPS) is that of each number alone, over
-  the standard deviation of its column.
-- Intervals of numbers have the level 90 %. Ends without a formula of the method are quantiles of
-  its copies, if there are nineteen or more. Coverage counts all hidden numbers of a table, and the
-  width is in standard deviations of the columns.
+- A table has at most 800 rows, chosen at random once. Columns are numeric, ordinal (whole numbers
+  of at most seven values), binary (two values), and categorical (at most twelve categories); names
+  of rows, free text, columns with more than half of the cells missing, and categorical columns with
+  nearly one value alone are left out.
+- A fifth of the observed cells is held out at random, with five seeds. No method sees them.
+- Errors of numeric and ordinal columns are root mean squared errors (RMSE) divided by the standard
+  deviation of the observed cells, as the mean over the columns. The prediction of an ordinal cell
+  is its expected value. For binary and categorical columns the measure is the accuracy, as the mean
+  over the columns.
+- Log score: the logarithm of the probability of a held-out ordinal, binary or categorical cell,
+  smoothed by `benchmarks/tables/scores.py` in the same way for all.
+- Energy score of forty completed copies (`peers.py` has the exceptions): of all held-out cells of a
+  row together. The continuous ranked probability score (CRPS) is computed for each numeric cell
+  alone, and divided by the standard deviation of its column.
+- Intervals of numeric cells have the level 90 %. Ends without a formula of the method are quantiles
+  of its completed copies, if there are nineteen or more. Coverage counts all held-out numeric cells
+  of a table, and the width is in standard deviations of the columns.
 - Every method has its defaults except for the settings in `benchmarks/tables/peers.py`. Seconds are
-  processor time, including copies, probabilities and the choice of settings, after a small table
-  that is not counted.
+  processor time, including completed copies, probabilities and the choice of settings, after a
+  small table that is not counted.
 - Boston has tracts of towns: for 97 to 99 % of the values of indus, all tracts with it have the
-  same zn, rad, tax and ptratio. Trees find such a table of towns by equal values, and a smooth
-  model only nearly.
+  same zn, rad, tax and ptratio. Trees can look up the town by exact equality; a smooth model only
+  approximates it.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ from .peers import METHODS
 from .scores import score
 from .sizes import Size
 
-TITLE = "Hidden cells of real tables"
+TITLE = "Held-out cells of real tables"
 
 SCORES = {
-    "number": ("Error of numbers", False),
-    "level": ("Error of ordered levels", False),
-    "class": ("Yes or no and classes: fraction of right answers", True),
-    "log": ("Log score of levels, yes or no and classes", True),
+    "number": ("RMSE of numeric columns", False),
+    "level": ("RMSE of ordinal columns", False),
+    "class": ("Binary and categorical columns: accuracy", True),
+    "log": ("Log score of ordinal, binary and categorical columns", True),
     "energy": ("Energy score of completed copies", False),
-    "crps": ("CRPS of numbers", False),
+    "crps": ("CRPS of numeric columns", False),
     "coverage": ("Coverage of 90 % intervals", None),
     "width": ("Width of 90 % intervals", None),
     "seconds": ("Seconds", None),
@@ -202,7 +203,7 @@ def beside_best(values: np.ndarray, methods: list[str], tables: list[str]) -> st
     worst = np.argsort(-ratio)[:3]
     names = ", ".join(f"{np.array(tables)[rows][w]} {ratio[w]:.3f}" for w in worst)
     return prose(
-        f"Our error over that of the best of all others, another one for each table: "
+        f"Error of nmd_lab over the error of the best other method of each table: "
         f"{ratio.mean():.3f} in the mean, at or below 1 on {np.sum(ratio <= 1)} of {ratio.size} "
         f"tables; highest: {names}."
     )

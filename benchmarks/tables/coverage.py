@@ -1,9 +1,9 @@
 """Intervals and probabilities of `nmd.sample(frame)`: do they hold what they promise?
 
-The hidden cells are those of the comparison above, all seeds together. A column has about as many
-as the table has rows. For each column of numbers with at least a hundred hidden cells, the table
-has the fraction of them in their 90 % intervals. For levels, yes or no, and classes it compares the
-probability of the most probable class (ten bins) with the fraction of right answers. The expected
+The held-out cells are those of the comparison above, all seeds together. A column has about as many
+as the table has rows. For each numeric column with at least a hundred held-out cells, the table has
+the fraction of them in their 90 % intervals. For ordinal, binary and categorical columns it
+compares the probability of the most probable value (ten bins) with the accuracy. The expected
 calibration error is the mean distance of the two, weighted by the cells of the bins. The last
 column is the same error by chance, for right probabilities.
 """
@@ -83,8 +83,8 @@ def draw(records: list[Record], figures: Path) -> str:
     ax.set(xlabel="probability of the most probable class", ylabel="fraction that is right",
            xlim=(0, 1.02), ylim=(0, 1.02))  # fmt: skip
     caption = (
-        f"Levels, yes or no, and classes: {int(number.sum())} hidden cells of all tables, with two "
-        f"standard errors. Expected calibration error: {calibration_error(bins):.3f}; level of the "
+        f"Ordinal, binary and categorical columns: {int(number.sum())} held-out cells of all "
+        f"tables, with two standard errors. Expected calibration error: {calibration_error(bins):.3f}; level of the "
         f"intervals in the table: {LEVEL:.0%}."
     )
     return save(figure, figures, "tables_reliability", caption)

@@ -13,7 +13,7 @@ Scores = dict[str, Array]
 """Means over the seeds (tables, methods) by score; our method is the first."""
 
 PAIRED = {
-    "number": "numbers", "level": "levels", "class": "classes", "log": "log score",
+    "number": "numeric RMSE", "level": "ordinal RMSE", "class": "accuracy", "log": "log score",
     "energy": "energy score", "crps": "CRPS",
 }  # fmt: skip
 """Scores whose differences are shown, and their heads."""
@@ -27,8 +27,8 @@ def of_scores(scores: Scores, methods: list[str], figures: Path) -> list[str]:
         draw(scores, methods, figures),
         "### Differences between `nmd.sample` and each method",
         prose("""
-        Means over the tables that both fill, ours less theirs, with their standard errors. Errors,
-        energy score and CRPS are better below 0, right classes and the log score above.
+        Means over the tables that both fill, nmd_lab minus the other method, with their standard
+        errors. Errors, energy score and CRPS are better below 0, accuracy and the log score above.
         """),
         paired(scores, methods),
     ]
@@ -43,7 +43,7 @@ def paired(scores: Scores, methods: list[str]) -> str:
             np.where(np.isnan(scores["seconds"][:, k]), np.nan, scores["seconds"][:, 0])
         )
         body.append([name, *cells, f"{ratio:.1f}"])
-    return table(["method", *PAIRED.values(), "its seconds over ours"], body)
+    return table(["method", *PAIRED.values(), "its seconds / seconds of nmd_lab"], body)
 
 
 def difference(ours: Array, theirs: Array) -> str:

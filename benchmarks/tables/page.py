@@ -26,8 +26,8 @@ WITH_FIGURES = ("compared", "coverage")
 INTRODUCTION = """\
 # Impute tables: errors, coverage of intervals, pooled regressions
 
-`nmd.sample(frame)` imputes a table of numbers, levels, booleans and classes, with intervals
-and probabilities ([the model](sampling.md#tables)). Each part begins with its protocol,
+`nmd.sample(frame)` imputes a table of numeric, ordinal, binary and categorical columns, with
+intervals and probabilities ([the model](sampling.md#tables)). Each part begins with its protocol,
 which was fixed before its first run. Generated tables are called generated, and all others
 are real."""
 

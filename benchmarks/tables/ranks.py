@@ -1,8 +1,8 @@
 """More rank than needed: does it hurt?
 
 `nmd.sample(frame, rank)` with the rank 2, 3, 5, 8, 12, 16, 20, 24, and one less than the table has
-columns, on tables of the comparison above. The error is the mean over all columns of numbers and
-levels, divided by the lowest error of the table.
+columns, on tables of the comparison above. The error is the mean over all numeric and ordinal
+columns, divided by the lowest error of the table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def section(journals: Journals, size: Size) -> str:
     """Do what is missing, and return a table with a row for each table."""
     head = [
         "table",
-        "times hidden",
+        "times held out",
         *map(str, RANKS),
         "columns - 1",
         "most above the least, from there on",

@@ -3,18 +3,19 @@
 Protocol, fixed before the first run:
 
 - A table is generated: 400 rows of three independent factors. Each column has random loadings
-  (standard normal) and noise of variance 1, and is then divided by its standard deviation. Numbers
-  are age, marker, dose and outcome, in different units. Smoker is yes or no, pain has four ordered
-  levels, and clinic is one of three classes, the largest of three such scores.
+  (standard normal) and noise of variance 1, and is then divided by its standard deviation. Numeric
+  columns are age, marker, dose and outcome, in different units. Smoker is binary, pain is ordinal
+  with four values, and clinic is categorical with three categories: the largest of three such
+  scores.
 - Age is always observed. A cell of another column is missing with a probability that depends on age
   alone, logistic with slope 1.5 a standard deviation, on average 25 %.
 - Outcome is regressed on marker, smoker (0, 1) and pain (0 to 3) by least squares. The truth is the
   least-squares coefficient of infinitely many rows, in closed form from bivariate normal
   probabilities. As age is no regressor, complete cases may be biased.
 - Intervals have the level 95 %: before hiding (the best possible), of complete cases, of the table
-  filled once with best guesses, and pooled by Rubin's rules over 20 copies: of
-  `nmd.sample(table).impute(table, n=20)`, and of R's mice with predictive mean matching for numbers
-  and its own choice for the others, all with defaults.
+  filled once by point predictions, and pooled by Rubin's rules over 20 completed copies: of
+  `nmd.sample(table).impute(table, n=20)`, and of R's mice with predictive mean matching for numeric
+  columns and its own choice for the others, all with defaults.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
 Protocol, fixed before the first run:
 
-- Patterns: a tenth or a half of the known cells at random; more cells where one column,
-  which stays known, is large (MAR); more of the large numbers and levels (MNAR); and blocks: one
-  half of the columns of a fifth of the rows, the other half of another fifth. The last three hide
-  about a fifth of the cells.
+- Patterns: a tenth or a half of the observed cells at random; more cells where one column, which
+  stays known, is large (MAR); more of the large numeric and ordinal values (MNAR); and blocks: one
+  half of the columns of a fifth of the rows, the other half of another fifth. The last three hold
+  out about a fifth of the cells.
 - Eight of the sixteen tables, with three seeds. A pattern has a row for each method.
 - Small tables: forty of 50 to 250 rows, by the rule of `SMALL` in `benchmarks/tables/data.py`, with
-  a fifth of the cells hidden and three seeds.
+  a fifth of the cells held out and three seeds.
 - Each number is a mean over the tables, of those that every method of the list fills. Coverage has
-  the lowest and the highest table behind it, small tables without those of fewer than 200 hidden
-  numbers.
+  the lowest and the highest table behind it, small tables without those of fewer than 200 held-out
+  numeric cells.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NAMES = (OURS, "KNN", "IterativeImputer", "trees", "vbpca_py", "mice, pmm")
 FEWEST = 200
 """Hidden numbers of a table whose coverage counts as the lowest or the highest."""
 KEYS = {
-    "number": "numbers", "level": "levels", "class": "classes", "log": "log score",
+    "number": "numeric RMSE", "level": "ordinal RMSE", "class": "accuracy", "log": "log score",
     "energy": "energy score",
 }  # fmt: skip
 
@@ -53,7 +53,7 @@ def section(journals: Journals, size: Size) -> str:
     made: dict[str, list[str]] = {}
     for pattern in list(PATTERNS)[1:]:  # the comparison above has the first
         more: dict[str, Any] = {"pattern": pattern}
-        head = f"Hidden: {pattern}"
+        head = f"Held out: {pattern}"
         made[head] = suite(journals, own, names, head, "pattern", more)
     small = own._replace(tables=tuple(SMALL)[: size.smalls])
     made["Small tables"] = suite(journals, small, names, "Small tables", "small", {})
