@@ -122,7 +122,7 @@ def main() -> None:
     head = ["method", "chosen setting", "validation", "test, mean ± SD of 5 seeds"]
     text = table(head, rows_of_table(given.data))
     if given.write:
-        write_tables("clicks", "clicks", text)
+        write_tables("how_to", "clicks", text)
     else:
         print(text)
 

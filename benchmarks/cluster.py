@@ -186,7 +186,7 @@ def main() -> None:
     ]
     text = "\n\n".join("\n".join(make()) for make in makers) + "\n"
     if given.write:
-        write_tables("cluster", "cluster", text)
+        write_tables("scale", "cluster", text)
     else:
         print(text)
 

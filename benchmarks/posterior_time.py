@@ -111,7 +111,7 @@ def main() -> None:
         warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
         text = table(head, [row("MovieLens small", ratings()), row("digits", digits())])
         nmd.sample(mixed(300), draws=3, tune=3, random_state=0)  # compiles
-        head = ["generated table", f"{COPIES} copies on all cores, s", "for each row, ms"]
+        head = ["generated table", f"{COPIES} imputations on all cores, s", "for each row, ms"]
         text += "\n" + table(head, map(row_of_size, ROWS))
     if given.write:
         write_tables("sampling", "posterior_time", text)

@@ -95,7 +95,7 @@ MODULES: dict[str, tuple[str, list[str]]] = {
 }
 """Public modules, with what is listed of them; an empty list means all of `__all__`."""
 
-MORE = ["support", "architecture", "changelog", "contributing"]
+MORE = ["contributing", "changelog"]
 """Pages that stand below the reference."""
 
 

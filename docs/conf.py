@@ -18,7 +18,6 @@ ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 
 import api  # noqa: E402  these lie beside this file
-import architecture  # noqa: E402
 import shapes  # noqa: E402
 import try_it  # noqa: E402
 
@@ -53,6 +52,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_render_markdown_format = "gfm"  # tables of cells are tables of the site
 
 # The reference is made from the docstrings.
 autosummary_generate = True
@@ -83,7 +83,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # Pages with wide tables and pictures have no list of pages at their side.
-WIDE = ("install", "which_model", "try_it", "comparison", "support")
+WIDE = ("install", "models", "explore", "comparison")
 WIDE += ("tables", "ratings", "pictures", "selection", "performance", "paper")
 html_sidebars = {name: [] for name in WIDE}
 html_theme_options = {
@@ -140,6 +140,5 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_member)
     copy_sources(app)
     api.write(HERE / "api.md")
-    architecture.draw(HERE / "figures" / "architecture.svg")
     shapes.draw(HERE / "figures")
     try_it.write(HERE / "_static")

@@ -1,22 +1,13 @@
-"""The order of the gallery: tables, ratings, fields and pictures, counts, components, models."""
+"""The order of the gallery: tables, new rows, images, components, models."""
 
 from __future__ import annotations
 
 SUBJECTS = {
-    "tables with missing cells": [
-        "mixed_table",
-        "registry",
-        "survey",
-        "questionnaire",
-        "detection_limits",
-        "multiple_imputation",
-        "pipeline",
-    ],
-    "ratings": ["ratings", "new_rows"],
-    "fields and pictures": ["gappy_maps", "photograph", "dim_camera"],
-    "counts": ["counts"],
+    "tables with missing cells": ["mixed_table", "survey", "questionnaire", "pipeline"],
+    "ratings": ["new_rows"],
+    "images": ["dim_camera"],
     "components": ["zeros", "parts", "compression"],
-    "choosing a model": ["choose_rank", "outliers", "own_loss"],
+    "choosing a model": ["choose_rank", "outliers"],
     "other functions f and losses": ["graph", "angles", "phase"],
 }
 """Names of scripts, without "plot_"."""

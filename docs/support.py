@@ -1,4 +1,4 @@
-"""Write the table of what goes with what into docs/support.md.
+"""Write the table of what goes with what into docs/scale.md.
 
 python docs/support.py
 """
@@ -9,21 +9,15 @@ from pathlib import Path
 
 from nmd_lab.fit.support import DATA, FEATURES, INCOMPATIBLE, TRAITS, cell
 
-PAGE = Path(__file__).parent / "support.md"
-TEXT = """# Feature table: which data, models and options go together
-
-- Rows are features of a call, and columns are forms of data.
-- "no" stands with its remedy, which the error contains, too. A dash marks a missing argument.
-- `nmd.impute()` calls `sample()` and takes its arguments, so that its column is that of `sample()`.
-- `client=` makes the data of a fit those of another column.
-- A test fits every "yes", each alone, and compares it with another form of the same data.
-- `docs/support.py` writes this page from the table of `nmd_lab/fit/support.py`.
-
+PAGE = Path(__file__).parent / "scale.md"
+MARK, END = "<!-- tables: written by docs/support.py -->", "<!-- end of the tables -->"
+TEXT = """
 {table}
 
-The first two cells of each row exclude each other for all data. The third has the remedy:
+Combinations that are not supported, and what to do instead:
 
 {pairs}
+
 """
 
 
@@ -45,9 +39,11 @@ def table() -> str:
 
 
 def text() -> str:
-    """Return the page."""
+    """Return both tables."""
     return TEXT.format(table=table(), pairs=pairs())
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{MARK}\n{text()}{END}{after}", encoding="utf-8")

@@ -1,12 +1,14 @@
-"""The explorers of the page "Try it", each saved as a file that needs no kernel.
+"""The explorers of the page docs/explore.md, each saved as a file that needs no kernel.
 
     python docs/try_it.py
 
-writes ``try_digits.html`` and ``try_picture.html`` into ``docs/_static``.  ``make docs`` calls it.
+writes ``try_digits.html`` and ``try_picture.html`` into ``docs/_static``, and the first one as
+``examples/explorer.html``.  ``make docs`` calls it.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +77,4 @@ def write(folder: Path) -> None:
 
 if __name__ == "__main__":
     write(HERE / "_static")
+    shutil.copy(HERE / "_static" / "try_digits.html", HERE.parent / "examples" / "explorer.html")

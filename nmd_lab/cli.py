@@ -3,7 +3,7 @@
 ::
 
     nmd-lab impute table.csv --out filled.csv --report report.html
-    nmd-lab impute table.csv --draws 20 --out copies.csv
+    nmd-lab impute table.csv --n 20 --out completed.csv
     nmd-lab fit data.csv --out fit.nc
     nmd-lab fit data.csv --rank 10 --alpha 0.5 --nonlinearity relu --out fit.nc
 
@@ -42,7 +42,7 @@ from .result.files import TABLES, check_export, export, export_filled
 from .result.report import check_report
 
 MIN_DRAWS: int = inspect.signature(sample).parameters["draws"].default
-"""Draws of the sampler behind the copies of a table."""
+"""Least number of draws behind the imputations of a table, unless it is given."""
 
 
 class ExitCode(IntEnum):
@@ -150,25 +150,25 @@ def impute(
     data: Path,
     *,
     out: Path,
-    draws: int | None = None,
+    n: int | None = None,
     report: Path | None = None,
     rank: int | Literal["auto"] = "auto",
     quiet: bool = False,
     **options: Any,
 ) -> None:
-    """Impute the missing cells of a table, once by best guesses or several times by draws."""
+    """Impute the missing cells of a table, once by point predictions or n times by draws."""
     check_export(out, "out", "table", source=data)
     if report is not None:
         check_report(report, "report")
-    copies = 1 if draws is None else check_integer("draws", draws, 1)
+    copies = 1 if n is None else check_integer("n", n, 1)
     X = _read(data, options)
     check_export(out, "out", "table", (copies, *X.shape))
-    if draws is not None and "draw" in getattr(X, "columns", ()):
+    if n is not None and "draw" in getattr(X, "columns", ()):
         raise ValueError("X has a column 'draw', which numbers the copies: rename it.")
-    options |= {"draws": copies} if copies > MIN_DRAWS else {}
+    options = ({"draws": copies} if copies > MIN_DRAWS else {}) | options
     posterior = sample(X, rank, progress=not quiet, **options)
     print(posterior)
-    export_filled(posterior, out, X, draws, options.get("random_state"))
+    export_filled(posterior, out, X, n, options.get("random_state"))
     print(f"saved as {out}")
     if report is not None:
         posterior.report(X).save(report)
@@ -230,6 +230,7 @@ HELP = {
     "time_limit": "in seconds",
     "random_state": "seed, which gives the same result again",
     "dtype": "working precision, by default that of the data",
+    "draws": "sweeps after tuning",
     "tune": "first sweeps, which are left out",
     "threads": "number of threads",
     "checkpoint": "file from which the same command resumes after a stop",
@@ -287,7 +288,7 @@ def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
         parser.add_argument("--paper", action="store_true", help="the paper's algorithm alone")
         owners: list[Callable[..., Any]] = [complete, ADMM, Compute]
     else:
-        parser.add_argument("--draws", type=int, help="number of copies, one below the other")
+        parser.add_argument("--n", type=int, help="number of imputations, one below the other")
         parser.add_argument("--report", type=Path, help="page .html or .md: what was filled, how")
         owners = [sample, Compute]
     reading = parser.add_argument_group("reading the data")
@@ -298,7 +299,7 @@ def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
         reading.add_argument(f"--{name}", metavar="NAME", help=text)
     for name in ("header", "index"):
         reading.add_argument(f"--{name}", action=BooleanOptionalAction, help="whether it has one")
-    left_out = OF_PYTHON | (set() if is_fit else {"draws", "device", "memory_limit"})
+    left_out = OF_PYTHON | (set() if is_fit else {"device", "memory_limit"})
     for owner in owners:
         group = parser.add_argument_group(f"arguments of nmd_lab.{owner.__name__}")
         _add_arguments(group, owner, left_out)

@@ -206,13 +206,20 @@ def test_classes_are_filled_as_numbers_are(mixed, tmp_path):
 
 def test_copies_are_below_each_other(mixed, tmp_path):
     out = tmp_path / "copies.csv"
-    words = ["--draws", "310", "--tune", "10", "--rank", "1", "--out", str(out), *CLASSES]
+    words = ["--n", "310", "--tune", "10", "--rank", "1", "--out", str(out), *CLASSES]
     assert main(["impute", str(mixed), *words]) == 0
     copies = pd.read_csv(out, index_col=0)
     assert list(copies.columns) == ["draw", "age", "sex", "ill"]
     assert copies["draw"].tolist() == np.repeat(np.arange(1, 311), 5).tolist()
     assert list(copies.index) == 310 * list("abcde")
     assert copies.loc["c", "age"].nunique() == 310
+
+
+def test_draws_are_sweeps_as_in_impute(mixed, tmp_path, asked):
+    """The option has the meaning of the argument, and n is the number of imputations."""
+    words = ["--n", "2", "--draws", "60", "--out", str(tmp_path / "x.csv"), *CLASSES]
+    main(["impute", str(mixed), *words])
+    assert asked[0].options["draws"] == 60
 
 
 def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, asked, capsys):
@@ -262,7 +269,7 @@ REFUSED = [
     ("impute mixed.csv", "required: --out"),
     ("impute mixed.csv --out x.nc", "unknown ending: give .csv or .parquet"),
     ("impute mixed.csv --out x.csv --report x.pdf", "unknown ending: give .html or .md"),
-    ("impute mixed.csv --out x.csv --draws 0", "draws=0 is too small"),
+    ("impute mixed.csv --out x.csv --n 0", "n=0 is too small"),
     ("impute mixed.csv --out x.csv --rank 0", "rank=0 is too small"),
     ("impute mixed.csv --out x.csv --alpha 1", "--alpha is not an option"),
     ("impute mixed.csv --out x.csv --loss l3", "loss='l3' is unknown"),

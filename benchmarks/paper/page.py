@@ -40,7 +40,7 @@ notebook in `notebooks/paper`.
 
 Means are over the same number of random draws as in the paper; ± is the standard deviation. Seconds
 are those of one thread and are given as ratios where methods are compared. Data sets that may not
-be passed on are not shown: the pictures are of other data, the numbers of the sets themselves."""
+be passed on are not shown: the images are of other data, the numbers of the sets themselves."""
 
 DIFFERENCES = """\
 ## Differences from the paper

@@ -31,7 +31,7 @@ INTRODUCTION = """\
 # Photographs: missing, noisy, counted and clipped pixels
 
 `nmd.inpaint(picture)` fills missing pixels and removes noise, with an interval for each pixel. The
-rows of its matrix are overlapping patches of the picture. This page compares it with other methods
+rows of its matrix are overlapping patches of the image. This page compares it with other methods
 on six photographs."""
 
 HOLES, NOISE, BY_BM3D = ("interpolation", "biharmonic"), ("TV", "NLM"), ("BM3D",)

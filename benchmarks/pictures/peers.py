@@ -9,7 +9,7 @@
   Counts are first transformed as Anscombe does, and last by the unbiased inverse of Mäkitalo and
   Foi.  All three get the standard deviation of the noise, which our methods do not.
 
-No setting is in the units of the picture: the weight of TV, h of NLM and the noise of BM3D are
+No setting is in the units of the image: the weight of TV, h of NLM and the noise of BM3D are
 multiples of the standard deviation of the noise.  BM3D is the method of K. Dabov, A. Foi,
 V. Katkovnik and K. Egiazarian (2007), in the version of Y. Mäkinen, L. Azzari and A. Foi (2020).
 """

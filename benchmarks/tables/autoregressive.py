@@ -111,7 +111,7 @@ def section(journals: Journals, size: Size) -> str:
         [name, *(word for which in ("one", "all") for word in row(records, name, which))]
         for name in METHODS
     ]
-    head = ["copies", "on the one before: bias", "intervals cover, %"]
+    head = ["completed copies", "on the one before: bias", "intervals cover, %"]
     head += ["on all others: bias", "intervals cover, %"]
     said = prose((__doc__ or "").split("\n\n", 1)[1])
     note = f"{len(records)} tables; biases with the standard error of the mean over the tables."

@@ -131,7 +131,7 @@ def _active_client(X: Any, client: str | None) -> Any:
     try:
         from distributed import default_client
     except ImportError as error:
-        remedy = "pip install 'nmd-lab[dask]'"
+        remedy = "pip install dask distributed"
         raise ImportError(f"a fit on a cluster needs Dask: {remedy}.") from error
     try:
         return default_client()

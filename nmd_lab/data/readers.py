@@ -161,7 +161,7 @@ def read_file(
         X = read_netcdf(path, variable)
     elif path.suffix == ".parquet":
         if find_spec("pyarrow") is None:
-            raise ImportError(f"file={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'.")
+            raise ImportError(f"file={str(path)!r} needs pyarrow: pip install pyarrow.")
         with errors_of(path):
             X = pd.read_parquet(path, engine="pyarrow", dtype_backend="numpy_nullable")
     else:

@@ -145,7 +145,7 @@ def _download(edition: Edition) -> Path:
     except ImportError as error:
         raise ImportError(
             f"{title} is neither given by path= nor under NMD_LAB_DATA, and the download takes "
-            "pooch: pip install 'nmd-lab[data]'."
+            "pooch: pip install pooch."
         ) from error
     cache = pooch.os_cache("nmd_lab") / f"movielens-{edition.name}"
     address = GROUPLENS + edition.archive

@@ -62,7 +62,7 @@ def photograph(
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("Photographs need Pillow: pip install 'nmd-lab[plot]'.") from error
+        raise ImportError("Photographs need Pillow: pip install pillow.") from error
     picture = Image.fromarray(load_sample_image(f"{name}.jpg"))
     if size is not None:
         if len(size) != 2 or min(size) < 1 or size[0] > picture.height or size[1] > picture.width:

@@ -117,7 +117,7 @@ def device_of(name: str | None) -> Device:
 
         from .tensors import TensorDevice
     except ImportError as error:
-        remedy = "pip install 'nmd-lab[torch]', or leave device out."
+        remedy = "pip install torch, or leave device out."
         raise ImportError(f"device={name!r} needs PyTorch: {remedy}") from error
     try:
         torch.zeros(1, dtype=torch.float64, device=name)

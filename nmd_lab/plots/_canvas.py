@@ -47,7 +47,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install 'nmd-lab[plot]'.") from error
+        raise ImportError("Plots need matplotlib: pip install matplotlib.") from error
     return plt
 
 

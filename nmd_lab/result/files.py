@@ -58,8 +58,7 @@ def check_export(
         raise ValueError(f"{name}={str(path)!r} has an unknown ending: give {FORMATS[kind]}.")
     libraries = LIBRARIES[ending]
     if libraries and not any(map(find_spec, libraries)):
-        extra = "'nmd-lab[io]'" if ending == ".nc" else libraries[0]
-        raise ImportError(f"{name}={str(path)!r} needs {libraries[0]}: pip install {extra}.")
+        raise ImportError(f"{name}={str(path)!r} needs {libraries[0]}: pip install {libraries[0]}.")
     size = int(np.prod(shape, dtype=np.int64))
     if size > MAX_TABLE_ENTRIES and ending in TABLES:
         remedy = "fewer draws" if kind == "table" else ".nc or .npz, which have W and H"

@@ -285,7 +285,7 @@ def _library() -> Any:
     try:
         import h5netcdf
     except ImportError as error:
-        raise ImportError("Saving and loading need h5netcdf: pip install 'nmd-lab[io]'.") from error
+        raise ImportError("Saving and loading need h5netcdf: pip install h5netcdf h5py.") from error
     return h5netcdf
 
 

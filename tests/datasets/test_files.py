@@ -121,7 +121,7 @@ def test_the_explorer_offers_no_ratings_that_it_would_have_to_download(no_data, 
 
 def test_without_pooch_the_remedy_is_told(monkeypatch, no_data):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"takes pooch: pip install 'nmd-lab\[data\]'"):
+    with pytest.raises(ImportError, match=r"takes pooch: pip install pooch"):
         datasets.movielens("20m")
 
 

@@ -233,7 +233,7 @@ def test_without_matplotlib_a_plot_says_how_to_get_it(fit, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match=r"pip install 'nmd-lab\[plot\]'"):
+    with pytest.raises(ImportError, match=r"pip install matplotlib"):
         plots.convergence(fit)
 
 

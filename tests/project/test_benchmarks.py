@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import nmd_lab as nmd
+from benchmarks.common.summaries import SUMMARIES
+from benchmarks.tables.page import PARTS
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "benchmarks").rglob("*.py"))
@@ -34,3 +36,22 @@ def test_written_tables_name_their_scripts():
     found = {name for page in pages for name in WRITTEN.findall(page.read_text(encoding="utf-8"))}
     assert {"benchmarks/cluster.py", "docs/start.py"} <= found
     assert all((ROOT / name).is_file() for name in found)
+
+
+def words_of(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", SUMMARIES)
+def test_a_measured_page_begins_with_the_summary_of_its_generator(page):
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    summary = text.split("\n\n")[1]
+    assert words_of(summary) == words_of(SUMMARIES[page])
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_page_of_tables_has_the_protocols_of_its_generator(part):
+    page = words_of((ROOT / "docs/tables.md").read_text(encoding="utf-8"))
+    protocol = (PARTS[part].__doc__ or "").split("\n\n", 1)[1].replace("\n\n-", "\n-")
+    assert words_of(protocol) in page
+    assert f"## {PARTS[part].TITLE}" in page

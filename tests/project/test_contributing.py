@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md shows the real classes, and docs/support.md the real table."""
+"""CONTRIBUTING.md shows the real classes, and docs/scale.md the real table."""
 
 import inspect
 from pathlib import Path
@@ -17,6 +17,6 @@ def test_the_recipe_shows_the_real_class(example):
 
 
 def test_the_table_of_what_goes_with_what_is_that_of_the_code():
-    page = PAGE.parent / "docs" / "support.md"
+    page = PAGE.parent / "docs" / "scale.md"
     written = site_module("support").text()
-    assert page.read_text(encoding="utf-8") == written, "run python docs/support.py"
+    assert written in page.read_text(encoding="utf-8"), "run python docs/support.py"
