@@ -1,20 +1,25 @@
-"""Low-rank models X ≈ f(WH): impute missing values, recommend, and factorise matrices.
+"""Nonlinear matrix decompositions X ≈ f(WH), matrix completion and imputation with intervals.
 
-Impute the missing cells of a table, with intervals:
+Decompose a matrix:
 
 >>> import nmd_lab as nmd
->>> from sklearn.datasets import load_wine
->>> wine = load_wine(as_frame=True).data
->>> seen, hidden = nmd.split_observed(wine, 0.2, random_state=0)
->>> filled, posterior = nmd.impute(seen, return_posterior=True, draws=50, random_state=0)
->>> intervals = posterior.intervals(seen, level=0.9)
-
-Decompose a matrix in which every entry counts:
-
 >>> digits = nmd.datasets.digits(300)
 >>> fit = nmd.decompose(digits, 16, "relu", random_state=0)
 >>> round(fit.relative_error, 2)
 0.12
+
+Complete a matrix; rank, ridge, offsets and f are chosen by cross-validation:
+
+>>> train, test = nmd.split_observed(digits, 0.3, random_state=0)
+>>> completed = nmd.complete(train, random_state=0).impute(train)
+
+Impute the missing cells of a table, with intervals:
+
+>>> from sklearn.datasets import load_wine
+>>> wine = load_wine(as_frame=True).data
+>>> seen, held_out = nmd.split_observed(wine, 0.2, random_state=0)
+>>> filled, posterior = nmd.impute(seen, return_posterior=True, draws=50, random_state=0)
+>>> intervals = posterior.intervals(seen, level=0.9)
 
 `nonlinearity` is "relu", "square", "minmax", "modulus", "identity", another of
 `nmd_lab.nonlinearities` or your own; `loss` is "frobenius", "l1", "kl", "logistic", "ordinal",

@@ -44,49 +44,36 @@ def decompose(
     loss: LossArgument = "frobenius",
     **options: Unpack[FitArguments],
 ) -> Decomposition:
-    """Fit X ≈ f(WH) to a matrix in which every entry counts.
+    """Decompose a matrix: X ≈ f(WH), with the lowest error on its observed entries.
 
     The factors W (m, r) and H (r, n), and offsets b if there are any, minimise ::
 
         Σ_ij w_ij d(x_ij, f((WH)_ij + b_ij)) + alpha/2 (‖W‖² + ‖H‖²) + offset_alpha/2 ‖b‖²
 
-    with an entrywise function f, an entrywise loss d and weights w.  Use `complete` or `impute` if
-    entries are missing.
+    with entrywise f, loss d and weights w.
 
     Parameters
     ----------
     X : array_like (m, n)
         Data: ndarray, masked array, DataFrame, DataArray, scipy.sparse matrix or PyTorch tensor.
-        NaN and masked entries are missing; absent entries of a sparse matrix are zeros.  Labels are
-        kept.  The largest magnitude is between 1e-120 and 1e120, in float32 between 1e-36 and 1e36.
+        NaN and masked entries are missing; absent entries of a sparse matrix are zeros.
     rank : int or "auto", default "auto"
-        Number of components r, from 1 to min(m, n).  "auto": chosen by held-out entries; for a
-        table with classes or levels an upper bound; for a sparse matrix of counts chosen by a
-        held-out fraction of each count (identity or ReLU, Frobenius or KL).
+        Number of components r.  "auto": chosen by cross-validation.
     nonlinearity : str, Nonlinearity, dict or sequence, default "relu"
         Function f: "relu", "square", "minmax", "modulus", "identity", another name or object of
-        `nmd_lab.nonlinearities`, or one for each column (see the notes).  "auto": chosen by
-        held-out entries among the identity, ReLU if X has many zeros and no negative value, and
-        MinMax if X documents a range or has many values at both ends of its range.  "monotone": an
-        increasing f that is learned from X, of all entries or, in a dict or a list, of a column.
+        `nmd_lab.nonlinearities`, or one for each column.  "auto": chosen by cross-validation.
     loss : str, Loss, dict or sequence, default "frobenius"
-        Loss d: "frobenius", "l1", "kl", another name or object of `nmd_lab.losses`, a `Loss` of
-        your own, or one for each column.  "auto": the one of these three whose noise (Gaussian,
-        Laplace, Poisson) makes held-out entries most likely.
+        Loss d: "frobenius", "l1", "kl", another name or object of `nmd_lab.losses`, or one for each
+        column.  "auto": the most likely of these three at held-out entries.
     alpha : float or "auto", default 0
-        Ridge of the factors.  "auto": chosen by held-out entries.
+        Ridge of the factors.  "auto": chosen by cross-validation.
     offsets : {"none", "global", "rows", "columns", "both", "auto"}, default "none"
-        Offsets b, which are added to WH inside f.  "global": a mean; "rows", "columns", "both":
-        also an offset for each row, each column, or both.  "auto": chosen if alpha is "auto",
-        otherwise none.
+        Offsets b inside f.  "auto": chosen if alpha is "auto", otherwise none.
     validation : float, array_like, scipy.sparse matrix or Choice, optional
-        Entries to hold out: a fraction of the observed ones, their values in the shape of X, or a
-        mask.  They are not fitted, and the iterate with the lowest error on them is returned (early
-        stopping).  A `Choice` also lists the ranks and ridges to compare, the metric, and the kind
-        of held-out entries: blocks, groups of rows or later rows.
+        Entries to hold out: a fraction, their values, or a mask.  The iterate with the lowest
+        error on them is returned.  A `Choice` sets how "auto" is chosen.
     n_init : int, default 1
-        Number of starts: the first is that of `init`, the others are random.  The fit with the
-        lowest objective is returned; `Decomposition.starts` lists all.
+        Number of starts.  The fit with the lowest objective is returned.
     max_iter : int, default 500
         Largest number of iterations of a start.
     random_state : int, Generator or None
@@ -102,169 +89,73 @@ def decompose(
     observed : array_like of bool (m, n), optional
         Observed entries (True); by default all.
     weights : array_like (m, n), optional
-        Weights of the entries, >= 0; an entry of weight 0 is missing.  By default all are 1.
+        Weights of the entries, >= 0; an entry of weight 0 is missing.
     at_most, at_least : array_like of bool (m, n) or scipy.sparse matrix, optional
-        Entries (True) of which X is only an upper limit, such as a detection limit, or only a lower
-        limit, such as the largest value of a sensor.  If X has no negative value, a value below an
-        upper limit is at least 0.
+        Entries (True) of which X is only an upper or a lower limit.
     upper : array_like (m, n) or scipy.sparse matrix, optional
-        Upper limits of the entries at which both are True; X has the lower ones.
+        Upper limits of the entries at which both are True.
     dtype : float32 or float64, optional
         Working precision; by default that of X.
     sample_dims : str or sequence of str, optional
-        Dimensions of a DataArray that make the rows, for example "time" for maps over time; the
-        others make the columns.  By default the first of two.
+        Dimensions of a DataArray that make the rows; by default the first of two.
     init : {"auto", "svd", "randomized", "nndsvd", "random", "path"}, (W, H) or Decomposition
-        Starting factors.  "svd": the singular value decomposition; "randomized": an approximation
-        of it for large or sparse data; "nndsvd": a nonnegative form of it; "random": small Gaussian
-        factors; "path": a few iterations with each of several ridges, from strong to weak, for a
-        fit with alpha > 0.  A pair (W, H): these factors, with T = X (√X for Square) where observed
-        and 0 for missing entries.  A `Decomposition`: a warm start.  "auto" (default) is "svd"; for
-        Modulus and Square "random" with a warm-up of 200 iterations of Modulus + Frobenius, which
-        finds the signs; for a nonnegative factor "nndsvd", or "random" (uniform numbers) before a
-        descent; for sparse zeros "randomized".
+        Starting factors; "path": by ridges from strong to weak.
     tol : float, default 0.01
-        Relative decrease that is worth 100 more iterations.  A start ends when its lowest objective
-        fell by at most `tol` times itself in the last 100 iterations (200 for a `tol` of at most
-        1e-4), when refinements no longer lower the objective, or when the fit is exact (residuals
-        of 1e-10).  The iterate with the lowest objective is returned.  0: exactly `max_iter`
-        iterations, and the last iterate is returned.  With `validation`, the `patience` of `ADMM`
-        replaces the rule for the decrease.
+        Relative decrease of the objective that is worth 100 more iterations.
     offset_alpha : float or "auto", default "auto"
-        Ridge of the offsets of rows and columns.  "auto": chosen if alpha is "auto", otherwise
-        equal to `alpha`.
+        Ridge of the offsets.  "auto": chosen if alpha is "auto", otherwise `alpha`.
     w_constraint, h_constraint : {"nonnegative", "simplex", "orthonormal", "sparse"} or \
     FactorConstraint, optional
-        Constraints on the rows of W and on the columns of H; see `NonNegative`, `Simplex`
-        (nonnegative with sum one), `Orthonormal` (for one of the factors) and `SparseFactor` (an l1
-        penalty with a weight).  Offsets are not constrained.
+        Constraints on the factors.
     time_limit : float, optional
-        Time limit of all starts together, in seconds.  At least one iteration is done.
+        Time limit of all starts together, in seconds.
     callback : callable, optional
-        Function of the `State` of each iteration; a true return value ends the fit.
+        Function of the `State` of each iteration; a true value ends the fit.
     progress : bool, optional
-        Whether to show a progress bar.  By default only on a terminal and after a second; without a
-        terminal, a choice that takes more than ten seconds writes a sentence to stderr.
+        Whether to show a progress bar.
     solver : {"auto", "paper"} or ADMM, default "auto"
         Settings of the algorithm.  "paper": Algorithm 1 of [1]_ alone, with its rule for ρ.
     compute : Compute, optional
-        Threads, device, cluster, files and checkpoints.  By default all threads of this machine, or
-        the device of a tensor X.
+        Threads, device, cluster, files and checkpoints.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is invalid; this is checked before any work.
-    MemoryError
-        If the fit needs more than the free memory, or more than the limit of the process or of its
-        container.  A default fit of dense data needs about 3 to 4 times their size.
-    FloatingPointError
-        If the first iteration overflows.
-    KeyboardInterrupt
-        If Ctrl-C comes in a script, or before the first iteration is done; see the notes.
-    OSError
-        If the checkpoint cannot be written.
+        If an argument is invalid.
+    MemoryError, FloatingPointError, KeyboardInterrupt, OSError
+        If memory is short, the first iteration overflows, Ctrl-C comes in a script, or the
+        checkpoint cannot be written.
 
     Warns
     -----
-    OutOfBoundsWarning
-        If values of X lie outside the bounds of MinMax.
-    NotConvergedWarning
-        If `max_iter` ended a fit whose objective fell by more than 0.1 % in its last tenth; never
-        with ``tol=0``.
-    OverfitWarning
-        If predictions of missing entries are far outside the observed range.
-    UnitsWarning
-        If entries are missing and columns are in different units.
+    OutOfBoundsWarning, NotConvergedWarning, OverfitWarning, UnitsWarning
+        Each has its remedy.
 
     See Also
     --------
-    complete : The same model where entries are missing.
-    sample : Intervals of the entries, by draws from a posterior.
+    complete : Predict the missing entries of X.
+    sample : Predictions with intervals.
     NMD : The same fit as an estimator of scikit-learn.
-    Study : Compare ranks, losses and nonlinearities on held-out entries.
 
     Notes
     -----
-    The fit runs Algorithm 1 of [1]_; after an iteration, the default may do up to four
-    passes of refinements, in all at most one for each iteration.  Under constraints on the factors,
-    the factor steps are small constrained least-squares problems.  Where f is the identity for such
-    WH, least squares of complete data and the divergence with nonnegative factors descend on the
-    objective.  A sparse X with less than 30 % stored entries is fitted by quasi-Newton descents
-    alone, without the dense variables that ``solver="paper"``, a fixed ρ, ``refine=False`` and
-    constraints on the factors require.
-
-    Options that are "auto" are compared by their error at a tenth of the observed entries: at
-    random, as blocks if the missing entries of X are blocks, or as `validation` determines.  The
-    final fit uses all entries and starts from scratch.  The trials take at most half of
-    `time_limit`; `Decomposition.selection` lists them, and `Decomposition.chosen` has the arguments
-    that repeat the fit.
-
-    "minmax" has the bounds that X documents in its attributes `valid_range`, or `valid_min` and
-    `valid_max`; 0 and 255 for grey levels of type uint8 above 127; otherwise 0 and 1 if X lies
-    between them.  ``nmd.MinMax(a, b)`` has others.
-
-    The loss of an entry with limits is 0 where the model satisfies them, and the loss to the
-    nearest limit otherwise.  For the Frobenius loss and noise of standard deviation σ > 0
-    (`limit_noise` of `ADMM`), it is -σ² log P, where P is the probability of a value within the
-    limits under Gaussian noise [2]_.  The loss of an ordinal level is -log P, where P is the
-    probability of all levels within the limits.  A limit of one of two classes is the class itself
-    or has no effect.
-
-    In a DataFrame, booleans have the logistic loss, ordered levels the ordinal loss, and each
-    category (or text with few values) an indicator with the logistic loss.  `loss` and
-    `nonlinearity` may be a dict by column label, a sequence with one for each column, or a pair
-    (sequence, positions) with the position for each column (n,) or entry (m, n); columns that a
-    dict leaves out are treated by their type.  A loss with a link keeps it (logistic, ordinal:
-    identity; counts and positive data: exp); other columns share `nonlinearity`, unless it is a
-    dict.  Each column is scaled to units of its own, also with ``loss={}``, and for a DataFrame of
-    numbers with at most 100 columns if the nonlinearity is "auto".  All columns keep one unit if
-    there are limits; they also do if there are many zeros or many values at both ends of one scale,
-    unless spreads and sizes of columns differ by a factor of 20.
-
-    In an interactive session (the Python prompt, IPython, Jupyter), a first Ctrl-C or the stop
-    button ends the fit after the present iteration.  The best iterate is returned, with the stop
-    reason "interrupted".  A second Ctrl-C raises KeyboardInterrupt at once, as the first one does
-    in a script.  SIGTERM ends the process.  The last checkpoint is kept in all cases.
+    The fit runs Algorithm 1 of [1]_ with refinements between its iterations.
+    `Decomposition.selection` reports the cross-validation.
 
     References
     ----------
-    .. [1] A. Awari, N. Gillis and A. Vandaele, "Alternating Direction Method of Multipliers for
-       Nonlinear Matrix Decompositions", arXiv:2512.17473, 2025.
-    .. [2] J. Tobin, "Estimation of relationships for limited dependent variables", Econometrica 26,
-       24-36, 1958.
+    .. [1] A. Awari, N. Gillis and A. Vandaele, arXiv:2512.17473, 2025.
 
     Examples
     --------
-    Half of the pixels of handwritten digits are zero, for which ReLU needs no component.  The
-    singular value decomposition has the lowest error of all linear models of its rank:
+    ReLU reproduces zeros without a component:
 
-    >>> import numpy as np
     >>> import nmd_lab as nmd
     >>> digits = nmd.datasets.digits(300)
     >>> fit = nmd.decompose(digits, 16, "relu", random_state=0)
-    >>> s = np.linalg.svd(digits.values, compute_uv=False)
-    >>> svd_error = np.sqrt(np.sum(s[16:] ** 2) / np.sum(s**2))
-    >>> f"ReLU {fit.relative_error:.2f}, SVD {svd_error:.2f}"
+    >>> svd = nmd.baselines.truncated_svd(digits, 16)
+    >>> f"ReLU {fit.relative_error:.2f}, SVD {svd.relative_error:.2f}"
     'ReLU 0.12, SVD 0.19'
-
-    Nonnegative components of a table, and the columns with the largest numbers in each:
-
-    >>> from sklearn.datasets import load_wine
-    >>> wine = load_wine(as_frame=True).data
-    >>> both = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
-    >>> parts = nmd.decompose(wine / wine.max(), 3, "identity", **both, random_state=0)
-    >>> parts.top_of_components(k=1).column.values.ravel().tolist()
-    ['od280/od315_of_diluted_wines', 'nonflavanoid_phenols', 'proline']
-
-    Poisson noise for counts, here grey levels from 0 to 16, of a sparse matrix whose absent entries
-    are zeros:
-
-    >>> from scipy import sparse
-    >>> counts = sparse.csr_array(16 * digits.values)
-    >>> fit = nmd.decompose(counts, 8, "identity", "kl", **both, random_state=0)
-    >>> bool((fit.H >= 0).all())
-    True
     """
     model: dict[str, Any] = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
     return run_fit(X, Options.of(options, **model, absent_are_zeros=True))
@@ -350,15 +241,15 @@ def complete(
     --------
     impute : A table with its missing cells filled, in one call.
     sample : Predictions with intervals.
-    decompose : The same model where every entry counts; it documents all options.
+    decompose : The same model with the error on the observed entries; it documents all options.
     MatrixCompletion : The same fit as an imputer of scikit-learn.
     split_observed : Hold out entries for a test.
 
     Notes
     -----
     A row or column without an observed entry has zero factors, and its prediction is f
-    of the offsets.  The notes of `decompose` describe how "auto" is chosen, entries with limits,
-    columns of several kinds, and interrupts.
+    of the offsets.  In an interactive session, Ctrl-C or the stop button ends the fit after the
+    present iteration, and the best iterate is returned.
 
     Examples
     --------

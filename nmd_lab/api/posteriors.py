@@ -86,52 +86,33 @@ def sample(
         T_ij = (WH)_ij + b_ij + N(0, 1/ρ_j),    x_ij = f(T_ij) plus the noise of the loss
         w_i ~ N(μ_g, Σ_g) in group g of the rows,    h_j ~ N(μ, Σ)
 
-    W, H, offsets b, noise levels, groups and the parameters of these priors are drawn by Gibbs
-    sampling, so that there is no ridge to choose.  A DataFrame may contain numbers, booleans,
-    ordered levels, categories and text with few values; each column has a model of its kind.
+    All of them are drawn by Gibbs sampling, so that there is no ridge to choose.  Each column of a
+    DataFrame has a model of its kind: numeric, binary, ordinal or categorical.
 
     Parameters
     ----------
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
         Data (m, n).  NaN, masked entries, and entries that a sparse matrix does not store are
-        missing.  A DataFrame is one of pandas, polars, Arrow or others; an Enum has ordered levels.
+        missing.
     rank : "auto" or int, default "auto"
-        Upper bound for the number of components; superfluous ones shrink.  They cost little if each
-        column has a noise level of its own.  If all columns of a table share one (`noise_by`), a
-        rank that is too large makes intervals too narrow where columns are nearly functions of each
-        other.  "auto": one less than X has columns, and at most 20.
+        Upper bound for the number of components.  "auto": one less than X has columns, at most 20.
     nonlinearity : str, Nonlinearity, dict or sequence, default "auto"
-        Nonlinearity f of all entries, or by column, as for `complete`.  "monotone": an increasing f
-        that maps normal quantiles to those of X, or of a column.  "auto": the identity, and a
-        `Monotone` for the numbers of a table whose columns have noise levels of their own, unless
-        many values are at an end of the column, or a loss or `noise` is given; its predictions
-        end half a standard deviation beyond the values.  A column with
-        limits has the exponential function or the line instead, above 0 if no value of it is
-        negative.  A dict: "auto" for the columns that it leaves out.
+        Nonlinearity f of all entries, or by column.  "auto": the identity; for the numeric columns
+        of a table an increasing f that is learned.  A dict: "auto" for columns that it leaves out.
     loss : str, Loss, dict or sequence, default "frobenius"
-        Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a `Loss`.
-        "ordinal" or an `Ordinal`: ordered levels with learned cut points.  By column as for
-        `complete`, with "logistic" for booleans.
+        Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), "ordinal",
+        "logistic", or a `Loss`; or one by column.
     draws : int, default 300
         Number of sweeps after tuning, of each chain.
     tune : int, optional
-        Number of sweeps before them, which are not kept; by default 100, or 90 of a member.
+        Number of sweeps before them, which are not kept.
     chains : int, default 1
         Number of chains, or of ensembles.
     groups : "auto" or int, default "auto"
-        Upper bound for the number of groups of rows.  The rows of a group share a Gaussian prior,
-        so that relations between columns may be curved or differ between groups; superfluous groups
-        stay empty.  "auto": if each column has a noise level of its own, a chain is an ensemble of
-        three to seven members with at most 1, 8 or 30 groups, one for 40 draws.  Unless `rank`,
-        `init` or limits are given, some have as many components as columns, up to 64, and take
-        levels for numbers.  Their fractions of the draws depend on their predictions of hidden
-        cells.  Members of a table of more than 250,000 cells are tuned with some of its rows.
-        Otherwise 1.
+        Upper bound for the number of groups of rows, each with its own Gaussian prior.  "auto": 1;
+        in a table an ensemble of chains with up to 30 groups.
     noise_by : {"auto", "columns", "one"}, default "auto"
-        Noise levels.  "columns": each column has its own units and noise level.  "one": all columns
-        share one.  "auto": "columns" for columns of several kinds, and for a DataFrame of numbers
-        that has at least half of its cells, or at most 100 columns with 20 observed cells each,
-        unless `nonlinearity` or `loss` is given; otherwise "one".
+        Scale and noise level of each column, or of all.
     random_state : int, Generator or None
         Seed; draws are bit-for-bit identical with any number of threads.
 
@@ -144,122 +125,69 @@ def sample(
     Other Parameters
     ----------------
     noise : {"auto", "before", "after"}, default "auto"
-        Place of the Gaussian noise of the Frobenius loss.  "before": X = f(WH + noise) exactly, so
-        that at a value at a limit of f, WH + noise may be beyond the limit.  "after": X = f(T) +
-        noise.  "auto": "before" if f has flat pieces and X no value that f does not take.
+        Gaussian noise: X = f(WH + noise) or X = f(WH) + noise.
     offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
-        Offsets added to WH inside f.  "auto": "both"; "none" for an even f; "columns" if each
-        column has a noise level of its own.
+        Offsets added to WH inside f.
     keep : int, optional
-        Number of draws to keep of each chain, evenly spaced; by default all, or as many as fit into
-        1 GiB.
+        Number of draws to keep of each chain; by default at most 1 GiB.
     observed, weights, dtype, sample_dims : as for `complete`
-        A weight multiplies the precision of an entry.
+        As there.
     at_most, at_least, upper : array_like, optional
-        Limits of entries, as for `complete`, within which their values are drawn: numbers with the
-        loss "frobenius", "l1" or "kl", and levels.
+        Limits of entries, as for `complete`.
     init : {"auto", "random", "svd"} or Decomposition, default "auto"
-        Start of a chain, or a fit that has it.
+        Start of a chain.
     callback : callable, optional
-        Function of a `Sweep` (chain, sweep, total, tuning, log_likelihood, seconds); a true value
-        ends the run.
+        Function of each sweep.
     time_limit : float, optional
-        Time limit of all chains together, in seconds.  At least one sweep is done.
+        Time limit in seconds.
     progress : bool, optional
-        Whether to show a progress bar; by default only on a terminal and after a second.
+        Whether to show a progress bar.
     compute : Compute, optional
         Threads and checkpoints.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is invalid; this is checked before any work.  A DataFrame with one row, a
-        repeated column name, or a column of identifiers, free text or dates, without any value, or
-        with more than 1000 categories is refused, with the remedy.
-    OSError
-        If the checkpoint cannot be written.
-    MemoryError
-        If the draws need more than the free memory.
-    KeyboardInterrupt
-        If Ctrl-C comes in a script, or before the first sweep is done.  Later, in an interactive
-        session, Ctrl-C ends the run, and the draws so far are returned.
+        If an argument or a column is invalid; this is checked before any work.
+    MemoryError, KeyboardInterrupt, OSError
+        If memory is short, Ctrl-C comes in a script, or the checkpoint cannot be written.
 
     Warns
     -----
-    UnitsWarning
-        If columns that share one noise level are in different units.
-    NotConvergedWarning
-        If chains differ from one another, or their halves do.
+    UnitsWarning, NotConvergedWarning
+        If columns with one noise level have different units, or chains differ.
 
     See Also
     --------
     impute : A table with its missing cells filled, in one call.
     complete : One fit without intervals, which is faster.
     Posterior : Predictions, intervals, diagnostics and factor analysis.
-    MatrixCompletion : The same posterior as an imputer of scikit-learn.
 
     Notes
     -----
     A sweep draws T where ADMM takes the proximal map [1]_, and rows and columns where ADMM solves
-    for them.  The priors of rows and columns are those of [2]_.  Those of ordered levels, booleans
-    and the indicators of categories follow [3]_: T lies between two cut points of its column.
-
-    A tenth of the observed cells is hidden while the members of an ensemble are tuned.  Their
-    weights maximise the log score of the mixture at these cells [4]_.
-
-    Intervals assume that cells are missing independently of their values, given the other cells.
-    They are too narrow if large values are missing more often, or a field lacks whole regions.
-
-    In a DataFrame, whole numbers are numbers; convert levels to an ordered categorical.  If a tenth
-    or more of a column of numbers equals its smallest or largest value, such as the zeros of an
-    amount, predictions are those of T clipped to this end.  ``nonlinearity={"amount": "identity"}``
-    prevents this, and `at_most` marks values that hide smaller ones.
+    for them, with the priors of [2]_.  Intervals assume that cells are missing at random given the
+    observed ones.
 
     References
     ----------
-    .. [1] M. Vono, N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs sampler - application to
-       large-scale inference problems", IEEE Transactions on Signal Processing 67, 1648-1661, 2019.
-    .. [2] R. Salakhutdinov and A. Mnih, "Bayesian probabilistic matrix factorization using Markov
-       chain Monte Carlo", ICML, 2008.
-    .. [3] J. H. Albert and S. Chib, "Bayesian analysis of binary and polychotomous response data",
-       Journal of the American Statistical Association 88, 669-679, 1993.
-    .. [4] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian
-       predictive distributions", Bayesian Analysis 13, 917-1007, 2018.
+    .. [1] M. Vono, N. Dobigeon and P. Chainais, arXiv:1804.05809, 2019.
+    .. [2] R. Salakhutdinov and A. Mnih, ICML, 2008.
 
     Examples
     --------
-    Intervals for a table with 20 % of its cells hidden, and the fraction of them that cover:
+    Intervals for a table with 20 % of its cells held out, and the fraction of them that cover:
 
     >>> import numpy as np
     >>> import nmd_lab as nmd
-    >>> from sklearn.datasets import load_iris, load_wine
+    >>> from sklearn.datasets import load_wine
     >>> wine = load_wine(as_frame=True).data
-    >>> hidden = np.random.default_rng(0).random(wine.shape) < 0.2
-    >>> posterior = nmd.sample(wine.mask(hidden), draws=100, random_state=0)
-    >>> ends = posterior.intervals(wine.mask(hidden), level=0.9)
+    >>> gone = np.random.default_rng(0).random(wine.shape) < 0.2
+    >>> posterior = nmd.sample(wine.mask(gone), draws=100, random_state=0)
+    >>> ends = posterior.intervals(wine.mask(gone), level=0.9)
     >>> low, high = (ends.xs(end, axis=1, level="bound") for end in ("low", "high"))
-    >>> covered = ((low <= wine) & (wine <= high)).to_numpy()[hidden]
+    >>> covered = ((low <= wine) & (wine <= high)).to_numpy()[gone]
     >>> bool(0.8 < covered.mean() < 0.95)
-    True
-
-    Probabilities of a missing class:
-
-    >>> iris = load_iris(as_frame=True)
-    >>> flowers = iris.data.assign(species=iris.target_names[iris.target])
-    >>> holed = flowers.mask(np.random.default_rng(0).random(flowers.shape) < 0.2)
-    >>> posterior = nmd.sample(holed, draws=100, random_state=0)
-    >>> probabilities = posterior.probabilities("species")
-    >>> at = holed["species"].isna()
-    >>> bool((probabilities.idxmax(axis=1) == flowers["species"])[at].mean() > 0.9)
-    True
-
-    Pixels of digits:
-
-    >>> digits = nmd.datasets.digits(100)
-    >>> train, test = nmd.split_observed(digits, 0.3, random_state=0)
-    >>> posterior = nmd.sample(train, 10, "minmax", draws=100, random_state=0)
-    >>> low, high = posterior.predict_interval(test, level=0.9).T
-    >>> bool(((low >= 0) & (high <= 1)).all())
     True
     """
     asked = SampleOptions(

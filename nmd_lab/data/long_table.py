@@ -336,9 +336,7 @@ def _frames(path: Path, lines: int, options: dict[str, Any]) -> Iterator[Any]:
     try:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
-        raise ImportError(
-            f"files={str(path)!r} needs pyarrow: pip install pyarrow."
-        ) from error
+        raise ImportError(f"files={str(path)!r} needs pyarrow: pip install pyarrow.") from error
     yield from (batch.to_pandas() for batch in ParquetFile(path).iter_batches(lines))
 
 

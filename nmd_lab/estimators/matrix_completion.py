@@ -157,7 +157,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     --------
     impute : The same imputation of a DataFrame as a function.
     complete, sample : The functions behind `inference`.
-    NMD : The estimator for matrices in which every entry counts.
+    NMD : The estimator for the factors of complete matrices.
     sklearn.impute.IterativeImputer : Imputation by regressions of each column on the others.
 
     Notes

@@ -21,3 +21,9 @@ def test_a_public_name_has_an_example(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in nmd.__all__ if name not in NAMES])
 def test_a_public_module_says_what_it_has(name: str) -> None:
     assert len(inspect.getdoc(getattr(nmd, name)) or "") > 40
+
+
+@pytest.mark.parametrize("name", ["decompose", "complete", "sample", "impute"])
+def test_the_docstring_of_a_verb_can_be_read(name: str) -> None:
+    """It has the arguments; explanations are on the pages."""
+    assert len((inspect.getdoc(getattr(nmd, name)) or "").split()) <= 700

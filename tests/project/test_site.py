@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from site_modules import site_module
+from sklearn.datasets import load_wine
 
 import nmd_lab as nmd
 
@@ -92,9 +94,96 @@ def test_links_between_pages_lead_somewhere():
                 assert path.exists() or path.with_suffix(".md").exists(), f"{page.name}: {target}"
 
 
-def test_the_start_page_has_the_numbers_of_the_other_pages():
-    start, readme = site_module("start"), (ROOT / "README.md").read_text(encoding="utf-8")
-    page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    for line in start.lines_from_pages():
-        assert line in page
-        assert start.for_readme(line) in readme
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_readme_and_the_start_page_have_the_numbers_of_the_evidence():
+    start = site_module("start")
+    for line in [*start.lines_of_the_method(), *start.lines_of_predictions()]:
+        assert line in text_of("docs/index.md")
+        assert start.for_readme(line) in text_of("README.md")
+
+
+def test_numbers_of_other_pages_are_those_of_the_evidence():
+    """A sentence that repeats a measured number has the one of its page."""
+    start, pages = site_module("start"), {}
+    for name in ("limitations", "comparison", "decompose", "sampling", "judging"):
+        pages[name] = " ".join(text_of(f"docs/{name}.md").split())
+    rows = start.numbers_of("tables.md", "### Binary and categorical columns: accuracy").values()
+    ours, trees = (100 * np.mean([row[n] for row in rows]) for n in ("nmd.sample", "trees"))
+    assert f"higher accuracy ({trees:.1f} %; `impute` {ours:.1f} %)" in pages["limitations"]
+    words = dict(enumerate("no one two three four five six seven eight nine ten".split()))
+    better = sum(row["trees"] > row["nmd.sample"] for row in rows)
+    errors = start.numbers_of("tables.md", "### RMSE of numeric columns").values()
+    lower = sum(row["trees"] < row["nmd.sample"] for row in errors)
+    assert f"higher accuracy on {words[better]} of fifteen" in pages["comparison"]
+    assert f"lower RMSE than `nmd.sample` on {words[lower]} of" in pages["comparison"]
+    assert f"on {words[lower]} of sixteen tables" in pages["limitations"]
+    ratio = re.search(r"\| noise \| nmd.inpaint \| BM3D \| ([\d.]+)", text_of("docs/pictures.md"))[
+        1
+    ]
+    assert f"BM3D, by {100 * (float(ratio) - 1):.1f} %" in pages["limitations"]
+    digits = re.search(r"Digits.*?([\d.]+) ± .*?([\d.]+)\*\* ±", text_of("README.md"))
+    assert f"({digits[2]}; `sample` {digits[1]};" in pages["limitations"]
+    solved, of, printed = re.search(
+        r"\*\*(\d+) of (\d+)\*\* `decompose` \| (\d+)", text_of("README.md")
+    ).groups()
+    assert solved == of
+    assert f"{printed} of {of} runs" in pages["decompose"]
+    times = re.search(r"takes ([\d.]+ to [\d.]+ times) as long", text_of("docs/selection.md"))[1]
+    assert f"[{times}](selection.md)" in pages["decompose"]
+    mnar = re.search(r"cover_mnar  # ([\d.]+)", text_of("docs/judging.md"))[1]
+    for name in ("limitations", "sampling"):
+        assert f"90 % intervals cover {100 * float(mnar):.0f} %" in pages[name]
+
+
+NOTEBOOK_NUMBER = re.compile(r"\[[^]]*\]\(tutorials/(\w+)\) 90 % intervals cover (\d+) %")
+
+
+def test_coverage_that_a_page_takes_from_a_notebook_is_its_output():
+    found = NOTEBOOK_NUMBER.findall(" ".join(text_of("docs/limitations.md").split()))
+    assert len(found) == 2
+    for notebook, percent in found:
+        cells = json.loads(text_of(f"notebooks/{notebook}.ipynb"))["cells"]
+        outputs = json.dumps([cell.get("outputs", []) for cell in cells])
+        assert f"{percent}%" in outputs, notebook
+
+
+def test_tables_of_notebooks_are_tables_of_the_site():
+    """The default of myst_nb shows Markdown of an output without tables, as raw pipes."""
+    assert 'nb_render_markdown_format = "gfm"' in text_of("docs/conf.py")
+
+
+def test_the_number_of_sweeps_of_a_table_is_the_one_of_the_pages():
+    totals = set()
+    frame = load_wine(as_frame=True).data
+    nmd.sample(frame, random_state=0, callback=lambda sweep: totals.add(sweep.total) or True)
+    (total,) = totals
+    for page in ("sampling", "theory"):
+        assert f"about {total:,}" in text_of(f"docs/{page}.md")
+
+
+@pytest.mark.parametrize(("lowest", "loss", "inside"), [
+    (0.1, "frobenius", True), (0.003, "frobenius", False), (0.003, "ordinal", True),
+])  # fmt: skip
+def test_intervals_of_ratings_end_at_a_scale_whose_ends_are_frequent(lowest, loss, inside):
+    """As the pages say; with an ordinal loss they end there in any case."""
+    frame = nmd.datasets.make_ratings(60, 40, 780, random_state=0)
+    ratings = frame["rating"].clip(lower=2.0).mask(np.arange(780) < 780 * lowest, 1.0)
+    X = nmd.observations_from_table(frame.assign(rating=ratings))
+    posterior = nmd.sample(X, 3, loss=loss, draws=40, random_state=0)
+    bounds = posterior.predict_interval(X, level=0.99)
+    assert ((bounds.min() >= 1) & (bounds.max() <= 5)) == inside
+
+
+STALE = re.compile(
+    r"every entry counts|first call .{0,40}up to a minute|models? cells that are missing because"
+    r"|ends? at (?:their|the) scale\b|400 sweeps by default\*\*|\[tutorials?\]\("
+)
+"""Sentences that were false, and links that do not name their target."""
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in PAGES)])
+def test_no_page_repeats_a_false_sentence_or_has_a_link_without_a_name(name):
+    assert not STALE.findall(" ".join(text_of(name).split()))
