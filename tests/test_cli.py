@@ -201,7 +201,7 @@ def test_classes_are_filled_as_numbers_are(mixed, tmp_path):
         assert filled.loc["d", "sex"] in ("m", "f")
         assert filled.loc["b", "ill"] in (True, False)
         assert np.isfinite(filled.loc["c", "age"])
-    assert "| sex | classes | 4 | 1 | most probable |" in report.read_text(encoding="utf-8")
+    assert "| sex | categorical | 4 | 1 | most probable |" in report.read_text(encoding="utf-8")
 
 
 def test_copies_are_below_each_other(mixed, tmp_path):

@@ -67,13 +67,16 @@ def test_a_file_gives_the_same_bits(frame, posterior, read_back):
 
 def test_what_is_shown(posterior):
     text = repr(posterior)
-    assert "a learned monotone f (3), Gaussian noise within ends (1), ordinal levels (6)" in text
-    assert (
-        "columns: 3 numbers ('kg', 'visits', 'cm'), 1 number with an end ('dose' from 0), 1 column "
-        "of yes or no ('smokes'), 1 column of ordered levels ('mood'), 2 columns of classes "
-        "('town', 'sex')"
-    ) in text
-    assert "ordinal levels (6)" in posterior._repr_html_()
+    assert "a model for each column, 3 with a learned f" in text
+    assert ("1 binary ('smokes'), 1 ordinal ('mood'), 2 categorical ('town', 'sex')") in text
+    assert "1 ordinal (" in posterior._repr_html_()
+
+
+def test_a_table_without_ordinal_columns_names_none(frame):
+    """The kinds are those of the columns, not of the indicators that the sampler has for them."""
+    posterior = nmd.sample(frame[["kg", "cm", "town"]], 1, draws=10, tune=5, random_state=0)
+    assert "ordinal" not in repr(posterior)
+    assert "1 categorical ('town')" in repr(posterior)
 
 
 def test_new_rows_are_those_of_the_table(full, frame, posterior):

@@ -75,12 +75,12 @@ def choice_in_words(table: xr.Dataset) -> dict[str, str]:
         for name in names
         if name in chosen and (text := as_text(chosen[name].values))
     ]
-    entries = table.attrs.get("held_out_entries")
-    at = "" if entries is None else f", at {entries} entries"
-    error = f"{_error_text(table)}{at} (fit.selection)"
-    note = table.attrs.get("note")
-    notes = {"note": note} if note else {}
-    return {"chosen": ", ".join(parts), "held-out error": error, **notes}
+    tried = f"of {table.sizes[TRIAL]} trials in {np.nansum(table['seconds'].values):.2g} s"
+    entries, alone = (table.attrs.get(name) for name in ("held_out_entries", "offsets_alone"))
+    error = _error_text(table) if entries is None else f"{_error_text(table)}, at {entries} entries"
+    rival = "" if alone is None else f"; offsets alone {as_text(alone)}"
+    notes = {"note": table.attrs["note"]} if table.attrs.get("note") else {}
+    return {"chosen": f"{', '.join(parts)}; {tried}", "held-out error": error + rival, **notes}
 
 
 def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
@@ -170,14 +170,13 @@ def as_text(value: Any, digits: int = 4) -> str:
 
 def _error_text(table: xr.Dataset) -> str:
     """Return the error of the chosen trial, and by how much it exceeds the lowest, as text."""
-    errors, count = table["error"].values, f"of {table.sizes[TRIAL]} trials"
+    errors = table["error"].values
     chosen = table.isel({TRIAL: table.attrs["chosen"]})
     error, spread = float(chosen["error"]), float(chosen["spread"])
     excess = error - np.min(errors, initial=np.inf, where=np.isfinite(errors))
-    if not excess > 0:
-        return f"{error:.4g}, the lowest {count}"
-    uncertain = f" ± {spread:.2g}" if spread > 0 else ""
-    return f"{error:.4g}, {excess:.2g}{uncertain} above the lowest {count}"
+    if bool(chosen[TIED]) or not excess > 0:
+        return f"{error:.4g}, the lowest or as good"
+    return f"{error:.4g}, {excess:.2g} ± {spread:.2g} above the lowest"
 
 
 def _column(name: str, values: list[Any]) -> NDArray[Any]:

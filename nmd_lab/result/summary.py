@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -67,20 +66,16 @@ def sizes_in_words(sizes: Mapping[Any, int], besides: tuple[str, ...] = ()) -> s
 MAX_NAMES = 4  # columns of a kind that a line names
 
 ONE = {
-    "number": "number",
-    "values": "number",
-    "ordered": "ordered levels",
-    "boolean": "yes or no",
-    "categories": "classes",
+    "number": "numeric",
+    "values": "numeric",
+    "ordered": "ordinal",
+    "boolean": "binary",
+    "categories": "categorical",
 }
 """Kinds of a column in words."""
 
 OF_LOSS = {"": "number", "two": "boolean", "ordered": "ordered"}
 """Kinds of a column by the classes of its loss."""
-
-SEVERAL = {kind: f"columns of {words}" for kind, words in ONE.items()}
-SEVERAL |= {"number": "numbers", "values": "numbers"}
-"""Kinds of several columns in words."""
 
 
 class ColumnWords(NamedTuple):
@@ -128,19 +123,16 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
     >>> wine = load_wine(as_frame=True).frame.astype({"target": "category"})
     >>> fit = nmd.complete(wine[["ash", "hue", "target"]], 1, alpha=0.1, random_state=0)
     >>> columns_in_words(fit._labels, fit._kinds)
-    "2 numbers ('ash', 'hue'), 1 column of classes ('target')"
+    "2 numeric ('ash', 'hue'), 1 categorical ('target')"
     """
     if kinds is None or not kinds.of_columns:
         return ""
     found: dict[str, list[str]] = {}
     for name, kind, ends, _ in kinds_of_columns(labels, kinds):
-        words = SEVERAL[kind] if not ends else "numbers with an end"
-        found.setdefault(words, []).append(f"{plain_label(name)!r} {ends}".strip())
+        found.setdefault(ONE[kind], []).append(f"{plain_label(name)!r} {ends}".strip())
     said = []
     for words, names in found.items():
         shown = ", ".join(names[:MAX_NAMES]) + (", ..." if names[MAX_NAMES:] else "")
-        if len(names) == 1:
-            words = words.replace("numbers", "number").replace("columns", "column")
         said.append(f"{len(names)} {words} ({shown})")
     return ", ".join(said)
 
@@ -307,11 +299,11 @@ def lines_of(fit: Any) -> list[str]:
     """Return the model of a fit, and lines of details."""
     W, H = (sizes_in_words(factor.sizes) for factor in (fit.W, fit.H))
     return [
-        f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}",
-        f"W ({W}), H ({H}), {fit.W.dtype}",
-        f"relative error {fit.relative_error:.4g} on {_observed(fit)}",
-        f"{fit._n_iter} iterations, {_seconds(fit)}, {fit.stop_reason}",
+        f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, fitted to {_observed(fit)}",
         *(f"{name}: {text}" for name, text in _columns_and_choice(fit).items()),
+        f"relative error of the fitted entries: {fit.relative_error:.4g}",
+        f"{fit._n_iter} iterations in {_seconds(fit)}, {fit.stop_reason}",
+        f"W ({W}), H ({H}), {fit.W.dtype}",
     ]
 
 
@@ -357,7 +349,8 @@ def _columns_and_choice(fit: Any) -> dict[str, str]:
 
 def _seconds(fit: Any) -> str:
     """Return the time that a fit took, as text."""
-    return f"{float(fit.history['seconds'][-1]):.2f} s"
+    of_trials = " after the choice" if fit.selection.sizes[TRIAL] else ""
+    return f"{float(fit.history['seconds'][-1]):.2g} s{of_trials}"
 
 
 def _observed(fit: Any) -> str:
@@ -421,9 +414,8 @@ NOISES = {
     "gaussian": "Gaussian noise",
     "clipped": "Gaussian noise within ends",
     "before": "noise before f",
-    "monotone": "a learned monotone f",
     "after": "noise after f",
-    "ordinal": "ordinal levels",
+    "ordinal": "ordinal data",
 }
 """The kinds of noise in words."""
 
@@ -465,7 +457,7 @@ def _flags_of_posterior(posterior: Any) -> list[str]:
         return [*flags, "Too few draws to judge the chains."]
     ess = float(posterior.ess["prediction"].median())
     if not posterior.converged:
-        flags.append(f"The chains have not converged: {_settled(posterior)} of the predictions.")
+        flags.append(f"The chains have not converged: of the predictions, {_settled(posterior)}.")
     elif ess < MIN_INDEPENDENT:
         flags.append(f"The draws are worth only {ess:.0f} independent ones: intervals are rough.")
     return flags
@@ -474,10 +466,8 @@ def _flags_of_posterior(posterior: Any) -> list[str]:
 def _formula(posterior: Any) -> str:
     """Return the model in one line."""
     if posterior._kinds is not None:
-        counts = Counter(NOISES[noise] for noise in noises_of(posterior))
-        return "X ≈ f(W H), columns with " + ", ".join(
-            f"{words} ({count})" for words, count in counts.items()
-        )
+        learned = noises_of(posterior).count("monotone")
+        return f"X ≈ f(W H), a model for each column, {learned} with a learned f"
     loss = f", loss {posterior.loss.name}" if posterior.noise == "after" else ""
     return f"X ≈ {posterior.nonlinearity}(W H), {NOISES[posterior.noise]}{loss}"
 
@@ -531,7 +521,7 @@ def _convergence(rhat: float, ess: float) -> str:
 def _settled(posterior: Any) -> str:
     """Return the fraction of the predictions that have not converged, empty for short chains."""
     share = posterior._unsettled
-    return "" if np.isnan(share) else f"R-hat of observations above {LARGEST_RHAT} for {share:.0%}"
+    return "" if np.isnan(share) else f"{share:.0%} have an R-hat above {LARGEST_RHAT}"
 
 
 FEW_DRAWS = 24

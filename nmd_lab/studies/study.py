@@ -33,7 +33,16 @@ from .cell import (
 )
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
 from .known_entries import NO_NOISE, NOTHING_HIDDEN, read_known_entries
-from .summary import BestModel, StudyPlots, StudyTable, choose, rank_test, study_html, table
+from .summary import (
+    BestModel,
+    StudyPlots,
+    StudyTable,
+    best_in_words,
+    choose,
+    rank_test,
+    study_html,
+    table,
+)
 
 
 class Study:
@@ -397,9 +406,10 @@ class Study:
         return study_html(repr(self), self._results)
 
     def __repr__(self) -> str:
-        """Return the size of the data, the dimensions and the number of finished fits."""
+        """Return the size of the data, the dimensions, the finished fits and the best model."""
         data, keys = self.grid.values.flat[0].data, {cell.key for cell in self.grid.values.flat}
         (m, n), size = data.observations.shape, data.observations.n_observed
         dims = ", ".join(f"{dim}: {length}" for dim, length in self.grid.sizes.items())
         done = f"{len(keys & self._records.keys())} of {len(keys)} fits done"
-        return f"<nmd_lab.Study>  {m} x {n}, {size} known entries\n  {dims}\n  {done}"
+        best = "" if self._results is None else f"\n  {best_in_words(self._results)}"
+        return f"<nmd_lab.Study>  {m} x {n}, {size} observed entries\n  {dims}\n  {done}{best}"

@@ -254,6 +254,15 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     ).html()
 
 
+def best_in_words(results: xr.Dataset) -> str:
+    """Return the best models with their mean errors, and the time of all fits."""
+    name = variable(results, None)
+    means = ranked(results, name).mean(axis=1).head(2)
+    texts = [f"{_label(results, model)} {as_text(error, 3)}" for model, error in means.items()]
+    seconds = float(results["seconds"].sum())
+    return f"lowest {name}: {', then '.join(texts)}; fitted in {seconds:.3g} s"
+
+
 def _label(results: xr.Dataset, model: Any) -> str:
     """Return the labels of a model on one line; words need no name."""
     labels = [pair for pair in zip(choices(results), model, strict=False) if pair[1] != IGNORED]

@@ -223,7 +223,7 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
     assert checked.loc["mood", "in 80 % interval"] == pytest.approx(held)
     wrong = cells["wrong"][cells["column"] == "sex"].mean()
     assert checked.loc["sex", "share wrong"] == pytest.approx(wrong)
-    assert "| sex | classes |" in str(report)
+    assert "| sex | categorical |" in str(report)
     groups = posterior.draws.sizes["group"]
     assert (f"at most {groups} groups of rows" in str(report)) == (groups > 1)
     assert str(report).count("## ") == 8

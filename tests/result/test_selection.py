@@ -128,12 +128,19 @@ def test_the_table_is_its_own(fit):
 def test_the_summary_says_what_was_chosen(plain):
     rows = trials([4, 8], [1, 3])
     text = repr(with_selection(plain, selection(rows)))
-    assert "  chosen: rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16)\n" in text
-    assert text.endswith(
-        "  held-out error: 2.5, the lowest of 4 trials, at 7900 entries (fit.selection)"
+    seconds = sum(row["seconds"] for row in rows)
+    tried = f"of 4 trials in {seconds:.2g} s"
+    assert (
+        f"  chosen: rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16); {tried}\n"
+        in text
     )
-    some = repr(with_selection(plain, selection(rows, options=["alpha", "loss"])))
-    assert "  chosen: alpha 3, loss frobenius\n" in some
+    assert "  held-out error: 2.5, the lowest or as good, at 7900 entries\n" in text
+    assert "s after the choice" in text
+    some = repr(
+        with_selection(plain, selection(rows, options=["alpha", "loss"], offsets_alone=2.75))
+    )
+    assert f"  chosen: alpha 3, loss frobenius; {tried}\n" in some
+    assert "at 7900 entries; offsets alone 2.75\n" in some
 
 
 def html_rows(fit, title):
