@@ -88,7 +88,7 @@ WIDE += ("tables", "ratings", "pictures", "selection", "performance", "paper")
 html_sidebars = {name: [] for name in WIDE}
 html_theme_options = {
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "show_prev_next": True,
     # Tutorials and the gallery have room for code instead of a list of headings.
     "secondary_sidebar_items": {

@@ -261,7 +261,7 @@ def measured(scores: Callable[[int], tuple[float, float]], *words: str) -> str:
 
 
 def figure() -> Any:
-    """Return a dot plot: error of hidden numbers over that of the best other imputer."""
+    """Return a dot plot: RMSE of numeric cells over the lowest RMSE of the other imputers."""
     rows = numbers_of("tables.md", "### RMSE of numeric columns")
     ratio = {
         name: row[OURS] / min(error for method, error in row.items() if method != OURS)
@@ -274,8 +274,10 @@ def figure() -> Any:
     colors = ["#0072b2" if value <= 1 else "#d55e00" for value in values]
     axes.hlines(names, 1, values, colors=colors, linewidth=1.5)
     axes.scatter(values, names, c=colors, zorder=3)
-    axes.set_xlabel("error of nmd.sample / error of the best other imputer")
-    axes.set_title("Hidden numbers of sixteen real tables, five seeds", loc="left", fontsize=11)
+    axes.set_xlabel("RMSE of nmd.impute / lowest RMSE of the other imputers")
+    axes.set_title(
+        "Held-out numeric cells of sixteen real tables, five seeds", loc="left", fontsize=11
+    )
     axes.grid(axis="x", alpha=0.3)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -156,7 +156,7 @@ class Compute:
         "dask"); by default the active one if X is of Dask: an array, a DataArray over one, or for
         `complete` a table of Dask with the columns row, column and value.  The iterates are those
         of Algorithm 1 on one machine, up to rounding.  Rank and ridge must be given.
-        :doc:`/cluster` describes clusters.
+        :doc:`/scale` describes clusters.
     work_dir : path-like, optional
         Folder for T and U of a dense X in a file (memmap, zarr array, dataset of HDF5, DataArray
         that is not loaded), which is then read block by block.  By default X is read as a whole if

@@ -167,7 +167,7 @@ def _text(value: Any) -> str:
 N_SHOWN_CELLS = 5
 """Number of the most and of the least certain cells that a report shows."""
 
-UNSURE = "“Unsure” is 0 for a certain cell, and 1 for one that is guessed from its column alone."
+UNSURE = "“Unsure” is 0 for a certain cell, and 1 for one that is predicted from its column alone."
 
 POINTS = {
     "number": "mean",
@@ -178,7 +178,7 @@ POINTS = {
 }
 """Statistic that fills the missing cells of each kind of column."""
 
-ONCE = "numbers by posterior means, ordered levels by medians, others by the most probable class"
+ONCE = "numbers by means, ordinal cells by medians, others by the most probable category"
 """How each cell is filled once."""
 
 ASSUMED = {

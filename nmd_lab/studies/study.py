@@ -33,16 +33,7 @@ from .cell import (
 )
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
 from .known_entries import NO_NOISE, NOTHING_HIDDEN, read_known_entries
-from .summary import (
-    BestModel,
-    StudyPlots,
-    StudyTable,
-    best_in_words,
-    choose,
-    rank_test,
-    study_html,
-    table,
-)
+from .summary import BestModel, StudyPlots, StudyTable, choose, rank_test, study_html, table, winner
 
 
 class Study:
@@ -411,5 +402,5 @@ class Study:
         (m, n), size = data.observations.shape, data.observations.n_observed
         dims = ", ".join(f"{dim}: {length}" for dim, length in self.grid.sizes.items())
         done = f"{len(keys & self._records.keys())} of {len(keys)} fits done"
-        best = "" if self._results is None else f"\n  {best_in_words(self._results)}"
+        best = "" if self._results is None else f"\n  {winner(self._results)}"
         return f"<nmd_lab.Study>  {m} x {n}, {size} observed entries\n  {dims}\n  {done}{best}"

@@ -254,8 +254,8 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     ).html()
 
 
-def best_in_words(results: xr.Dataset) -> str:
-    """Return the best models with their mean errors, and the time of all fits."""
+def winner(results: xr.Dataset) -> str:
+    """Return the best model and the second with their mean errors, and the time of all fits."""
     name = variable(results, None)
     means = ranked(results, name).mean(axis=1).head(2)
     texts = [f"{_label(results, model)} {as_text(error, 3)}" for model, error in means.items()]

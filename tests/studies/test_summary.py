@@ -197,3 +197,11 @@ def test_the_page_leads_with_the_best_model_and_draws_an_interval_for_each_other
     assert len(root.findall(".//svg/path")) == 1 + 1  # the line at the best, and an interval
     escaped = study.results.assign_coords(rank=["<b>one</b>", 'six"&'])
     assert "<b>one</b>" in text_of(study_html("a <b>line</b>", escaped))
+
+
+def test_a_printed_study_names_the_best_models_and_the_time(study):
+    ranking = study.rank_test()
+    best, second = ranking["mean"]
+    seconds = float(study.results["seconds"].sum())
+    two = f"lowest held_out_rmse: rank 6 {best:.3g}, then rank 1 {second:.3g}"
+    assert repr(study).endswith(f"\n  {two}; fitted in {seconds:.3g} s")
