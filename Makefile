@@ -121,10 +121,10 @@ fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0
 
 lab: $(VENV)/with-lab,plot,io ## open JupyterLab on a copy of the tutorials in out/notebooks (ARGS="..." goes to jupyter)
 	test -d out/notebooks || { mkdir -p out && cp -R notebooks out/notebooks; }
-	$(BIN)/jupyter lab $(ARGS) out/notebooks/01_quickstart.ipynb
+	$(BIN)/jupyter lab $(ARGS) out/notebooks/01_nonlinear_decomposition.ipynb
 
 app: $(VENV)/with-app,plot,io ## show the explorers without their code, by Voila on this machine alone (ARGS="..." goes to voila)
-	$(BIN)/voila notebooks/09_explorers.ipynb --Voila.ip=127.0.0.1 \
+	$(BIN)/voila notebooks/03_explore.ipynb --Voila.ip=127.0.0.1 \
 	    "--VoilaConfiguration.extension_denylist=['@jupyter-notebook/lab-extension']" $(ARGS)
 
 bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print the tables of the other benchmarks

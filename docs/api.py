@@ -82,7 +82,15 @@ MODULES: dict[str, tuple[str, list[str]]] = {
     "datasets": (
         "Real and generated data for examples.",
         [
-            *("digits", "photograph", "movielens_small", "make_ratings", "synthetic", "gaussian"),
+            *(
+                "digits",
+                "photograph",
+                "penguins",
+                "movielens_small",
+                "make_ratings",
+                "synthetic",
+                "gaussian",
+            ),
             *("poisson", "salt_and_pepper", "movielens"),
             *("movielens_100k", "movielens_1m"),
         ],

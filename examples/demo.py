@@ -30,15 +30,9 @@ import nmd_lab as nmd
 from nmd_lab import baselines, datasets
 from nmd_lab.metrics import rmse
 
-PENGUINS = Path(__file__).parents[1] / "data" / "penguins" / "penguins.csv"
 CLASSES = ["species", "island", "sex"]
 HIDDEN = 0.2
 SEEDS = (0, 1, 2)
-
-
-def penguins() -> pd.DataFrame:
-    """Return 344 penguins of three species: measurements, island, sex and year."""
-    return pd.read_csv(PENGUINS).astype(dict.fromkeys(CLASSES, "category"))
 
 
 def with_imputer(imputer: Any, frame: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +64,7 @@ def scores(filled: pd.DataFrame, truth: pd.DataFrame, hidden: np.ndarray) -> lis
 
 def fill_table(out: Path) -> None:
     """Fill hidden cells of the penguins, and compare with other imputers."""
-    truth, found = penguins(), {}
+    truth, found = datasets.penguins(), {}
     rivals = {
         "KNNImputer": lambda _: KNNImputer(),
         "IterativeImputer": lambda seed: IterativeImputer(random_state=seed),

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nmd_lab import datasets
+
 pytest.importorskip("matplotlib")
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
@@ -30,7 +32,7 @@ class ByMeans:
 
 
 def test_an_imputer_of_scikit_learn_gives_means_and_the_commonest_class(demo):
-    truth = demo.penguins()
+    truth = datasets.penguins()
     hidden = np.random.default_rng(0).random(truth.shape) < 0.2
     filled = demo.with_imputer(ByMeans(), truth.mask(hidden))
     seen = truth.mask(hidden)
@@ -43,7 +45,7 @@ def test_an_imputer_of_scikit_learn_gives_means_and_the_commonest_class(demo):
 
 
 def test_scores_are_of_hidden_cells_alone(demo):
-    truth = demo.penguins()
+    truth = datasets.penguins()
     hidden = np.zeros(truth.shape, bool)
     hidden[0, truth.columns.get_loc("year")] = hidden[:4, truth.columns.get_loc("sex")] = True
     hidden &= truth.notna().to_numpy()

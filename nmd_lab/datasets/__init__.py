@@ -1,4 +1,4 @@
-"""Data sets: bundled pictures and ratings, seeded generators, and a reader of MovieLens.
+"""Data sets: bundled pictures, a table and ratings, seeded generators, and a reader of MovieLens.
 
 >>> from nmd_lab import datasets
 >>> datasets.digits().sizes
@@ -13,6 +13,7 @@ from .generators import (
     digits,
     gaussian,
     make_ratings,
+    penguins,
     photograph,
     poisson,
     salt_and_pepper,
@@ -28,6 +29,7 @@ __all__ = [
     "movielens_1m",
     "movielens_100k",
     "movielens_small",
+    "penguins",
     "photograph",
     "poisson",
     "salt_and_pepper",

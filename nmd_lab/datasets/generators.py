@@ -1,7 +1,8 @@
-"""Data without a download: pictures of scikit-learn, and seeded matrices, noise and ratings."""
+"""Data without a download: pictures of scikit-learn, penguins, seeded matrices and noise."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -134,6 +135,25 @@ def digits(n: int | None = None) -> xr.DataArray:
             "description": "handwritten digits of scikit-learn (test set of the UCI collection)",
         },
     )
+
+
+def penguins() -> pd.DataFrame:
+    """Return 344 penguins of three species, measured at Palmer Station (K. Gorman; CC0).
+
+    Returns
+    -------
+    DataFrame
+        The categories species, island and sex, four measurements, and the year.  Ten penguins have
+        no sex, and two no measurements.
+
+    Examples
+    --------
+    >>> from nmd_lab import datasets
+    >>> datasets.penguins().shape
+    (344, 8)
+    """
+    categories = dict.fromkeys(["species", "island", "sex"], "category")
+    return pd.read_csv(Path(__file__).with_name("penguins.csv")).astype(categories)
 
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)

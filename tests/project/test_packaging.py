@@ -126,7 +126,7 @@ def built(tmp_path_factory):
         return opened.namelist(), unpacked.getnames()
 
 
-def test_a_wheel_has_code_and_the_licence_alone(built):
+def test_a_wheel_has_code_the_licence_and_one_table(built):
     wheel, _ = built
     assert "nmd_lab/datasets/film_ratings.py" in wheel
     about = [name for name in wheel if ".dist-info/" in name]
@@ -136,7 +136,8 @@ def test_a_wheel_has_code_and_the_licence_alone(built):
     code = set(wheel) - set(about)
     front = {name for name in code if name.startswith("nmd_lab/widgets/front/")}
     assert {name.rpartition(".")[2] for name in front} == {"mjs", "css"}
-    assert not [name for name in code - front if not name.endswith((".py", "/py.typed"))]
+    others = {name for name in code - front if not name.endswith((".py", "/py.typed"))}
+    assert others == {"nmd_lab/datasets/penguins.csv"}  # CC0
 
 
 def test_a_source_archive_has_no_ratings(built):
