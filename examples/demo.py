@@ -1,9 +1,9 @@
-"""Four jobs: fill a table, recommend films, fill a photograph, find the components of digits.
+"""Four jobs: decompose digits, complete ratings, impute a table, complete a photograph by patches.
 
     python examples/demo.py --out out
 
-prints a few lines for each job, and writes a report and pictures to the folder.  Errors are those
-of hidden cells and pixels, which no method sees.
+prints a few lines for each job, and writes a report and figures to the folder.  Errors are those
+of held-out cells and pixels, which no method sees.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ mpl.use("Agg")  # pictures go to files, with or without a screen
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from scipy.interpolate import griddata
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -35,8 +36,67 @@ HIDDEN = 0.2
 SEEDS = (0, 1, 2)
 
 
+def decompose(out: Path) -> None:
+    """Describe digits by 16 components, and predict held-out pixels by as many as are chosen."""
+    digits = datasets.digits()
+    fits = {
+        "MinMax": nmd.decompose(digits, 16, nmd.MinMax(0, 1), random_state=0),
+        "ReLU": nmd.decompose(digits, 16, "relu", random_state=0),
+        "SVD": baselines.truncated_svd(digits, 16),
+        "NMF": baselines.nmf(digits, 16, tol=1e-3, random_state=0),
+    }
+    train, test = nmd.split_observed(digits, test_size=0.2, random_state=0)
+    held_out = {
+        "MinMax": nmd.complete(train, nonlinearity=nmd.MinMax(0, 1), random_state=0),
+        "linear": nmd.complete(train, nonlinearity="identity", random_state=0),
+        "soft-impute": baselines.soft_impute(train, 64, shrinkage=1.5, max_iter=50),
+    }
+    heading("Decompose: digits by 16 components")
+    line("relative error", {name: f"{fit.relative_error:.3f}" for name, fit in fits.items()})
+    errors = {name: f"{rmse(test, fit.reconstruct()):.3f}" for name, fit in held_out.items()}
+    line("RMSE of held-out pixels, rank chosen", errors)
+    save(fits["ReLU"].plot.components(shape=(8, 8)).figure, out / "digits_components.png")
+
+
+def complete(out: Path) -> None:
+    """Complete a sparse matrix of ratings, and suggest films."""
+    frame = datasets.movielens_small()
+    frame = frame[frame.groupby("item")["item"].transform("size") >= 40]
+    ratings = nmd.observations_from_table(frame, row="user", column="item", value="rating")
+    train, test = nmd.split_observed(ratings, test_size=0.1, random_state=0)
+    fit = nmd.complete(train, random_state=0)
+    offsets = nmd.complete(train, 1, alpha=1e6, offset_alpha=5.0, offsets="both", random_state=0)
+    residuals = train.values - offsets.predict(train).values
+    left = sparse.csr_array((residuals, train.indices, train.indptr), shape=train.shape)
+    soft = baselines.soft_impute(left, 20, shrinkage=8, max_iter=40, random_state=0)
+    both = offsets.predict(test).values + soft.predict(test.rows, test.indices)
+    posterior = nmd.sample(train, 20, draws=100, random_state=0)
+    predictions = {
+        "nmd.complete": fit.predict(test).values,
+        "nmd.sample": posterior.predict(test).values,
+        "offsets and soft-impute": both,
+        "offsets of user and film": offsets.predict(test).values,
+    }
+    count = f"{ratings.shape[0]} users, {ratings.n_observed} ratings"
+    heading(f"Complete: {count} of films, a tenth held out")
+    chosen = f"rank {fit.rank}, ridge {fit.parameters['alpha']:.3g}"
+    print(f"  nmd.complete chose {chosen} out of {fit.selection.sizes['trial']} trials")
+    off = {name: np.sqrt(np.mean((x - test.values) ** 2)) for name, x in predictions.items()}
+    line("RMSE, in stars", {name: f"{value:.3f}" for name, value in off.items()})
+    low, high = posterior.predict_interval(test, level=0.9).T
+    inside = np.mean((low <= test.values) & (test.values <= high))
+    print(f"  90 % intervals of nmd.sample cover {100 * inside:.0f} % of the held-out ratings")
+    user = int(frame["user"].iloc[0])
+    best = posterior.top(user, k=3, by="lower", exclude=ratings)
+    titles = frame.drop_duplicates("item").set_index("item")["title"]
+    print(f"  suggested to user {user}: {', '.join(titles[best['item'].values])}")
+    figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+    posterior.plot.calibration(test, ax=ax)
+    save(figure, out / "ratings_calibration.png")
+
+
 def with_imputer(imputer: Any, frame: pd.DataFrame) -> pd.DataFrame:
-    """Fill a table by an imputer of scikit-learn: standardised numbers, indicators of classes."""
+    """Impute a table by scikit-learn: standardised numeric columns, indicators of categories."""
     numbers = frame.drop(columns=CLASSES)
     scaled = (numbers - numbers.mean()) / numbers.std()
     blocks = {name: pd.get_dummies(frame[name], dtype=float) for name in CLASSES}
@@ -54,7 +114,7 @@ def with_imputer(imputer: Any, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores(filled: pd.DataFrame, truth: pd.DataFrame, hidden: np.ndarray) -> list[float]:
-    """Return the error of hidden numbers, in their SD, and the fraction of right classes."""
+    """Return the RMSE of held-out numeric cells, in SD, and the fraction of correct categories."""
     numbers = truth.columns.difference(CLASSES, sort=False)
     asked = pd.DataFrame(hidden, truth.index, truth.columns)
     off = ((filled[numbers] - truth[numbers]) / truth[numbers].std()).to_numpy()[asked[numbers]]
@@ -62,8 +122,8 @@ def scores(filled: pd.DataFrame, truth: pd.DataFrame, hidden: np.ndarray) -> lis
     return [float(np.sqrt(np.mean(off**2))), float(right.mean())]
 
 
-def fill_table(out: Path) -> None:
-    """Fill hidden cells of the penguins, and compare with other imputers."""
+def impute(out: Path) -> None:
+    """Impute held-out cells of the penguins, and compare with other imputers."""
     truth, found = datasets.penguins(), {}
     rivals = {
         "KNNImputer": lambda _: KNNImputer(),
@@ -87,46 +147,19 @@ def fill_table(out: Path) -> None:
         for name, make in rivals.items():
             found.setdefault(name, []).append(scores(with_imputer(make(seed), seen), truth, hidden))
     posterior.report(seen, held_out=truth.where(hidden)).save(out / "penguins.html")
-    heading(f"Fill a table: {len(truth)} penguins, a fifth of the cells hidden, {len(SEEDS)} times")
+    heading(f"Impute: {len(truth)} penguins, a fifth of the cells held out, {len(SEEDS)} times")
     means = {name: np.mean(runs, axis=0) for name, runs in found.items()}
     spreads = {name: np.std(runs, axis=0, ddof=1) for name, runs in found.items()}
     errors = {name: f"{mean[0]:.2f} ± {spreads[name][0]:.2f}" for name, mean in means.items()}
-    line("error of numbers, in SD", errors)
-    line("right classes", {name: f"{100 * mean[1]:.0f} %" for name, mean in means.items()})
-    print(f"  90 % intervals of nmd.impute cover {100 * np.mean(covered):.0f} % of hidden numbers")
-
-
-def recommend(out: Path) -> None:
-    """Predict ratings of films with intervals, and suggest films that a user will surely like."""
-    frame = datasets.movielens_small()
-    ratings = nmd.observations_from_table(frame, row="user", column="item", value="rating")
-    train, test = nmd.split_observed(ratings, test_size=0.1, random_state=0)
-    offsets = nmd.complete(train, 1, alpha=1e6, offset_alpha=5.0, offsets="both", random_state=0)
-    posterior = nmd.sample(train, 10, draws=100, random_state=0)
-    low, high = posterior.predict_interval(test, level=0.9).T
-    inside = np.mean((low <= test.values) & (test.values <= high))
-    off = {"nmd.sample": posterior, "averages of user and film": offsets}
-    heading(
-        f"Recommend films: {ratings.shape[0]} users, {ratings.n_observed} ratings, a tenth hidden"
+    line("RMSE of numeric cells, in SD", errors)
+    line("correct categories", {name: f"{100 * mean[1]:.0f} %" for name, mean in means.items()})
+    print(
+        f"  90 % intervals of nmd.impute cover {100 * np.mean(covered):.0f} % of the numeric cells"
     )
-    line("RMSE, in stars", {name: f"{rmse_of(fit, test):.3f}" for name, fit in off.items()})
-    print(f"  90 % intervals of nmd.sample cover {100 * inside:.0f} % of the hidden ratings")
-    user = int(frame["user"].iloc[0])
-    best = posterior.top(user, k=5, by="lower", exclude=ratings)
-    titles = frame.drop_duplicates("item").set_index("item")["title"]
-    print(f"  user {user} will surely like: {', '.join(titles[best['item'].values])}")
-    figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
-    posterior.plot.calibration(test, ax=ax)
-    save(figure, out / "ratings_calibration.png")
 
 
-def rmse_of(fit: Any, test: Any) -> float:
-    """Return the error at hidden ratings."""
-    return float(np.sqrt(np.mean((fit.predict(test).values - test.values) ** 2)))
-
-
-def fill_photograph(out: Path) -> None:
-    """Fill the pixels that are missing in a photograph, and compare with interpolation."""
+def inpaint(out: Path) -> None:
+    """Complete a photograph by patches, and compare with interpolation."""
     photograph = datasets.photograph("china")[85:277, 224:416]
     truth, at = photograph.values, np.indices(photograph.shape)
     found: dict[str, list[float]] = {}
@@ -146,26 +179,16 @@ def fill_photograph(out: Path) -> None:
             found.setdefault(name, []).append(rmse(truth, picture, observed=hidden))
         off = np.abs(filled["picture"].values - truth)
         covered.append(np.mean((off <= 1.645 * filled["std"].values)[hidden]))
-    heading(f"Fill a photograph: 60 % of the pixels hidden, {len(SEEDS)} times")
+    heading(f"Complete a photograph by patches: 60 % of the pixels held out, {len(SEEDS)} times")
     values = {name: f"{np.mean(e):.3f} ± {np.std(e, ddof=1):.3f}" for name, e in found.items()}
     line("RMSE, of 0 to 1", values)
-    print(f"  90 % intervals of nmd.inpaint cover {100 * np.mean(covered):.0f} % of hidden pixels")
+    inside = f"{100 * np.mean(covered):.0f} %"
+    print(f"  90 % intervals of nmd.inpaint cover {inside} of the held-out pixels")
     draw({"seen": np.where(hidden, np.nan, truth)} | pictures | {"photograph": truth}, out)
 
 
-def components(out: Path) -> None:
-    """Describe digits by 16 components, which the zeros of ReLU need not spend on the paper."""
-    digits = datasets.digits()
-    fit = nmd.decompose(digits, 16, "relu", random_state=0)
-    svd = baselines.truncated_svd(digits, 16)
-    errors = {"nmd.decompose with ReLU": fit, "SVD": svd}
-    heading("Find components: 16 of the digits, nothing hidden")
-    line("relative error", {name: f"{each.relative_error:.3f}" for name, each in errors.items()})
-    save(fit.plot.components(shape=(8, 8)).figure, out / "digits_components.png")
-
-
 def draw(pictures: dict[str, Any], out: Path) -> None:
-    """Draw pictures in a row."""
+    """Draw images in a row."""
     figure, axes = plt.subplots(1, len(pictures), figsize=(12, 3.4), layout="constrained")
     for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
         ax.imshow(picture, cmap=nmd.plots.gray_with_holes(), vmin=0, vmax=1)
@@ -198,9 +221,9 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     began = time.perf_counter()
-    for job in (fill_table, recommend, fill_photograph, components):
+    for job in (decompose, complete, impute, inpaint):
         job(out)
-    print(f"\nA report and pictures are in {out}/ ({time.perf_counter() - began:.0f} s).")
+    print(f"\nA report and figures are in {out}/ ({time.perf_counter() - began:.0f} s).")
 
 
 if __name__ == "__main__":
