@@ -68,7 +68,7 @@ def complete(out: Path) -> None:
     offsets = nmd.complete(train, 1, alpha=1e6, offset_alpha=5.0, offsets="both", random_state=0)
     residuals = train.values - offsets.predict(train).values
     left = sparse.csr_array((residuals, train.indices, train.indptr), shape=train.shape)
-    soft = baselines.soft_impute(left, 20, shrinkage=8, max_iter=40, random_state=0)
+    soft = baselines.soft_impute(left, 20, shrinkage=12, max_iter=40, random_state=0)
     both = offsets.predict(test).values + soft.predict(test.rows, test.indices)
     posterior = nmd.sample(train, 20, draws=100, random_state=0)
     predictions = {
