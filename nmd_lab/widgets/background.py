@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -329,6 +330,17 @@ def error_at(
     return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else math.nan
 
 
+COARSE = ContextVar("coarse", default=0)
+"""On a page that has to be small, how coarse it is, from 1; 0 on any other page."""
+
+SIZED = ("frame", "pictures", "drawn", "points", "drawing")  # what coarse pages have otherwise
+
+
+def at_most(number: int, coarse: int) -> int:
+    """Return the largest number of something; on a coarse page another one, halved as often."""
+    return coarse >> (COARSE.get() - 1) if COARSE.get() else number
+
+
 T = TypeVar("T")
 
 PLAIN = (str, int, float, bool, tuple, list, dict)  # types that are compared by value
@@ -338,13 +350,14 @@ class Memo:
     """Values by name, and what they are of: all but plain objects are compared by identity."""
 
     def __init__(self) -> None:
-        self._values: dict[str, tuple[tuple[Any, ...], Any]] = {}
+        self._values: dict[tuple[str, int], tuple[tuple[Any, ...], Any]] = {}
 
     def __call__(self, name: str, make: Callable[[], T], *of: Any) -> T:
         """Return the last value with a name if it is of the same objects, or else a new one."""
-        last = self._values.get(name)
+        key = name, COARSE.get() * (name in SIZED)
+        last = self._values.get(key)
         if last is None or not all(map(_same, last[0], of)):
-            last = self._values[name] = of, make()
+            last = self._values[key] = of, make()
         value: T = last[1]
         return value
 

@@ -14,7 +14,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
 
-from .background import Memo, in_sample
+from .background import Memo, at_most, in_sample
 from .live import Findings
 from .pictures import MAX_ROWS, Frame, drawing_part
 
@@ -143,7 +143,7 @@ def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: An
 Array = NDArray[Any]
 
 MAX_COMPONENTS = 60  # largest number of components that are shown
-MAX_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
+MAX_POINTS, FEW = 20_000, 1500  # rows in the plane; of more, a sample that is always the same
 SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
 STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
 OFTEN = 0.25  # fraction of the rows of a group from which a negative use is named
@@ -226,12 +226,11 @@ class FactorsPart:
         """Return what the page draws the model with; the same while the model and X are."""
         if fitted is None:
             return None
-        off = self.off(fitted)
         rows = self._memo("points", lambda: points_of(labels), labels)["rows"]
         return self._memo(
             "drawing",
-            lambda: drawing_part(fitted, off, frame, rows, X, seen),
-            *(fitted.W, fitted.H, X, rows, frame, off),
+            lambda: drawing_part(fitted, frame, rows, X, seen),
+            *(fitted.W, fitted.H, X, rows, frame),
         )
 
     def _act(self, message: Mapping[str, Any]) -> None:
@@ -252,7 +251,7 @@ class FactorsPart:
 def points_of(labels: Labels) -> dict[str, Any]:
     """Return the rows that are drawn in a plane, their labels, and what colours them."""
     total = labels.matrix_shape[0]
-    rows = np.flatnonzero(in_sample(total, MAX_POINTS))
+    rows = np.flatnonzero(in_sample(total, at_most(MAX_POINTS, FEW)))
     names, (color, numbers, values) = texts(labels, "rows"), colours(labels)
     return {
         "rows": rows,
@@ -339,7 +338,8 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
 def _image(w: Array, h: Array, frame: Frame) -> Array:
     """Return a component as a small picture, NaN where there is no pixel."""
     if frame.picture is None:
-        down, right = (max(1, -(-each // SIDE)) for each in (frame.height, frame.width))
+        side = at_most(SIDE, SIDE // 2)
+        down, right = (max(1, -(-each // side)) for each in (frame.height, frame.width))
         rows, columns = frame.rows[::down], frame.columns[:: frame.channels][::right]
         return np.outer(w[rows] / (np.linalg.norm(w) or 1.0), h[columns])
     image = frame.picture(h)

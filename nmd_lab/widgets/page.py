@@ -21,25 +21,29 @@ from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import anywidget
 import ipywidgets
 import numpy as np
 import traitlets
+from IPython.core.getipython import get_ipython
 from IPython.display import display
 from PIL import Image
 
 from nmd_lab._runtime.checks import sentence
+from nmd_lab._runtime.html import NUMBER, table
 from nmd_lab._version import __version__
 
-from .pictures import MAX_VALUES, as_bytes, static_html
+from .background import COARSE, at_most
+from .pictures import as_bytes, still_html
 from .state import State, value_of
 
 FOLDER = Path(__file__).parent / "front"
 
 MODULES = (
-    "dom", "axes", "mosaic", "factors", "controls", "chart", "pictures", "components", "plane",
-    "grid", "ratings", "explorer",
+    "dom", "axes", "mosaic", "factors", "local", "controls", "chart", "pictures", "components",
+    "plane", "grid", "ratings", "explorer",
 )  # fmt: skip
 """Modules in the order in which they need each other."""
 
@@ -106,9 +110,10 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
-        self._reflecting = self._recording = False
+        self._reflecting = False
         self._run = 0.0  # when the present run began
         self._picture: Any = None
+        self._last: Any = None  # result and sentence of the page in the notebook
         self._is_open = False
         super().__init__()
         self.static_id = self.model_id or ""
@@ -178,15 +183,17 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return f"<{type(self).__name__}: {self.status['message']}>"
 
     def _ipython_display_(self) -> None:
-        """Display the widget, and below it a picture for readers without a kernel."""
+        """Display the widget, and below it the page for readers without a kernel."""
+        end_earlier(self)
         bundle = self._repr_mimebundle_()
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         show: Any = display  # which has no types
-        show(data, raw=True)
-        self._picture = show(self._static(), raw=True, display_id=True)
+        show(data | {"text/plain": ""}, raw=True)
+        self._last = self.state.result, self.status["sentence"]
+        self._picture = show(self._saved_output(), raw=True, display_id=True)
 
-    def _static(self) -> dict[str, str]:
-        return {"text/html": static_html(self), "text/plain": ""}
+    def _saved_output(self) -> dict[str, str]:
+        return {"text/html": notebook_html(self), "text/plain": repr(self)}
 
     def _receive(self, _: Any, message: Message, buffers: list[Any]) -> None:
         """Do what the user asks for; errors appear in the status line."""
@@ -197,7 +204,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
             "select": lambda m: self.select(**self.state.place(m)),
-            "clear": lambda _: setattr(self, "selection", None),
+            "clear": lambda _: self._clear_selection(),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "open": lambda m: self._state_opened(m, buffers),
             **self.state.actions,
@@ -263,6 +270,11 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self.state.select(change.new)
         self._refresh()
 
+    def _clear_selection(self) -> None:
+        """Show all rows again, also after those of a component."""
+        self.selection = None
+        self.state.select(None)
+
     def _show_settings(self) -> None:
         """Show the settings in the controls and the traits."""
         with self._lock:
@@ -305,22 +317,24 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
                 self._show_status()
             except Exception as error:
                 self._tell(sentence(error), failed=True)
-        is_idle = self.state.active.phase != "running" and not self._recording
+        is_idle = self.state.active.phase != "running"
         if self._is_open and is_idle:
             self.state.idle()
         result = self.state.result
         if is_idle and self.result is not result:
             self.value = self.result = result
-            if self._picture is not None:
-                self._picture.update(self._static(), raw=True)
+        said = result, self.status["sentence"]
+        if is_idle and self._picture is not None and said != self._last:
+            self._last = said
+            self._picture.update(self._saved_output(), raw=True)
 
 
 NEEDS_PYTHON = "This needs Python: the page is a saved file"
 TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
 EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
 WIDE = 65_535  # code of the largest of many weights
-MAX_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
-QUALITY = 88  # of a photograph, up to 100
+MAX_ANSWERS, FEW_ANSWERS = 3_000_000, 40_000  # bytes of one kind, above which they are left out
+QUALITY, LOWER = 88, 75  # of a photograph and of a coarse one, up to 100
 
 Record = dict[str, Any]
 
@@ -353,21 +367,103 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     return ending
 
 
-def page_of(explorer: Any) -> bytes:
-    """Return the file of an explorer, which shows the same as before afterwards."""
+def page_of(explorer: Any, coarse: int = 0) -> bytes:
+    """Return the file of an explorer, which stays as it is; a `coarse` one is smaller."""
     if explorer.state.active.phase == "running":
         raise ValueError("a run has not ended: wait, or press Stop, and save then.")
-    with explorer._lock, explorer.hold_sync():
-        explorer._recording, explorer._note = True, None
-        try:
+    token = COARSE.set(coarse)
+    try:
+        with explorer._lock:
             record = packed(record_of(explorer))
-        finally:
-            explorer._recording = False
+    finally:
+        COARSE.reset(token)
     front = script().partition("export default")[0]
     code = f"{front}{as_script('saved')}\nopenRecord(render);\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     texts = {"digest": digest, "title": escape(explorer.state.title or "nmd_lab")}
     return HTML.format(**texts, style=style(), record=record, script=code).encode()
+
+
+MAX_SAVED = 149_000  # bytes of what a notebook keeps, but for a few hundred
+COARSEST = 5
+FRAME = (
+    '<iframe title="the explorer" sandbox="allow-scripts" allow="clipboard-write" loading="lazy" '
+    'style="width: 100%; height: 760px; border: 0" srcdoc="{}"></iframe>'
+)
+UNPACKING = """<script type="module">
+const packed = Uint8Array.from(atob("{}"), (each) => each.charCodeAt(0));
+const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+const page = await new Response(stream).text();
+document.open();
+document.write(page);
+document.close();
+</script>"""
+# A living page hides the still one, and both the sentence of JupyterLab on a widget that is gone
+NOTEBOOK = """<style>
+.jp-OutputArea-child:has(+ .jp-OutputArea-child .nmd-static):not(:has(.nmd-explorer)),
+.nmd-static:has(iframe) > .nmd-still {{ display: none; }}
+</style><div class="nmd-static" data-explorer="{name}"><div class="nmd-still">{still}</div>
+{frame}</div>"""
+
+
+def notebook_html(explorer: Any) -> str:
+    """Return a sentence, a picture, and once there is a result the page, as a notebook keeps it."""
+    frame, coarse, state, still = "", 1, explorer.state, _still(explorer)
+    if state.result is not None and state.active.phase != "running":
+        while not frame and coarse <= COARSEST:
+            packed = base64.b64encode(gzip.compress(page_of(explorer, coarse), mtime=0)).decode()
+            frame = FRAME.format(escape(UNPACKING.format(packed)))
+            frame, coarse = frame * (len(frame + still) < MAX_SAVED), coarse + 1
+    return NOTEBOOK.format(name=explorer.static_id, still=still, frame=frame)
+
+
+def _still(explorer: Any) -> str:
+    """Return the sentence, what is said below it, and a picture or a table, as plain HTML."""
+    said = "".join(
+        f'<b style="{NUMBER * (opens == "number")}">{escape(text)}</b>' if opens else escape(text)
+        for text, opens, *_ in explorer.status["sentence"]
+    )
+    lines = f"<p>{said}</p><p>{escape(explorer.status['message'])}</p>"
+    grid, lists = explorer.grid, (explorer.facts or {}).get("lists")
+    if grid:
+        columns, rows = grid["columns"][:LISTED], range(min(LISTED, len(grid["rows"])))
+        cells = [[each["model"][k] or each["data"][k] for each in columns] for k in rows]
+        head = ["", *(each["name"] for each in columns)]
+        return lines + table(head, [[grid["labels"][k], *cells[k]] for k in rows])
+    if lists:
+        best = [[each["title"], each["predicted"]] for each in lists["top"][:LISTED]]
+        return lines + table([f"for {lists['person']}", ""], best)
+    if explorer.pictures:
+        return lines + still_html(explorer.pictures, explorer.modelled)
+    shown = explorer.tables[-1] if explorer.tables else {"head": [], "rows": []}
+    return lines + table(shown["head"], shown["rows"][:LISTED])
+
+
+LISTED = 8  # rows and columns of a table that is shown at most
+
+_shown: dict[str, tuple[Any, WeakSet[Any]]] = {}  # the explorers of each cell, and of which run
+
+
+def end_earlier(explorer: Page) -> None:
+    """Close the explorers that an earlier run of the same cell has shown."""
+    cell, run = running_cell()
+    if not cell:
+        return
+    before, shown = _shown.get(cell, (run, WeakSet()))
+    if before != run:
+        for each in {*shown} - {explorer}:
+            each.close()
+        shown = WeakSet()
+    shown.add(explorer)
+    _shown[cell] = run, shown
+
+
+def running_cell() -> tuple[str, str]:
+    """Return the name of the cell that runs, and of its run; nothing outside a notebook."""
+    kernel: Any = getattr(get_ipython(), "kernel", None)
+    request = kernel.get_parent("shell") if kernel is not None else {}
+    run = request.get("header", {}).get("msg_id", "")
+    return request.get("metadata", {}).get("cellId", ""), run
 
 
 def packed(record: Record) -> str:
@@ -387,35 +483,20 @@ def packed(record: Record) -> str:
 
 def record_of(explorer: Any) -> Record:
     """Return what an explorer shows, and its answers to messages, by their text."""
-    explorer._refresh()
-    factors, off = explorer.state.factors, list[int]()
-    if explorer.drawing is not None:  # then the page draws without those that are off
-        off, factors._off = sorted(factors._off), set()
-        explorer._refresh()
-    record = _recorded(explorer)
-    if off:
-        factors._off = set(off)
-        explorer._refresh()
-        record["shown"]["components"] |= {"off": off, "said": explorer.components["said"]}
-    return record
-
-
-def _recorded(explorer: Any) -> Record:
-    selection, shown = explorer.selection, shown_by(explorer)
+    state, selection = explorer.state, explorer.selection
+    shown = shown_by(explorer)
     answers, left_out = dict[str, Any](), list[str]()
+    picked, most = (selection or {}).get("rows"), at_most(MAX_ANSWERS, FEW_ANSWERS)
     for what, (messages, back) in questions(shown).items():
         for message in messages:
-            if what == "rows":
-                explorer.selection = None  # rows that were picked would hide those
-            explorer._receive(None, message, [])
+            if picked and what == "rows":  # which would hide those
+                state.select(None)
+            state.actions[message["do"]](message)
             changed = changes(shown_by(explorer), shown)
-            explorer._receive(None, back or message, [])
-            explorer.selection = selection
-            if what == "off" and shown["drawing"]:  # which the page draws
-                changed = {"components": {"said": changed["components"].get("said", "")}}
-            if "drawing" in changed:  # its table of f draws other rows, too
-                changed["drawing"] = {"shown": changed["drawing"]["shown"]}
-            if message is messages[0] and len(messages) * len(packed(changed)) > MAX_ANSWERS:
+            state.actions[message["do"]](back or message)
+            if picked and what == "rows":
+                state.select(selection)
+            if message is messages[0] and len(messages) * len(packed(changed)) > most:
                 left_out.append(what)
                 break
             answers[json.dumps(message, separators=(",", ":"))] = changed
@@ -426,8 +507,9 @@ def _recorded(explorer: Any) -> Record:
 
 def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
-    shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
-    status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
+    state = explorer.state
+    shown = dict.fromkeys(PARTS) | state.parts()
+    status, facts, pictures = state.status(None), dict(shown["facts"] or {}), shown["pictures"]
     work = explorer.state.active
     message = work.message.removesuffix(": ⟲ resumes")
     said = "" if work.phase == "ready" or not message else f"{message}; "
@@ -451,10 +533,13 @@ def shown_by(explorer: Any) -> Record:
         pictures, modelled = pictures | layers, compressed(modelled, sizes)
     if pictures:
         pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
-    if components := shown["components"]:
+    components = shown["components"]
+    if components:
         components = components | {"values": compact(components["values"])}
     if drawing:
-        drawing = drawing | {name: compact(drawing[name], WIDE) for name in ("W", "shown", "H")}
+        most = 254 if COARSE.get() else WIDE
+        drawing = drawing | {name: compact(drawing[name], most) for name in ("W", "shown", "H")}
+        modelled = None if COARSE.get() else modelled  # which the page draws
     return shown | {
         "status": status
         | {
@@ -470,7 +555,8 @@ def shown_by(explorer: Any) -> Record:
         "modelled": compact(modelled),
         "drawing": drawing,
         "components": components,
-        "code_text": re.sub(r'(\(\s*")[^"\n]*/', r"\1", shown["code_text"] or ""),
+        "code_text": re.sub(r'(\(\s*")[^"\n]*/', r"\1", explorer.code_text or ""),
+        "selection": explorer.selection,
         "controls": [],
         "runs": [],
         "static_id": "",
@@ -500,7 +586,8 @@ def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:
     codes = np.nan_to_num((whole - low) * (255 / ((high - low) or 1.0)))
     pixels = np.rint(codes).astype(np.uint8).reshape(count * height, width, channels)
     file = io.BytesIO()
-    Image.fromarray(np.repeat(pixels, 3 // channels, axis=2)).save(file, "webp", quality=QUALITY)
+    quality, colours = at_most(QUALITY, LOWER), np.repeat(pixels, 3 // channels, axis=2)
+    Image.fromarray(colours).save(file, "webp", quality=quality)
     holes = np.packbits(missing).tobytes() if missing.any() else None
     about = {"low": low, "high": high, "channels": channels, "missing": holes}
     return {"floats": about | {"image": file.getvalue()}}
@@ -514,13 +601,11 @@ def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
     lines = [line for panel in dots.get("study", {}).get("panels", ()) for line in panel["series"]]
     point = {"do": "point", "chart": "study"}
     now = facts.get("point")
-    pixels = pictures["count"] * pictures["height"] * pictures["width"] if pictures else 0
-    # Components of large models are switched off by the page, without their errors
-    large = shown["drawing"] and pixels * len(component) > MAX_VALUES
-    cases = not shown["drawing"] or pictures["layout"] == "rows"  # of which a component has most
-    weights = shown["drawing"] and shown["drawing"]["W"]  # those of which are the plane
+    drawing = shown["drawing"]  # with which the page finds the rows with most of a component
+    cases = not drawing or (pictures["layout"] == "rows" and not drawing["data"])
+    weights = drawing and drawing["W"]  # those of which are the plane
     return {
-        "off": ([each | {"what": "off"} for each in component if not large], None),
+        "off": ([each | {"what": "off"} for each in component if not drawing], None),
         "rows": ([each | {"what": "rows"} for each in component if cases], None),
         "points": (
             [point | {"id": n} for line in lines for n in line["ids"]],

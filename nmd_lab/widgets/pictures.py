@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 import textwrap
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from nmd_lab._runtime.html import picture as html_picture
 from nmd_lab.data.labels import Picture
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
+from .background import at_most
+
 SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes a picture signed
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
 MAX_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MAX_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
-STEPS = 16_384  # intervals of the table of f
-MAX_PIXELS = 640  # largest number of pixels along a side; of longer sides, each pixel is a mean
+STEPS, FEW_STEPS = 16_384, 2048  # intervals of the table of f, and of a coarse one
+MAX_PIXELS, FEW_PIXELS = 640, 400  # along a side; of longer sides, each pixel is a mean
 
 # Entries of a matrix up to which all count in the means, and how many a side of more do
 MAX_AVERAGED, FEW = 8_000_000, 3
@@ -110,7 +113,7 @@ def frame_of(
         if rows is None or not rows.size:
             rows = np.unique(np.linspace(0, m - 1, min(MAX_ROWS, m)).astype(np.intp))
         return Frame(rows, np.arange(n), rows.size, *picture.shape, 1, 1, picture)
-    step = max(1, math.ceil(max(m, n // channels) / MAX_PIXELS))
+    step = max(1, math.ceil(max(m, n // channels) / at_most(MAX_PIXELS, FEW_PIXELS)))
     every = np.arange(0, m, step)
     pixels = np.arange(0, n // channels, step)
     columns = (pixels[:, None] * channels + np.arange(channels)).ravel()
@@ -165,7 +168,6 @@ def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
 
 def drawing_part(
     fitted: FittedValues,
-    off: Sequence[int],
     frame: Frame,
     rows: Array,
     X: Array | None,
@@ -181,17 +183,18 @@ def drawing_part(
     of_rows, of_columns = fitted.offsets_at(slice(None), slice(None))  # two more components
     every_W = np.column_stack([fitted.W, of_rows, np.ones_like(of_rows)])
     every_H = np.vstack([fitted.H, np.ones_like(of_columns), of_columns])
-    every_H[list(off)] = 0
     shown, H, W = every_W[frame.rows], every_H[:, frame.columns], every_W[rows]
     every = max(1, math.ceil(math.sqrt(shown.shape[0] * H.size / MAX_VALUES)))
     t = np.cumsum(shown[::every, :-2].T[:, :, None] * H[:-2, None, ::every], axis=0)
     t = np.concatenate([t[:1] * 0, t]) + shown[::every, -2:-1] + H[-1, ::every]
     room = float(np.ptp(t)) or 1.0  # the pointer reaches values that no row has
-    step = (float(np.ptp(t)) + 3 * room) / STEPS
+    steps = at_most(STEPS, FEW_STEPS)
+    step = (float(np.ptp(t)) + 3 * room) / steps
     low = np.floor((float(t.min()) - room) / step) * step  # 0, where f may have a kink, is in it
-    high = low + STEPS * step
+    high = low + steps * step
     with np.errstate(all="ignore"):
-        table = fitted.model.expected(step * (np.round(low / step) + np.arange(STEPS + 1)))
+        table = fitted.model.expected(step * (np.round(low / step) + np.arange(steps + 1)))
+    errors, lost = ([], []) if seen is None else errors_of_parts(fitted, every_W, every_H, *seen)
     is_rows = frame.picture is not None
     codes = X is not None and is_rows and rows.size * n <= MAX_VALUES
     return {
@@ -204,21 +207,23 @@ def drawing_part(
         "high": float(high),
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
         "data": as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
-        "errors": [] if seen is None else errors_of_first(fitted, every_W, every_H, *seen),
+        "errors": errors,
+        "lost": lost,
     }
 
 
-def errors_of_first(
+def errors_of_parts(
     fitted: FittedValues, W: Array, H: Array, x: Array, rows: Array, columns: Array
-) -> list[float]:
-    """Return the root mean squared errors at some entries of the first k components, from k = 0."""
-    t, errors = W[rows, -2] + H[-1, columns], []
-    for k in range(H.shape[0] - 1):
-        if k:
-            t = t + W[rows, k - 1] * H[k - 1, columns]
+) -> tuple[list[float], list[float]]:
+    """Return the RMSE at some entries of the first k components, from k = 0, and without each."""
+    parts = [W[rows, k] * H[k, columns] for k in range(H.shape[0] - 2)]
+    first = np.cumsum([W[rows, -2] + H[-1, columns], *parts], axis=0)
+
+    def error(t: Array) -> float:
         off = fitted.model.expected(t, rows, columns) - x
-        errors.append(float(np.sqrt(np.mean(np.square(off)))))
-    return errors
+        return float(np.sqrt(np.mean(np.square(off))))
+
+    return [error(t) for t in first], [error(first[-1] - part) for part in parts]
 
 
 def as_bytes(values: bytes, most: int = 254) -> dict[str, Any]:
@@ -234,29 +239,41 @@ def as_bytes(values: bytes, most: int = 254) -> dict[str, Any]:
     return record if most < 255 else record | {"most": most}
 
 
-# Style that leaves out the sentence of JupyterLab on a widget that is gone, above its last picture
-NOT_FOUND = (
-    ".jp-OutputArea-child:has(+ .jp-OutputArea-child .nmd-static):not(:has(.nmd-explorer))"
-    "{display:none}"
-)
+MAX_SIDE, MAX_STILL = 400, 480  # pixels of data and model side by side, and on the screen
 
 
-def static_html(explorer: Any) -> str:
-    """Return the status line and the last picture of an explorer as HTML."""
-    image, shown, modelled = "", explorer.pictures or {}, explorer.modelled
-    if values := shown and (modelled or shown["seen"] or shown["original"]):
-        size = [shown[name] for name in ("count", "height", "width", "channels")]
-        tiles = np.frombuffer(values, "<f4").reshape(size).mean(axis=-1)
-        across = math.ceil(math.sqrt(len(tiles)))
-        gaps = (0, -len(tiles) % across), (0, 1), (0, 1)
-        tiles = np.pad(tiles, gaps, constant_values=np.nan)
-        lines = tiles.reshape(-1, across, *tiles.shape[1:]).swapaxes(1, 2)
-        name = "reconstruction" if modelled else "data"
-        caption = f"{name}: {shown['count']} pictures of {shown['height']} x {shown['width']}"
-        image = html_picture(lines.reshape(-1, across * tiles.shape[2])[:-1, :-1], caption)
-    content = f"<p>{escape(explorer.status['message'])}</p>{image}"
-    about = f'class="nmd-static" data-explorer="{explorer.static_id}"'
-    return f"<style>{NOT_FOUND}</style><div {about}>{content}</div>"
+def still_html(part: Mapping[str, Any], modelled: bytes | None) -> str:
+    """Return data and model of a page next to one another, as one picture in HTML."""
+    layers = {"data": part["seen"] or part["original"], "model": modelled}
+    shown = {name: layer for name, layer in layers.items() if layer}
+    size = [part[name] for name in ("count", "height", "width", "channels")]
+    sides = [mosaic(np.frombuffer(layer, "<f4").reshape(size)) for layer in shown.values()]
+    if not sides:
+        return ""
+    picture = np.concatenate(sides, axis=1)[:-1, :-1]
+    picture = picture[tuple(slice(None, None, -(-max(picture.shape) // MAX_SIDE)) for _ in "yx")]
+    share = (picture - part["low"]) / ((part["high"] - part["low"]) or 1.0)
+    levels = (255 * np.clip(np.nan_to_num(share, nan=1.0), 0, 1)).astype(np.uint8)
+    kind, file = "jpeg" if size[0] == 1 else "png", BytesIO()
+    Image.fromarray(levels.squeeze(-1) if size[3] == 1 else levels).save(file, kind)
+    scale = MAX_STILL / levels.shape[1]
+    height = round(min(max(scale, 0.2), 8) * levels.shape[0])
+    sizes = f"{size[0]} picture{'s' * (size[0] > 1)} of {size[1]} x {size[2]}"
+    return (
+        f'<img alt="{", ".join(shown)}: {sizes}" width="{MAX_STILL}" height="{height}" '
+        f'style="image-rendering: pixelated" '
+        f'src="data:image/{kind};base64,{b64encode(file.getvalue()).decode()}"/>'
+    )
+
+
+def mosaic(tiles: Array) -> Array:
+    """Return pictures (count, height, width, channels) as one, with NaN behind each."""
+    across = math.ceil(math.sqrt(len(tiles)))
+    gaps = (0, -len(tiles) % across), (0, 1), (0, 1), (0, 0)
+    tiles = np.pad(tiles, gaps, constant_values=np.nan)
+    _, height, width, channels = tiles.shape
+    lines = tiles.reshape(-1, across, height, width, channels).swapaxes(1, 2)
+    return lines.reshape(-1, across * width, channels)
 
 
 MASK_WIDTH = 92  # longest line of the code of a mask

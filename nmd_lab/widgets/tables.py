@@ -18,13 +18,14 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.predict import mean_shares
 from nmd_lab.result.report import cells_at
 
-from .background import in_sample
+from .background import at_most, in_sample
 from .charts import table
 from .live import LEVEL, doubt
 
 Array = NDArray[Any]
 
-MAX_SHOWN, BINS = 200, 14  # rows that are shown at once, and bars of a histogram
+MAX_SHOWN, FEW = 200, 80  # rows that are shown at once, of a table and of a coarse one
+BINS = 14  # bars of a histogram
 MAX_CHECKED, LEAST_SURE = 5000, 12  # cells that are looked at (a sample of more), and listed
 LIKELY = 3  # classes of a cell that are named
 SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data
@@ -63,15 +64,16 @@ class Grid(NamedTuple):
             if at[0] == order.column:
                 values = self._known(column, at)[rows]
                 rows = rows[np.argsort(-values if order.reverse else values, kind="stable")]
+        most = at_most(MAX_SHOWN, FEW)
         sought, order.sought = np.flatnonzero(rows == order.sought), None
-        order.begin = int(sought[0]) // MAX_SHOWN * MAX_SHOWN if sought.size else order.begin
+        order.begin = int(sought[0]) // most * most if sought.size else order.begin
         begin = order.begin if order.begin < rows.size else 0
-        page = rows[begin : begin + MAX_SHOWN]
+        page = rows[begin : begin + most]
         return {
             "column": order.column,
             "reverse": order.reverse,
             "begin": begin,
-            "page": MAX_SHOWN,
+            "page": most,
             "total": rows.size,
             "rows": page.tolist(),
             "labels": [names[row] if names else str(row) for row in page],

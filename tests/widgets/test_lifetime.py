@@ -1,11 +1,16 @@
 """Explorers among other widgets, and those that are closed: they leave nothing behind."""
 
+import base64
 import gc
+import gzip
+import re
 import sys
 import weakref
+from html import escape, unescape
 from types import SimpleNamespace
 
 import ipywidgets
+import numpy as np
 import pytest
 from explorer_page import act, control, done, enter, plain
 from waiting import PATIENCE
@@ -17,6 +22,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.widgets.page import notebook_html, page_of
 
 
 def fitted():
@@ -134,23 +140,84 @@ def test_one_message_a_frame_has_all_that_changes(explorer):
     assert any(["modelled"] in each["buffer_paths"] for each in frames)
 
 
-def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
-    displayed, updated = [], []
-    handle = SimpleNamespace(update=lambda data, raw: updated.append(data))
+class Outputs:
+    """What was displayed, in the place of a notebook."""
 
-    def display(data, *, raw, display_id=None):
-        displayed.append(data)
-        return handle if display_id else None
+    def __init__(self, monkeypatch):
+        self.shown, self.last = [], None
+        monkeypatch.setattr("nmd_lab.widgets.page.display", self.display)
 
-    monkeypatch.setattr("nmd_lab.widgets.page.display", display)
+    def display(self, data, *, raw, display_id=None):
+        self.shown.append(data)
+        return SimpleNamespace(update=self.update)
+
+    def update(self, data, *, raw):
+        self.last = data["text/html"]
+
+
+def still_of(html):
+    """Return what remains where styles, frames and scripts are taken away."""
+    return re.sub(r"<(style|iframe|script).*?</\1>", "", html, flags=re.DOTALL)
+
+
+def page_in(html):
+    """Return the page in the frame of an output."""
+    source = unescape(re.search(r'srcdoc="([^"]*)"', html)[1])
+    packed = re.search(r'atob\("([^"]*)"', source)[1]
+    return gzip.decompress(base64.b64decode(packed)).decode()
+
+
+def test_a_notebook_keeps_sentence_number_picture_and_page(explorer, monkeypatch):
+    outputs = Outputs(monkeypatch)
     explorer._ipython_display_()
-    widget, first = displayed
+    widget, first = outputs.shown
     assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert "text/html" not in widget
     assert 'alt="data: 40 pictures of 8 x 8"' in first["text/html"]
+    assert "<iframe" not in first["text/html"]
     done(explorer)
-    (last,) = updated
-    shown = last["text/html"]
-    assert f'data-explorer="{explorer.static_id}"' in shown
-    assert f"{explorer.result._n_iter} iterations" in shown
-    assert 'alt="reconstruction: 40 pictures of 8 x 8"' in shown
+    still, page = still_of(outputs.last), page_in(outputs.last)
+    assert f'data-explorer="{explorer.static_id}"' in still
+    assert escape(explorer.status["headline"]["value"]) in still
+    assert "40 pictures of 8 × 8" in still
+    assert 'alt="data, model: 40 pictures of 8 x 8"' in still
+    assert 'id="record"' in page
+    act(explorer, "set", name="missing", value=0.2)
+    done(explorer)
+    assert all(text in outputs.last for text in explorer.status["headline"]["value"].split())
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+@pytest.mark.parametrize("make", some(MADE, 2))
+def test_a_page_in_a_notebook_is_small_and_leaves_the_explorer_as_it_is(make, monkeypatch):
+    explorer = make()
+    if explorer.state.buttons:
+        done(explorer)
+    before = explorer.get_state()
+    assert 50_000 < len(notebook_html(explorer)) < 150_000
+    assert explorer.get_state() == before
+    explorer.close()
+
+
+def test_large_data_give_a_page_with_fewer_rows(monkeypatch):
+    X = np.random.default_rng(0).random((3000, 64))
+    explorer = plain(widgets.Explorer, X, rank=40, iterations=3, shape=(8, 8))
+    html = notebook_html(done(explorer))
+    assert 50_000 < len(html) < 150_000
+    assert len(page_of(explorer)) > 2 * len(page_in(html))
+
+
+def test_a_new_run_of_a_cell_ends_its_old_explorer(monkeypatch):
+    monkeypatch.setattr("nmd_lab.widgets.page.display", lambda *_, **__: None)
+    made = [plain(widgets.Explorer, datasets.digits(20), iterations=3) for _ in range(5)]
+    shown = zip(made, ["a", "a", "b", "b", "a"], [1, 1, 2, 3, 4], strict=True)
+    alive = []
+    for explorer, *cell in shown:
+        monkeypatch.setattr("nmd_lab.widgets.page.running_cell", lambda cell=cell: cell)
+        explorer._ipython_display_()
+        alive.append([each.comm is not None for each in made])
+    assert alive[1] == [True] * 5  # two in one run of a cell
+    assert alive[3] == [True, True, False, True, True]
+    assert alive[4] == [False, False, False, True, True]
+    for each in made:
+        each.close()

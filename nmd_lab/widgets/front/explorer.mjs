@@ -6,6 +6,7 @@ import { Components, swapper } from "./components.mjs";
 import { controls } from "./controls.mjs";
 import { Factors } from "./factors.mjs";
 import { Grid } from "./grid.mjs";
+import { Local } from "./local.mjs";
 import { Pictures } from "./pictures.mjs";
 import { Plane } from "./plane.mjs";
 import { Ratings } from "./ratings.mjs";
@@ -247,11 +248,13 @@ class Page {
 
   ended() {
     this.dead = true;
+    this.model.end();
     this.draw();
   }
 }
 
-function render({ model, el }) {
+function render({ model: source, el }) {
+  const model = source instanceof Local ? source : new Local(source);
   el.classList.add("nmd-explorer");
   // Keys belong to the controls: JupyterLab would take arrows, letters and more for its shortcuts
   el.addEventListener("keydown", (event) => event.ctrlKey || event.metaKey || event.stopPropagation());

@@ -77,6 +77,8 @@ export class Factors {
     }
   }
 
+  whole() { return this.first(this.rank); }
+
   first(k) {
     this.go(k);
     return this.sums.map(this.f);

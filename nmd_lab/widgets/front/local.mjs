@@ -1,0 +1,190 @@
+// What the page does by itself at once: components pinned or off, rows of a lasso, the plane; and all that it can without a kernel.
+
+import { numbers, short } from "./dom.mjs";
+import { Factors, decodedValues } from "./factors.mjs";
+
+const OWN = ["components", "drawing", "modelled", "pictures", "scatter", "selection", "status", "grid", "facts", "tables"];
+const SAVED_CELLS = ["state", "data", "model", "sure", "share", "ends"]; // lists of a column of a table, one item a row
+const NO_PYTHON = "This needs Python: the page is a saved file, or its kernel has ended";
+const MOST_ROWS = 40; // rows whose pictures are shown, at most
+
+const isRecord = (value) => value?.constructor === Object;
+const viewOf = (array) => new DataView(array.buffer, array.byteOffset, array.byteLength);
+
+/** Return changes of a record as a record: of records in it, those of their entries. */
+export const merged = (before, changes) => Object.fromEntries(Object.entries(changes).map(([name, each]) =>
+  [name, isRecord(each) && isRecord(before(name)) ? { ...before(name), ...each } : each]));
+
+/** A model of a widget with what the page does by itself, until the kernel has done it, too. */
+export class Local {
+  /** `answers` are recorded ones of a page without a kernel: changes by the text of a message. */
+  constructor(source, answers = null) {
+    Object.assign(this, { source, answers, listeners: new Map(), mine: null, staged: {}, changed: {}, last: null, stale: true });
+    for (const name of OWN) source.on(`change:${name}`, () => { this.stale = true; });
+  }
+
+  get alone() { return this.answers !== null; }
+
+  /** Go on without the kernel. */
+  end() {
+    this.answers ??= {};
+  }
+
+  get(name) {
+    if (this.stale) this.stage();
+    return this.staged[name] ?? this.changed[name] ?? this.source.get(name) ?? null;
+  }
+
+  on(event, listener) {
+    this.listeners.set(listener, [...(this.listeners.get(listener) ?? []), event]);
+    this.source.on(event, listener);
+  }
+
+  off(event, listener) {
+    this.listeners.delete(listener);
+    this.source.off(event, listener);
+  }
+
+  /** Take changes that hold until others come, and tell the page. */
+  tell(changes = {}) {
+    Object.assign(this.changed, changes);
+    for (const listener of this.listeners.keys()) listener();
+  }
+
+  async send(message, ...rest) {
+    const { do: what, ...picked } = message, now = this.now, { W, shown } = this.source.get("drawing") ?? {};
+    const own = { component: () => shown && this.act({ ...now, ...(this.alone && { rows: [] }), ...afterClick(now, picked) }),
+      lasso: () => shown && this.act({ ...now, rows: picked.rows, chosen: null }), clear: () => this.clear(shown && { ...now, rows: [], chosen: null }),
+      plane: () => W && this.act({ ...now, ...picked }) };
+    const done = own[what]?.() ?? false;
+    if (!this.alone) return this.source.send(message, ...rest);
+    const ways = { opened: () => null, lasso: () => this.select(picked), select: () => this.select(picked), plane: () => this.turn(picked), arrange: () => this.arrange(picked) };
+    return done || (ways[what] ?? (() => this.answer(message)))();
+  }
+
+  act(mine) {
+    Object.assign(this, { mine, stale: true, since: this.source.get("drawing") });
+    this.tell();
+    return true;
+  }
+
+  clear(mine) {
+    if (this.alone) this.tell({ selection: {} });
+    return mine ? this.act(mine) : this.alone;
+  }
+
+  /** What the kernel has: components that are off, one whose rows are shown, rows that are picked, and the plane. */
+  get theirs() {
+    const [{ off = [], chosen = null }, { a, b }, selection] = ["components", "scatter", "selection"].map((name) => this.source.get(name) ?? {});
+    return { off, chosen, rows: selection.rows ?? [], a, b };
+  }
+
+  get now() { return this.mine ?? this.theirs; }
+
+  /** Find what the page shows in the place of what the kernel has sent. */
+  stage() {
+    const { theirs } = this, of = (name) => this.source.get(name);
+    this.stale = false;
+    const agreed = JSON.stringify(theirs) === JSON.stringify(this.mine) || of("drawing") !== this.since;
+    if (!this.alone && agreed) this.mine = null;
+    const { off, chosen, rows, a, b } = this.now, { mine, alone } = this, drawing = of("drawing"), components = of("components"), staged = this.staged = {};
+    if (mine && alone) staged.selection = { ...this.changed.selection, rows };
+    if (mine && drawing?.W && (a !== theirs.a || b !== theirs.b)) staged.scatter = { ...of("scatter"), a, b, x: this.along(a), y: this.along(b) };
+    if (!drawing?.shown || !components) return;
+    if (mine) staged.components = { ...components, off, chosen, said: said(off, drawing) };
+    const moved = mine && (chosen !== theirs.chosen || String(rows) !== String(theirs.rows)) && this.pictured(this.rowsOf(mine));
+    Object.assign(staged, moved);
+    if (off.length || moved) staged.drawing = this.without(off, moved?.drawing ?? drawing);
+    if (mine || !of("modelled")) staged.modelled = viewOf(new Factors(staged.drawing ?? drawing).whole());
+  }
+
+  /** Return what draws the model without components; the same object while nothing changes. */
+  without(off, drawing) {
+    const key = String(off);
+    if (this.drawn?.of !== drawing || this.drawn.key !== key) {
+      const H = numbers(drawing.H).slice(), size = H.length / drawing.rank, one = off.length === 1;
+      for (const k of off) H.fill(0, k * size, (k + 1) * size);
+      const errors = !off.length ? drawing.errors : one && drawing.lost?.length ? [...Array(drawing.rank - 2).fill(NaN), drawing.lost[off[0]]] : [];
+      this.drawn = { of: drawing, key, made: { ...drawing, H: viewOf(H), errors } };
+    }
+    return this.drawn.made;
+  }
+
+  /** Return the rows that are picked, or those with most of a component; some of all for neither. */
+  rowsOf({ rows, chosen }) {
+    const all = numbers(this.source.get("scatter")?.rows, Int32Array), W = numbers(this.source.get("drawing").W), rank = W.length / all.length;
+    if (rows.length) return rows.filter((row) => all.includes(row)).slice(0, MOST_ROWS).map((row) => all.indexOf(row));
+    const every = Math.max(1, all.length / MOST_ROWS), size = Math.min(MOST_ROWS, all.length);
+    if (chosen === null) return Array.from({ length: size }, (_, k) => Math.floor(k * every));
+    return [...all.keys()].sort((i, j) => W[j * rank + chosen] - W[i * rank + chosen]).slice(0, MOST_ROWS);
+  }
+
+  /** Return the pictures of some of the rows of the plane; null where they cannot be drawn. */
+  pictured(at) {
+    const [pictures, drawing, scatter] = ["pictures", "drawing", "scatter"].map((name) => this.source.get(name));
+    if (!at.length || !drawing.W || pictures?.layout !== "rows") return null;
+    const { rank, height, width, channels, data } = drawing, ids = numbers(scatter.rows, Int32Array), codes = data && numbers(data.codes, Uint8Array);
+    const taken = (values, size) => viewOf(Float32Array.from(at.flatMap((k) => [...values.subarray(k * size, (k + 1) * size)])));
+    const size = height * width * channels, original = data && taken(decodedValues(codes, data), size), group = (k) => scatter.values[scatter.groups[k]];
+    return { drawing: { ...drawing, shown: taken(numbers(drawing.W), rank) },
+      pictures: { ...pictures, count: at.length, ids: at.map((k) => ids[k]), labels: at.map((k) => scatter.labels[k] ?? (scatter.color ? `${scatter.color} ${group(k)}` : "")), seen: original, spread: null, beside: null, original } };
+  }
+
+  /** Return the weights of the rows of the plane along a component. */
+  along(k) {
+    const { W, rank } = this.source.get("drawing"), all = numbers(W);
+    return viewOf(Float32Array.from({ length: all.length / rank }, (_, row) => all[row * rank + k]));
+  }
+
+  // Without a kernel
+
+  /** Show a recorded answer in the place of the one before; the same message again takes it back. */
+  answer(message) {
+    const text = JSON.stringify(message), back = message.what === "on", known = text in this.answers || back;
+    if (!known) return this.tell({ status: { ...this.get("status"), message: NO_PYTHON } });
+    const { grid, scatter, selection } = this.changed;
+    this.last = back || text === this.last ? null : text;
+    this.changed = { scatter, selection, grid };
+    return this.tell(this.last ? merged((name) => this.source.get(name), this.answers[text]) : { grid: null });
+  }
+
+  select(picked) {
+    const pictures = this.get("pictures"), { picture, y, x } = picked, isMatrix = pictures?.layout === "matrix";
+    const pixel = () => ({ pixel: y * pictures.width + x,
+      row: isMatrix ? y * pictures.step : pictures.ids[picture], column: isMatrix ? x * pictures.step : null });
+    this.tell({ selection: { ...this.get("selection"), ...(y >= 0 ? pixel() : picked) } });
+  }
+
+  /** Show the plane of two components as it was recorded for each with itself. */
+  turn({ a, b }) {
+    const first = this.source.get("scatter"), of = (k) => merged(() => first, this.answers[JSON.stringify({ do: "plane", a: k, b: k })] ?? {}).scatter ?? first;
+    const [across, up] = [a, b].map(of), ring = across.person && { person: { ...across.person, y: up.person.y } };
+    this.tell({ scatter: { ...across, b, y: up.y, ...ring } });
+  }
+
+  /** Sort the rows of a table by a column, cells without data last. */
+  arrange({ column }) {
+    const grid = this.get("grid"), reverse = grid.column === column && !grid.reverse;
+    const by = grid.columns.find(({ at }) => at === column), keys = by.share.some(Boolean) ? by.share : by.data;
+    const isMissing = (i) => by.state[i] === 2, sign = reverse ? -1 : 1;
+    const compared = (i, j) => isMissing(i) - isMissing(j) || (isMissing(i) ? 0 : sign * ((keys[i] > keys[j]) - (keys[i] < keys[j])));
+    const order = [...grid.rows.keys()].sort(compared), sorted = (list) => list && order.map((k) => list[k]);
+    const columns = grid.columns.map((each) => ({ ...each, ...Object.fromEntries(SAVED_CELLS.map((name) => [name, sorted(each[name])])) }));
+    this.tell({ grid: { ...grid, column, reverse, columns, rows: sorted(grid.rows), labels: sorted(grid.labels) } });
+  }
+}
+
+/** Return what a click on a component changes: pinned, off, and all on. */
+function afterClick({ off, chosen }, { k, what }) {
+  if (what === "on") return { off: [], chosen: null };
+  if (what === "rows") return { chosen: chosen === k ? null : k };
+  const less = off.filter((each) => each !== k);
+  return less.length < off.length ? { off: less, chosen: null } : { off: [...off, k].sort((i, j) => i - j) };
+}
+
+/** Return words on what components add to the model. */
+function said(off, { errors, lost }) {
+  if (!off.length) return "";
+  const without = `without component ${off.join(", ")}`, [before, after] = [errors?.at(-1), lost?.[off[0]]];
+  return off.length === 1 && Number.isFinite(after) ? `${without}: error where seen ±${short(before, 2)} → ${short(after, 2)}` : without;
+}
