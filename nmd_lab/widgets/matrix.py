@@ -395,10 +395,7 @@ class MatrixState(ModelState):
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
             parts |= self._grid(data, shown)
-        said, rows = self.lost(fitted), self._rows(data)
-        if data.picture is not None and rows is not None and not said:
-            said = f"{many(rows.size, 'picture')} shown; Escape on them shows all"
-        parts |= self.factors.parts(fitted, frame, data.labels, said)
+        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if self.drawn_table is not None:  # these are of the fit, of which nothing is shown

@@ -178,6 +178,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         if state is not None:
             state.close()
         super().close()
+        if state is not None:  # notebooks keep what a cell has returned, even if it is closed
+            for name in PARTS:
+                setattr(self, name, None)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.status['message']}>"
@@ -186,7 +189,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """Display the widget, and below it the page for readers without a kernel."""
         end_earlier(self)
         bundle = self._repr_mimebundle_()
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        data: Any = bundle[0] if isinstance(bundle, tuple) else bundle
         show: Any = display  # which has no types
         show(data | {"text/plain": ""}, raw=True)
         self._last = self.state.result, self.status["sentence"]
@@ -331,7 +334,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
 NEEDS_PYTHON = "This needs Python: the page is a saved file"
 TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
-EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
+EXACT, FEW_EXACT = 1 << 14, 1 << 10  # bytes of a picture up to which its numbers are as they are
 WIDE = 65_535  # code of the largest of many weights
 MAX_ANSWERS, FEW_ANSWERS = 3_000_000, 40_000  # bytes of one kind, above which they are left out
 QUALITY, LOWER = 88, 75  # of a photograph and of a coarse one, up to 100
@@ -508,7 +511,7 @@ def record_of(explorer: Any) -> Record:
 def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
     state = explorer.state
-    shown = dict.fromkeys(PARTS) | state.parts()
+    shown: Record = dict.fromkeys(PARTS) | state.parts()
     status, facts, pictures = state.status(None), dict(shown["facts"] or {}), shown["pictures"]
     work = explorer.state.active
     message = work.message.removesuffix(": ⟲ resumes")
@@ -565,7 +568,7 @@ def shown_by(explorer: Any) -> Record:
 
 def compact(value: Any, most: int = 254) -> Any:
     """Return many numbers as codes in 8 or 16 bits, and anything else as it is."""
-    is_large = isinstance(value, bytes) and len(value) > EXACT
+    is_large = isinstance(value, bytes) and len(value) > at_most(EXACT, FEW_EXACT)
     return {"floats": as_bytes(value, most)} if is_large else value
 
 

@@ -117,6 +117,7 @@ class State:
     numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
     lengths = ("iterations", "draws", "shape")  # settings that change no model
     filename = "fit.nc"  # of the result, at first
+    endings = MappingProxyType({".html": "the page", ".nc": "the result"})  # of files
     opens = False  # whether a fit begins by itself when the page is opened
     data_code: str | None = None  # code that gives the data, if they are from a file
     mending = ""  # code that leaves columns of the data out
@@ -259,6 +260,7 @@ class State:
         for work in self.works:
             work.reset(tell=False)
             work.listeners.clear()
+        self.memo, self.factors, self.history = Memo(), FactorsPart(), History()
 
     def undo(self) -> None:
         """Take the last stroke of the brush back."""
@@ -376,6 +378,7 @@ class State:
             "left": seconds_left(active) if active.phase == "running" and not note else "",
             "warnings": list(active.warnings),
             "filename": self.filename,
+            "endings": ", ".join(f"{ending} {what}" for ending, what in self.endings.items()),
             "folder": Path.cwd().as_posix(),
             "save": "" if self.result is not None else "there is no result yet",
             "headline": headline,

@@ -16,9 +16,9 @@ from PIL import Image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.result.selection import as_text
 from nmd_lab.widgets import explorer as explorer_module
 from nmd_lab.widgets import page as saved
-from nmd_lab.result.selection import as_text
 from nmd_lab.widgets.charts import oriented
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"

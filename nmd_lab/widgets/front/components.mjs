@@ -62,15 +62,25 @@ export class Components {
   write() {
     const { data, pictures } = this;
     if (!data) return;
-    const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : data.words[this.at];
+    const line = this.at === null || data.off.includes(this.at) ? data.said || this.shown() || data.hint : data.words[this.at];
     const back = data.off.length ? `${data.off.length} off: switch all on` : data.chosen !== null ? `${data.chosen} pinned: show all rows` : "";
     const on = back && button(back, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" });
     draw(this.head, pictures.factors ? this.builder() : null, swapper(this.swap, this.send), on, h("span.nmd-words", { role: "status", title: line }, line));
   }
 
+  /** Say how many pictures of the rows that are picked or of a component are shown, and what most of them are. */
+  shown() {
+    const { picked, pictures: { data, mosaic }, plane } = this, { rows, groups = [], color, values } = plane.data ?? {};
+    if (data?.layout !== "rows" || !(picked.length || this.data.chosen !== null)) return "";
+    const all = Array.from(numbers(rows, Int32Array)), counts = Array(values?.length ?? 0).fill(0), chosen = new Set(picked);
+    all.forEach((row, k) => chosen.has(row) && counts[groups[k]]++);
+    const most = Math.max(...counts), common = color && most > 0 ? `, ${Math.round((100 * most) / picked.length)} % ${color} ${values[counts.indexOf(most)]}` : "";
+    return `${picked.length ? `${picked.length} rows picked${common}; ` : ""}${mosaic?.count ?? data.count} pictures shown, Escape on them shows all`;
+  }
+
   builder() {
     const { pictures } = this, { factors, built } = pictures, { rank, data: { errors } } = factors;
-    const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = errors?.length ? [": ", h("b", `±${short(errors[k], 2)}`), " where seen"] : null;
+    const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = Number.isFinite(errors?.[k]) ? [": ", h("b", `±${short(errors[k], 2)}`), " where seen"] : null;
     return h("div.nmd-build", button(pictures.playing ? "■" : "▶", () => pictures.play(), { "aria-label": "build the model component by component" }),
       h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
         input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}${gone ? `, ${gone} off` : ""}`, off));

@@ -7,7 +7,10 @@ export const controls = (fields, enter) => fields.filter(({ unused }) => !unused
 
 function control(field, enter) {
   const { name, label, kind, help: title, options, problem, auto, value, searched } = field, id = `nmd-${name}`, isAuto = auto && value === "auto";
-  const change = ({ target }) => enter(name, kind === "share" ? Number(target.value) : target.value.trim());
+  const change = ({ target }) => {
+    enter(name, kind === "share" ? Number(target.value) : target.value.trim());
+    if (searched) target.value = "";
+  };
   const about = { "aria-label": label, title, change, "aria-invalid": Boolean(problem), "aria-describedby": problem ? `${id}-note` : null };
   const input = {
     choice: () => h("select", { ...about, value }, options.map(([each, text]) => h("option", { value: each, selected: each === value }, text))),

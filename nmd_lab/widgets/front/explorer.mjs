@@ -11,7 +11,8 @@ import { Pictures } from "./pictures.mjs";
 import { Plane } from "./plane.mjs";
 import { Ratings } from "./ratings.mjs";
 
-const RESTARTED = "The kernel was restarted or has ended: run the cell again to work with this explorer.";
+const RESTARTED = "The kernel was restarted or has ended: run the cell again to fit. The rest works without it.";
+const FITTING = ":is(.nmd-again, .nmd-stop, .nmd-share, .nmd-swap), :is(.nmd-popover, .nmd-brushes, .nmd-lists, .nmd-cells) :is(button, input, select)";
 const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,.tiff,.bmp";
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
@@ -30,6 +31,7 @@ class Page {
   constructor(model, el) {
     this.model = model;
     const send = this.send = async (message, buffers) => {
+      this.saved = message.do === "save" ? this.message : null; // what was said before
       try {
         await model.send(message, undefined, buffers);
       } catch {
@@ -68,8 +70,9 @@ class Page {
     this.pictures.sure = "sample" in (this.get("status").buttons ?? {});
     this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column }, facts.painted);
     this.charts.study.show(dots.study ?? null, facts.point ?? null);
-    this.components.show(this.get("components"), facts.swap);
     const things = this.get("scatter")?.things;
+    this.components.picked = things ? [] : rows ?? [];
+    this.components.show(this.get("components"), facts.swap);
     this.plane.show(this.get("scatter"), drawing, this.pictures.scale, things ? [column].filter(Number.isFinite) : rows?.length ? rows : [row].filter(Number.isFinite));
     this.ratings.show(facts.lists ?? null, column);
   }
@@ -87,21 +90,22 @@ class Page {
       h("div.nmd-progress", { hidden: !running, role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
         style: `width: ${Math.min(100, (100 * done) / planned)}%` }),
       h("div.nmd-says", h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") },
-        status.warnings.length && !running ? h("span.nmd-warning", `⚠ ${status.warnings[0]} `) : null, this.message), this.runs()),
+        status.warnings.length && !running ? h("span.nmd-warning", `⚠ ${status.warnings[0]} `) : null, this.opened === "more" && this.saved !== null ? "" : this.message), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.pictures.element, this.grid.element, this.ratings.element,
         this.charts.study.element, (posterior || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
       unsure ? this.unsure(unsure, facts) : this.components.element);
     if (unsure) stopAt(frame.querySelector(".nmd-cells"), "button");
-    if (this.dead) for (const each of frame.querySelectorAll("button, input, select")) each.disabled = !each.matches(".nmd-copy");
+    if (this.dead) for (const each of frame.querySelectorAll(FITTING)) each.disabled = true;
   }
 
   /** Find the sentence and the message; while a run has no number yet, that of the one before stays. */
   texts(status, running) {
     const { message, failed, left, phase, sentence } = status, [[data]] = sentence;
     const old = running && !hasNumber(sentence) && this.pieces?.[0][0] === data && hasNumber(this.pieces);
+    const { off = [] } = this.get("components") ?? {}; // without these the error is another one
     if (!old) this.pieces = sentence;
     const word = ([text, opens, about], k) => (opens ? button(text, () => this.open(opens), { key: `${opens} ${k}`, "aria-haspopup": "dialog",
-      "aria-expanded": this.opened === opens, title: about ?? null, class: `nmd-word nmd-word-${opens}${old && opens === "number" ? " nmd-old" : ""}` }) : text);
+      "aria-expanded": this.opened === opens, title: about ?? null, class: `nmd-word nmd-word-${opens}${(old || off.length) && opens === "number" ? " nmd-old" : ""}` }) : text);
     const at = old ? this.pieces.findIndex(([, opens]) => opens === "number") : Infinity; // of what is said about the error before
     this.sentence = [this.pieces.map((piece, k, all) => {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
@@ -110,12 +114,14 @@ class Page {
     Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: left ? `${message}, ${left}` : phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }
 
-  actions({ buttons }, running) {
+  actions(status, running) {
+    const { buttons, folder, filename } = status, page = filename.replace(/\.\w+$/, ".html");
     const opener = (name, text, about) => button(text, () => this.open(name), { key: name, class: `nmd-action nmd-${name}`, "aria-haspopup": "dialog",
       "aria-expanded": this.opened === name, "aria-label": about, title: about });
     const copy = button(this.copied ? "copied" : "code", () => this.copy(), { key: "code", class: "nmd-action nmd-copy", title: "Copy the code that repeats this" });
     const stop = button("■", () => this.send({ do: "stop" }), { key: "stop", "aria-label": "stop", title: "stop", class: "nmd-action nmd-stop" });
-    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again, resume, settings")), copy, opener("more", "⋯", "open, save, uncertainty"));
+    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again, resume, settings")), copy,
+      folder && button("share", () => this.send({ do: "save", filename: page }), { key: "share", class: "nmd-action nmd-share", disabled: Boolean(status.save), title: status.save || `Write this page to ${page}, which any browser opens without Python` }), opener("more", "⋯", "open, save, uncertainty"));
   }
 
   /** Return the errors of runs and rivals on one bar: a click, or an arrow, compares with a run. */
@@ -199,8 +205,9 @@ class Page {
     const { intervals } = this.get("dots") ?? {};
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
-    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: status.filename, "aria-label": "file", key: status.filename }),
-        button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), h("p.nmd-folder", `in ${status.folder}`), this.opener()];
+    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: this.name ?? status.filename, "aria-label": "file", input: ({ target }) => { this.name = target.value; } }),
+        button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), status.folder && h("p.nmd-folder", `${status.endings}; in ${status.folder}`),
+      this.saved !== null && this.saved !== this.message && h("p", { role: "status", class: `nmd-${this.kind}` }, this.message), this.opener()];
   }
 
   opener() {

@@ -173,12 +173,17 @@ export class Pictures {
 
   get isPair() { return this.view !== this.mosaic; }
 
+  /** The layer left of the dividers. */
+  get left() {
+    const { values, data } = this;
+    return values.beside ? "beside" : values.seen && (this.mode || data.many_missing) ? "seen" : values.original ? "original" : null;
+  }
+
   /** Return the layers left and right of the dividers, or of two pictures, of which the left one has the data. */
   get sides() {
-    const { values, isPair } = this, original = values.original ? "original" : null;
+    const { values, isPair, left } = this, original = values.original ? "original" : null;
     const all = this.stroke ? "seen" : this.lit !== null ? "lit" : this.layer !== "compare" && values[this.layer] ? this.layer : null;
     if (all && !(isPair && original)) return [all, all];
-    const left = values.beside ? "beside" : values.seen && (this.mode || this.data.many_missing) ? "seen" : original;
     const right = this.stroke ? (values.model ? "model" : "seen") : all ?? (values.model || this.built !== null ? "model" : left);
     return [left ?? right, right];
   }
@@ -271,7 +276,7 @@ export class Pictures {
       this.mode = this.mode === name ? "" : name;
       this.look(null);
     }, { title: BRUSHES[name], "aria-pressed": mode === name, pointerenter: () => this.say(name), pointerleave: () => this.say() });
-    draw(this.tools, h("span.nmd-side", { title: names[left] }, both && this.isPair && "left: ", both && names[left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, this.isPair && "right: ", names[right]),
+    draw(this.tools, h("span.nmd-side", { title: names[left], style: both ? "" : "visibility: hidden" }, this.isPair && "left: ", names[this.left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, this.isPair && "right: ", names[right]),
       Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : name === "compare" && values.beside ? "run | model" : text, choose(name),
         { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),

@@ -4,6 +4,7 @@ import { button, clamp, draw, h, keyOf, made, stopAt, steps } from "./dom.mjs";
 import { controls } from "./controls.mjs";
 
 const SORTS = { for_you: "for you", highest: "highest", surest: "surest" };
+const HALF = 0.15; // part of a star by which the half before its middle is smaller
 const MOVES = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
 /** Return the number of stars that show ratings, and what part of them each rating fills: "4.5" is four and a half. */
@@ -13,7 +14,7 @@ export function starsOf(levels) {
 }
 
 /** Return the number, from 1, of the first rating that fills a part of the stars. */
-export const levelAt = (share, shares) => clamp(shares.findIndex((each) => each >= share) + 1 || shares.length, 1, shares.length);
+export const levelAt = (share, shares, slack = 0) => clamp(shares.findIndex((each) => each >= share + slack) + 1 || shares.length, 1, shares.length);
 
 /** Return stars that show the rating with a number among all, from 1; `rate(number)` hears of another, and of 0 for none. */
 function stars(name, levels, number, rate) {
@@ -24,7 +25,7 @@ function stars(name, levels, number, rate) {
   };
   const under = ({ currentTarget, clientX }) => {
     const { left, width } = currentTarget.getBoundingClientRect();
-    return levelAt((clientX - left) / width, drawn.shares);
+    return levelAt((clientX - left) / width, drawn.shares, drawn.count < count ? HALF / drawn.count : 0);
   };
   const [more, less] = [Math.min(count, number + 1), Math.max(0, number - 1)];
   const keys = { ArrowRight: more, ArrowUp: more, ArrowLeft: less, ArrowDown: less, Home: 1, End: count, Delete: 0 };
