@@ -179,7 +179,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             state.close()
         super().close()
         if state is not None:  # notebooks keep what a cell has returned, even if it is closed
-            for name in PARTS:
+            for name in (*PARTS, "_last"):
                 setattr(self, name, None)
 
     def __repr__(self) -> str:

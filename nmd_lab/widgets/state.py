@@ -260,7 +260,7 @@ class State:
         for work in self.works:
             work.reset(tell=False)
             work.listeners.clear()
-        self.memo, self.factors, self.history = Memo(), FactorsPart(), History()
+        self.memo, self.factors, self.history, self.actions = Memo(), FactorsPart(), History(), {}
 
     def undo(self) -> None:
         """Take the last stroke of the brush back."""

@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 from journeys import (
-    ENDED,
     PICTURES,
     number_after,
     paint,
@@ -25,14 +24,6 @@ import nmd_lab as nmd
 settings = {"iterations": 100_000_000, "rho": 1.0, "tol": 0}
 model = {"nonlinearity": "relu", "rank": 10, "alpha": 0.0}
 explorer = nmd.widgets.Explorer(nmd.datasets.digits(600), **settings, **model)
-explorer
-"""
-PICTURE = """
-import nmd_lab as nmd
-explorer = nmd.widgets.Explorer(
-    data="photograph of a flower", rank=12, alpha=0.1, iterations=40, nonlinearity="relu", missing=0
-)
-explorer.start()
 explorer
 """
 PHOTOGRAPH = """
@@ -338,23 +329,89 @@ def test_a_study(notebook):
     assert violations(page, ".nmd-explorer") == []
 
 
-@pytest.mark.exhaustive
-def test_a_restarted_kernel_is_said_and_a_saved_notebook_shows_the_last_picture(notebook):
-    notebook.open("saved.ipynb", [PICTURE])
+RERUN = """async () => {
+  window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0;
+  await window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+SAVE = "async () => { await window.jupyterapp.commands.execute('docmanager:save'); }"
+COUNTED = """
+from ipywidgets.widgets.widget import _instances
+print(len(_instances))
+"""
+SMALL = """
+import nmd_lab as nmd
+settings = {"nonlinearity": "relu", "rank": 6, "alpha": 0.1, "iterations": 30, "draws": 10}
+explorer = nmd.widgets.explore(nmd.datasets.digits(300), **settings)
+explorer
+"""
+
+
+def switch_off(page, k):
+    """Pin a component and switch it off, and return the error that the line of the build has."""
+    for _ in range(2):
+        page.locator(".nmd-component").nth(k).click()
+    said = page.locator(".nmd-words", has_text=f"without component {k}: error where seen")
+    said.wait_for()
+    after = said.inner_text().split("→")[1].strip()
+    page.locator(".nmd-build output", has_text=f"1 off: ±{after} where seen").wait_for()
+
+
+def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
+    notebook.open("kept.ipynb", [SMALL])
     page = notebook.page
-    said = status_says(page, ENDED)
-    assert page.locator(".nmd-static").count() == 1
+    frame = page.locator(".nmd-static iframe")
+    frame.wait_for(state="attached")
     assert not page.locator(".nmd-static").is_visible()  # next to the living explorer
-    page.locator(".nmd-static", has_text=said).wait_for(state="attached")
-    page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
-    page.evaluate(
-        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
-    )
-    status_says(page, "the kernel was restarted|The kernel was restarted")
-    live = page.locator(".nmd-frame :is(button, input, select):enabled")
-    assert live.all_inner_texts() == ["code"]  # which needs no kernel
+    page.evaluate(RERUN)  # which ends the explorer of before
+    page.wait_for_function("document.querySelector('.nmd-stop')")
+    assert notebook.run(COUNTED) == "1"
+    page.locator(".nmd-sentence", has_text="90 % intervals cover").wait_for()
+    page.wait_for_timeout(1000)
+    sentence = page.inner_text(".nmd-sentence").split()
+
+    # The kernel ends: what needs none stays alive
+    page.evaluate(SAVE)
+    page.evaluate(RESTART)
+    status_says(page, "The kernel was restarted")
+    switch_off(page, 2)
+    page.locator(".nmd-build input").fill("3")
+    page.locator(".nmd-build output", has_text="first 3 of 6").wait_for()
+    assert page.locator(":is(.nmd-again, .nmd-share, .nmd-brushes button):enabled").count() == 0
+    assert page.locator(".nmd-word-number.nmd-old").count() == 1  # that of the whole model
+
+    # The notebook is opened again
     page.reload()
-    page.locator(".nmd-static").wait_for()
-    assert said in page.locator(".nmd-static").inner_text()
-    assert page.locator(".nmd-static img").get_attribute("alt").startswith("reconstruction")
+    inside = page.frame_locator(".nmd-static iframe")
+    inside.locator(".nmd-sentence").wait_for()
+    assert inside.locator(".nmd-sentence").inner_text().split() == sentence
     assert not page.get_by_text("model not found").is_visible()
+    assert not page.locator(".nmd-still").is_visible()
+    switch_off(inside, 2)
+    # One line for each view is from ipywidgets, which does not know that the page is there
+    notebook.errors[:] = [each for each in notebook.errors if "model not found" not in each]
+
+
+def test_files_are_named_and_refused_next_to_their_name(notebook):
+    notebook.show(SMALL)
+    page = notebook.page
+    page.locator(".nmd-sentence", has_text="90 % intervals cover").wait_for()
+    page.click(".nmd-action.nmd-more")
+    popover = page.locator(".nmd-popover")
+    assert ".html the page, .nc the result" in popover.inner_text()
+    for name, words in {"mine.doc": "unknown ending", "mine.html": "saved as"}.items():
+        popover.get_by_label("file", exact=True).fill(name)
+        popover.locator(".nmd-save").click()
+        popover.get_by_role("status").filter(has_text=words).wait_for()
+        assert popover.get_by_label("file", exact=True).input_value() == name
+        assert page.inner_text(".nmd-status") == ""
+    page.keyboard.press("Escape")
+    page.click(".nmd-share")
+    status_says(page, r"saved as .*fit\.html")
+
+    # Nothing jumps under the pointer when the divider goes
+    places = "() => [...document.querySelectorAll('.nmd-tools button')].map((b) => b.offsetLeft)"
+    before = page.evaluate(places)
+    page.click(".nmd-tools button:has-text('difference')")
+    page.locator(".nmd-right", has_text="difference").wait_for()
+    assert page.evaluate(places) == before

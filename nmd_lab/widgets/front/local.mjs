@@ -19,7 +19,7 @@ export const merged = (before, changes) => Object.fromEntries(Object.entries(cha
 export class Local {
   /** `answers` are recorded ones of a page without a kernel: changes by the text of a message. */
   constructor(source, answers = null) {
-    Object.assign(this, { source, answers, listeners: new Map(), mine: null, staged: {}, changed: {}, last: null, stale: true });
+    Object.assign(this, { source, answers, listeners: new Set(), mine: null, staged: {}, changed: {}, last: null, stale: true });
     for (const name of OWN) source.on(`change:${name}`, () => { this.stale = true; });
   }
 
@@ -36,7 +36,7 @@ export class Local {
   }
 
   on(event, listener) {
-    this.listeners.set(listener, [...(this.listeners.get(listener) ?? []), event]);
+    if (event.startsWith("change:")) this.listeners.add(listener);
     this.source.on(event, listener);
   }
 
@@ -48,7 +48,7 @@ export class Local {
   /** Take changes that hold until others come, and tell the page. */
   tell(changes = {}) {
     Object.assign(this.changed, changes);
-    for (const listener of this.listeners.keys()) listener();
+    for (const listener of this.listeners) listener();
   }
 
   async send(message, ...rest) {

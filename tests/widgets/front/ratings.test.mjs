@@ -30,3 +30,8 @@ test("other ratings have a star for each", () => {
 test("the edges are the lowest and the highest one", () => {
   assert.deepEqual([-0.1, 0, 1, 1.1].map((share) => levelAt(share, WHOLE.shares)), [1, 1, 5, 5]);
 });
+
+test("the middle of a star is all of it where there are halves", () => {
+  const { shares } = starsOf([0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]);
+  assert.deepEqual([0.9, 0.82, 0.5].map((share) => levelAt(share, shares, 0.15 / 5)), [10, 9, 6]);
+});
