@@ -156,12 +156,11 @@ class FactorsPart:
 
     def __init__(self) -> None:
         self._memo = Memo()
-        self.actions = {"component": self._act, "plane": self._act}
+        self.actions = {"component": self._act}
         self.forget()
 
     def forget(self) -> None:
-        """Switch all components on, and show the first two, since they are of another model."""
-        self.plane = 0, 1
+        """Switch all components on, since they are of another model."""
         self._off: set[int] = set()
         self.chosen: int | None = None  # component whose rows are shown
 
@@ -204,16 +203,10 @@ class FactorsPart:
 
     def _scatter(self, W: Array, labels: Labels) -> dict[str, Any] | None:
         """Return the rows in the plane of two components; None with fewer."""
-        if (rank := W.shape[1]) < 2:
+        if W.shape[1] < 2:
             return None
         points = self._memo("points", lambda: points_of(labels), labels)
-        rows, (a, b) = points["rows"], self.shown_plane(rank)
-        return points | plane_part(rank, (a, b), (W[rows, a], W[rows, b]), rows)
-
-    def shown_plane(self, rank: int) -> tuple[int, int]:
-        """Return the two components of the plane, of so many."""
-        a, b = (min(k, rank - 1) for k in self.plane)
-        return a, b
+        return points | plane_part(W[points["rows"]], points["rows"])
 
     def drawing(
         self,
@@ -234,18 +227,16 @@ class FactorsPart:
         )
 
     def _act(self, message: Mapping[str, Any]) -> None:
-        """Show another plane, switch a component off or on, or show the rows with most of it."""
-        k, what = message.get("k"), message.get("what")
+        """Switch a component off or on, or show the rows with most of it."""
+        k, what = int(message.get("k", 0)), message["what"]
         if what == "on":
             self._off.clear()
             self.chosen = None
-        elif k is None:
-            self.plane = int(message["a"]), int(message["b"])
         elif what == "off":
-            self._off ^= {int(k)}
+            self._off ^= {k}
             self.chosen = self.chosen if k in self._off else None
         else:
-            self.chosen = None if self.chosen == k else int(k)
+            self.chosen = None if self.chosen == k else k
 
 
 def points_of(labels: Labels) -> dict[str, Any]:
@@ -295,13 +286,10 @@ def components_part(
     }
 
 
-def plane_part(
-    rank: int, plane: tuple[int, int], at: tuple[Array, Array], rows: Array
-) -> dict[str, Any]:
-    """Return points in the plane of two components: their places, and rows or columns."""
-    x, y = (np.ascontiguousarray(each, dtype="<f4").tobytes() for each in at)
-    about = {"rank": rank, "a": plane[0], "b": plane[1]}
-    return about | {"x": x, "y": y, "rows": rows.astype("<i4").tobytes()}
+def plane_part(weights: Array, rows: Array) -> dict[str, Any]:
+    """Return points whose places in a plane are two of their weights: rows or columns."""
+    of = np.ascontiguousarray(weights, dtype="<f4").tobytes()
+    return {"rank": weights.shape[1], "weights": of, "rows": rows.astype("<i4").tobytes()}
 
 
 def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:

@@ -333,10 +333,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
 
 NEEDS_PYTHON = "This needs Python: the page is a saved file"
-TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
 EXACT, FEW_EXACT = 1 << 14, 1 << 10  # bytes of a picture up to which its numbers are as they are
 WIDE = 65_535  # code of the largest of many weights
-MAX_ANSWERS, FEW_ANSWERS = 3_000_000, 40_000  # bytes of one kind, above which they are left out
+FIXED = "the file of these data has the components as they are"
 QUALITY, LOWER = 88, 75  # of a photograph and of a coarse one, up to 100
 
 Record = dict[str, Any]
@@ -377,7 +376,7 @@ def page_of(explorer: Any, coarse: int = 0) -> bytes:
     token = COARSE.set(coarse)
     try:
         with explorer._lock:
-            record = packed(record_of(explorer))
+            record = packed({"shown": shown_by(explorer)})
     finally:
         COARSE.reset(token)
     front = script().partition("export default")[0]
@@ -484,30 +483,6 @@ def packed(record: Record) -> str:
     return base64.b64encode(gzip.compress(whole.encode(), mtime=0)).decode()
 
 
-def record_of(explorer: Any) -> Record:
-    """Return what an explorer shows, and its answers to messages, by their text."""
-    state, selection = explorer.state, explorer.selection
-    shown = shown_by(explorer)
-    answers, left_out = dict[str, Any](), list[str]()
-    picked, most = (selection or {}).get("rows"), at_most(MAX_ANSWERS, FEW_ANSWERS)
-    for what, (messages, back) in questions(shown).items():
-        for message in messages:
-            if picked and what == "rows":  # which would hide those
-                state.select(None)
-            state.actions[message["do"]](message)
-            changed = changes(shown_by(explorer), shown)
-            state.actions[message["do"]](back or message)
-            if picked and what == "rows":
-                state.select(selection)
-            if message is messages[0] and len(messages) * len(packed(changed)) > most:
-                left_out.append(what)
-                break
-            answers[json.dumps(message, separators=(",", ":"))] = changed
-    if "off" in left_out:
-        shown["components"] = shown["components"] | {"said": TOO_LARGE}
-    return {"shown": shown, "answers": answers, "left_out": left_out}
-
-
 def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
     state = explorer.state
@@ -536,9 +511,12 @@ def shown_by(explorer: Any) -> Record:
         pictures, modelled = pictures | layers, compressed(modelled, sizes)
     if pictures:
         pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
+    if dots := shown["dots"]:  # a click on a point of a study shows its fits
+        facts["abouts"] = [state.about(each) for each in state.points] if "study" in dots else []
     components = shown["components"]
     if components:
         components = components | {"values": compact(components["values"])}
+        components |= {} if drawing else {"hint": FIXED}
     if drawing:
         most = 254 if COARSE.get() else WIDE
         drawing = drawing | {name: compact(drawing[name], most) for name in ("W", "shown", "H")}
@@ -594,40 +572,3 @@ def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:
     holes = np.packbits(missing).tobytes() if missing.any() else None
     about = {"low": low, "high": high, "channels": channels, "missing": holes}
     return {"floats": about | {"image": file.getvalue()}}
-
-
-def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
-    """Return messages of a reader, and the one that takes them back (None: each itself)."""
-    names = "facts", "components", "scatter", "dots", "pictures"
-    facts, components, plane, dots, pictures = (shown[name] or {} for name in names)
-    component = [{"do": "component", "k": k} for k in range(components.get("count", 0))]
-    lines = [line for panel in dots.get("study", {}).get("panels", ()) for line in panel["series"]]
-    point = {"do": "point", "chart": "study"}
-    now = facts.get("point")
-    drawing = shown["drawing"]  # with which the page finds the rows with most of a component
-    cases = not drawing or (pictures["layout"] == "rows" and not drawing["data"])
-    weights = drawing and drawing["W"]  # those of which are the plane
-    return {
-        "off": ([each | {"what": "off"} for each in component if not drawing], None),
-        "rows": ([each | {"what": "rows"} for each in component if cases], None),
-        "points": (
-            [point | {"id": n} for line in lines for n in line["ids"]],
-            None if now is None else point | {"id": now},
-        ),
-        "plane": (
-            [{"do": "plane", "a": k, "b": k} for k in range(plane.get("rank", 0)) if not weights],
-            {"do": "plane", "a": plane.get("a"), "b": plane.get("b")},
-        ),
-    }
-
-
-def changes(now: Record, before: Record) -> Record:
-    """Return what has changed; of a record, its entries."""
-    found: Record = {}
-    for name, each in now.items():
-        old = before[name]
-        if not (isinstance(each, dict) and isinstance(old, dict)):
-            found |= {} if each == old else {name: each}
-        elif entries := {key: value for key, value in each.items() if value != old.get(key)}:
-            found[name] = entries
-    return found

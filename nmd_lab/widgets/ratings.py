@@ -330,13 +330,11 @@ class RatingsState(ModelState):
 
     def _map(self, shown: FittedValues | None, row: int | None, problem: str) -> Any:
         """Return the columns in the plane of two components, and where the person points."""
-        if shown is None or (rank := shown.H.shape[0]) < 2:
+        if shown is None or shown.H.shape[0] < 2:
             return None
-        a, b = self.factors.shown_plane(rank)
         often = np.argsort(-self.counts, kind="stable")[:MAX_MAPPED]
         often = often[self.counts[often] >= self.least]
-        x, y = shown.H[a, often], shown.H[b, often]
-        plane = plane_part(rank, (a, b), (x, y), often) | {
+        plane = plane_part(shown.H[:MAX_COMPONENTS, often].T, often) | {
             "things": self._things[1],
             "labels": self.data.column_titles(often),
             "named": list(range(min(often.size, MAX_NAMED))),
@@ -345,16 +343,11 @@ class RatingsState(ModelState):
             "values": [],
             "total": int(often.size),
         }
-        if self.active.phase != "running":  # along which things slide
-            every = np.ascontiguousarray(shown.H[:, often], dtype="<f4")
-            plane["every"] = every[:MAX_COMPONENTS].tobytes()
         model, at = self.model_of(row, drawn=False)
         if model is not None and not problem and often.size:
             order, signs = order_of(self.shown or shown)
             w = np.asarray(model.W[at])[order] * signs
-            # As far away as columns are: only the direction of a person means something here
-            size = math.sqrt(float(np.mean(x**2 + y**2))) / (math.hypot(w[a], w[b]) or 1.0)
-            plane["person"] = {"name": self.asked, "x": float(w[a] * size), "y": float(w[b] * size)}
+            plane["person"] = {"name": self.asked, "weights": w.tolist()}
         return plane
 
     def _fields(self, problem: str) -> list[dict[str, Any]]:

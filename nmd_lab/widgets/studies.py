@@ -246,7 +246,7 @@ class StudyState(State):
             "facts": {
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
-            "tables": [*map(self._about, filter(None, [chosen or self.best])), self._ranking()],
+            "tables": [*map(self.about, filter(None, [chosen or self.best])), self._ranking()],
         }
 
     def _choose(self, message: Mapping[str, Any]) -> None:
@@ -291,7 +291,7 @@ class StudyState(State):
         said = "the best model first; a click on a point shows its fits, a second click goes back"
         return _shortened(head, rows, said, "models")
 
-    def _about(self, point: ChartPoint) -> dict[str, Any]:
+    def about(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
         cells, metric = self.cells(point), self.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]

@@ -9,7 +9,6 @@ from typing import Any
 
 STATUS = ".nmd-status"
 PICTURES = "document.querySelector('.nmd-pictures').pictures"
-ENDED = "^(done|stopped|not settled)"  # of a fit, in the status
 
 
 def status_says(page, pattern):

@@ -56,7 +56,7 @@ SUM = f"{PICTURES}.values.model.reduce((sum, each, k) => sum + each * (k + 1), 0
 """A number that changes with the model."""
 IDS = f"{PICTURES}.data.ids.join()"
 PLANE = "document.querySelector('.nmd-plane').plane"
-PERSON = f"{PLANE}.data.person"
+PERSON = f"{PLANE}.ring"
 
 
 def changes(page, expression, act):
@@ -204,7 +204,7 @@ def a_lasso_picks_rows(notebook):
     expected = of_kernel(notebook, f"explorer.result.reconstruct().values[{row}].ravel().tolist()")
     np.testing.assert_allclose(values(page, f"{PLANE}.values"), expected, atol=0.01)
     page.locator(".nmd-plane select").first.select_option("3")
-    page.wait_for_function(f"{PLANE}.data.a === 3")
+    page.wait_for_function(f"{PLANE}.a === 3")
 
 
 def test_photograph_by_patches_with_rain(notebook):
@@ -285,9 +285,9 @@ def test_ratings_with_stars_and_intervals(notebook):
     page.hover(".nmd-top li >> nth=0")
     page.wait_for_function(f"{PLANE}.lit.length === 7")
     page.hover(".nmd-component >> nth=2")
-    page.wait_for_function(f"{PLANE}.along === 2 && {PLANE}.lit.length === 0")
+    page.wait_for_function(f"{PLANE}.slid === 2 && {PLANE}.lit.length === 0")
     page.mouse.move(1, 1)
-    page.wait_for_function(f"{PLANE}.along === null")
+    page.wait_for_function(f"{PLANE}.slid === null")
     click_star(page, 0, count, count)
     rated(page, 0, 0)
     page.locator(".nmd-item input").fill("apollo")

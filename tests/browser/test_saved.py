@@ -82,7 +82,7 @@ def test_digits(chromium, tmp_path):
         page.evaluate("() => document.querySelector('.nmd-plane').plane.select([])")
         page.wait_for_function(f"() => ({IDS})().length === {len(ids)}")
         page.select_option(".nmd-plane select >> nth=0", "3")
-        page.wait_for_function("() => document.querySelector('.nmd-plane').plane.data.a === 3")
+        page.wait_for_function("() => document.querySelector('.nmd-plane').plane.a === 3")
         x = page.evaluate("() => [...document.querySelector('.nmd-plane').plane.x]")
         np.testing.assert_allclose(x, fitted.W[:, 3], atol=1e-4 * np.ptp(fitted.W))
 

@@ -134,9 +134,8 @@ def test_pictures():
     )
     squares = (size_of[:, 0] * np.linalg.norm(H, axis=1)) ** 2
     np.testing.assert_allclose(explorer.components["shares"], squares / squares.sum())
-    act(explorer, "plane", a=3, b=1)
     plane = explorer.scatter
-    np.testing.assert_allclose([numbers(plane, "x"), numbers(plane, "y")], W.T[[3, 1]], rtol=1e-6)
+    np.testing.assert_allclose(numbers(plane, "weights"), W.ravel(), rtol=1e-6)
     assert plane["groups"] == X.digit.values.clip(max=8).tolist()
     curves, unit = arrays_of(explorer.curves), explorer.state.fitted_data.unit
     np.testing.assert_allclose(curves["seen"][1], unit * fit.history.relative_error)
@@ -194,16 +193,14 @@ def test_ratings():
     assert set(known) == set(rated[:50]) or len(known) == 50
     often = np.frombuffer(explorer.scatter["rows"], "<i4")
     fitted = oriented(fit._fitted)
-    np.testing.assert_allclose(numbers(explorer.scatter, "x"), fitted.H[0, often], rtol=1e-6)
-    every = numbers(explorer.scatter, "every").reshape(3, -1)  # along which films slide
-    np.testing.assert_allclose(every, fitted.H[:, often], rtol=1e-6)
+    weights = numbers(explorer.scatter, "weights").reshape(-1, 3)
+    np.testing.assert_allclose(weights, fitted.H[:, often].T, rtol=1e-6)
     directions = fitted.H / np.linalg.norm(fitted.H, axis=0)
     for line in top[:5]:
         like = directions[:, line["column"]] @ directions
         like[line["column"]] = -1
         assert line["near"] == np.argsort(-like, kind="stable")[:6].tolist()
-    person, w = explorer.scatter["person"], fitted.W[11]
-    assert person["y"] / person["x"] == pytest.approx(w[1] / w[0], rel=1e-5)
+    np.testing.assert_allclose(explorer.scatter["person"]["weights"], fitted.W[11], rtol=1e-5)
 
 
 def test_a_fit_and_a_posterior():
@@ -283,5 +280,5 @@ def test_the_data_are_sent_once_in_bytes_with_what_is_missing():
     decoded = np.where(codes == 255, np.nan, values).reshape(40, -1)
     np.testing.assert_allclose(decoded, X.values.reshape(40, -1), atol=1 / 254)
     explorer.observe(sent.append, "drawing")
-    act(explorer, "plane", a=1, b=2)
+    act(explorer, "component", k=1, what="off")  # which the page draws without it
     assert sent == []

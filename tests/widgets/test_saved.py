@@ -18,12 +18,10 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.result.selection import as_text
 from nmd_lab.widgets import explorer as explorer_module
-from nmd_lab.widgets import page as saved
 from nmd_lab.widgets.charts import oriented
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
 SHAPES = {"W": (-1, 7), "H": (7, -1)}  # of five components, and the offsets of rows and columns
-OFF = '{"do":"component","k":1,"what":"off"}'
 
 
 def digits(**settings):
@@ -55,7 +53,6 @@ def test_a_record_has_the_numbers_with_which_the_page_draws(tmp_path):
     np.testing.assert_allclose(W[:, :-2], fitted.W, rtol=1e-6)
     np.testing.assert_allclose(H[:-2], fitted.H, rtol=1e-6)
     assert off.endswith(f" → {as_text(drawing['lost'][1], 2)}")
-    assert record["answers"] == {}  # the page draws what is off, and the rows of a component
 
 
 def test_the_explorer_stays_as_it_was(tmp_path):
@@ -84,9 +81,8 @@ def test_every_point_of_a_study_has_its_answer(tmp_path):
     record = record_in(explorer.save(tmp_path / "study.html"))
     for n in (0, 1):
         act(explorer, "point", chart="study", id=n)
-        answer = record["answers"][f'{{"do":"point","chart":"study","id":{n}}}']
-        assert (record["shown"] | answer)["tables"] == json.loads(json.dumps(explorer.tables))
-        assert answer["facts"] == {"point": n}
+        about = record["shown"]["facts"]["abouts"][n]
+        assert about == json.loads(json.dumps(explorer.tables[0]))
 
 
 def test_a_file_asks_for_nothing_and_names_of_the_data_are_harmless(tmp_path, monkeypatch):
@@ -142,13 +138,10 @@ def test_a_photograph_is_compressed_and_its_holes_are_kept(tmp_path):
     assert path.stat().st_size < 500_000
 
 
-def test_what_is_left_out_has_a_sentence(tmp_path, monkeypatch):
+def test_components_of_a_table_stay_as_they_are_with_a_sentence(tmp_path):
     explorer = done(widgets.explore(with_holes(people(30)), rank=2, alpha=1.0, iterations=5))
-    monkeypatch.setattr(saved, "MAX_ANSWERS", 100)
     record = record_in(explorer.save(tmp_path / "table.html"))
-    assert "off" in record["left_out"]
-    assert "needs Python" in record["shown"]["components"]["said"]
-    assert OFF not in record["answers"]
+    assert "as they are" in record["shown"]["components"]["hint"]
 
 
 @pytest.mark.parametrize(

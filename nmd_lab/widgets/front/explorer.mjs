@@ -255,7 +255,7 @@ class Page {
 
   ended() {
     this.dead = true;
-    this.model.end();
+    this.model.alone = true;
     this.draw();
   }
 }

@@ -1,4 +1,4 @@
-// What the page does by itself at once: components pinned or off, rows of a lasso, the plane; and all that it can without a kernel.
+// What the page does by itself at once: components pinned or off, rows of a lasso; and all that it can without a kernel.
 
 import { numbers, short } from "./dom.mjs";
 import { Factors, decodedValues } from "./factors.mjs";
@@ -8,26 +8,13 @@ const SAVED_CELLS = ["state", "data", "model", "sure", "share", "ends"]; // list
 const NO_PYTHON = "This needs Python: the page is a saved file, or its kernel has ended";
 const MOST_ROWS = 40; // rows whose pictures are shown, at most
 
-const isRecord = (value) => value?.constructor === Object;
 const viewOf = (array) => new DataView(array.buffer, array.byteOffset, array.byteLength);
-
-/** Return changes of a record as a record: of records in it, those of their entries. */
-export const merged = (before, changes) => Object.fromEntries(Object.entries(changes).map(([name, each]) =>
-  [name, isRecord(each) && isRecord(before(name)) ? { ...before(name), ...each } : each]));
 
 /** A model of a widget with what the page does by itself, until the kernel has done it, too. */
 export class Local {
-  /** `answers` are recorded ones of a page without a kernel: changes by the text of a message. */
-  constructor(source, answers = null) {
-    Object.assign(this, { source, answers, listeners: new Set(), mine: null, staged: {}, changed: {}, last: null, stale: true });
+  constructor(source, alone = false) {
+    Object.assign(this, { source, alone, listeners: new Set(), mine: null, staged: {}, changed: {}, stale: true });
     for (const name of OWN) source.on(`change:${name}`, () => { this.stale = true; });
-  }
-
-  get alone() { return this.answers !== null; }
-
-  /** Go on without the kernel. */
-  end() {
-    this.answers ??= {};
   }
 
   get(name) {
@@ -52,14 +39,13 @@ export class Local {
   }
 
   async send(message, ...rest) {
-    const { do: what, ...picked } = message, now = this.now, { W, shown } = this.source.get("drawing") ?? {};
+    const { do: what, ...picked } = message, now = this.now, { shown } = this.source.get("drawing") ?? {};
     const own = { component: () => shown && this.act({ ...now, ...(this.alone && { rows: [] }), ...afterClick(now, picked) }),
-      lasso: () => shown && this.act({ ...now, rows: picked.rows, chosen: null }), clear: () => this.clear(shown && { ...now, rows: [], chosen: null }),
-      plane: () => W && this.act({ ...now, ...picked }) };
+      lasso: () => shown && this.act({ ...now, rows: picked.rows, chosen: null }), clear: () => this.clear(shown && { ...now, rows: [], chosen: null }) };
     const done = own[what]?.() ?? false;
     if (!this.alone) return this.source.send(message, ...rest);
-    const ways = { opened: () => null, lasso: () => this.select(picked), select: () => this.select(picked), plane: () => this.turn(picked), arrange: () => this.arrange(picked) };
-    return done || (ways[what] ?? (() => this.answer(message)))();
+    const ways = { opened: () => null, lasso: () => this.select(picked), select: () => this.select(picked), arrange: () => this.arrange(picked), point: () => this.point(picked) };
+    return done || (ways[what] ?? (() => this.tell({ status: { ...this.get("status"), message: NO_PYTHON } })))();
   }
 
   act(mine) {
@@ -73,10 +59,10 @@ export class Local {
     return mine ? this.act(mine) : this.alone;
   }
 
-  /** What the kernel has: components that are off, one whose rows are shown, rows that are picked, and the plane. */
+  /** What the kernel has: components that are off, one whose rows are shown, and rows that are picked. */
   get theirs() {
-    const [{ off = [], chosen = null }, { a, b }, selection] = ["components", "scatter", "selection"].map((name) => this.source.get(name) ?? {});
-    return { off, chosen, rows: selection.rows ?? [], a, b };
+    const [{ off = [], chosen = null }, selection] = ["components", "selection"].map((name) => this.source.get(name) ?? {});
+    return { off, chosen, rows: selection.rows ?? [] };
   }
 
   get now() { return this.mine ?? this.theirs; }
@@ -87,9 +73,8 @@ export class Local {
     this.stale = false;
     const agreed = JSON.stringify(theirs) === JSON.stringify(this.mine) || of("drawing") !== this.since;
     if (!this.alone && agreed) this.mine = null;
-    const { off, chosen, rows, a, b } = this.now, { mine, alone } = this, drawing = of("drawing"), components = of("components"), staged = this.staged = {};
+    const { off, chosen, rows } = this.now, { mine, alone } = this, drawing = of("drawing"), components = of("components"), staged = this.staged = {};
     if (mine && alone) staged.selection = { ...this.changed.selection, rows };
-    if (mine && drawing?.W && (a !== theirs.a || b !== theirs.b)) staged.scatter = { ...of("scatter"), a, b, x: this.along(a), y: this.along(b) };
     if (!drawing?.shown || !components) return;
     if (mine) staged.components = { ...components, off, chosen, said: said(off, drawing) };
     const moved = mine && (chosen !== theirs.chosen || String(rows) !== String(theirs.rows)) && this.pictured(this.rowsOf(mine));
@@ -130,23 +115,7 @@ export class Local {
       pictures: { ...pictures, count: at.length, ids: at.map((k) => ids[k]), labels: at.map((k) => scatter.labels[k] ?? (scatter.color ? `${scatter.color} ${group(k)}` : "")), seen: original, spread: null, beside: null, original } };
   }
 
-  /** Return the weights of the rows of the plane along a component. */
-  along(k) {
-    const { W, rank } = this.source.get("drawing"), all = numbers(W);
-    return viewOf(Float32Array.from({ length: all.length / rank }, (_, row) => all[row * rank + k]));
-  }
-
   // Without a kernel
-
-  /** Show a recorded answer in the place of the one before; the same message again takes it back. */
-  answer(message) {
-    const text = JSON.stringify(message), back = message.what === "on", known = text in this.answers || back;
-    if (!known) return this.tell({ status: { ...this.get("status"), message: NO_PYTHON } });
-    const { grid, scatter, selection } = this.changed;
-    this.last = back || text === this.last ? null : text;
-    this.changed = { scatter, selection, grid };
-    return this.tell(this.last ? merged((name) => this.source.get(name), this.answers[text]) : { grid: null });
-  }
 
   select(picked) {
     const pictures = this.get("pictures"), { picture, y, x } = picked, isMatrix = pictures?.layout === "matrix";
@@ -155,11 +124,10 @@ export class Local {
     this.tell({ selection: { ...this.get("selection"), ...(y >= 0 ? pixel() : picked) } });
   }
 
-  /** Show the plane of two components as it was recorded for each with itself. */
-  turn({ a, b }) {
-    const first = this.source.get("scatter"), of = (k) => merged(() => first, this.answers[JSON.stringify({ do: "plane", a: k, b: k })] ?? {}).scatter ?? first;
-    const [across, up] = [a, b].map(of), ring = across.person && { person: { ...across.person, y: up.person.y } };
-    this.tell({ scatter: { ...across, b, y: up.y, ...ring } });
+  /** Show the fits of a point of a study; a second click shows those of the best model again. */
+  point({ id }) {
+    const { abouts, point } = this.get("facts"), tables = this.source.get("tables"), back = id === point;
+    this.tell({ facts: { ...this.get("facts"), point: back ? null : id }, tables: back ? tables : [abouts[id], ...tables.slice(-1)] });
   }
 
   /** Sort the rows of a table by a column, cells without data last. */

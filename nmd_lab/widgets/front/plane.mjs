@@ -22,7 +22,7 @@ function circle(pen, x, y, r) {
 
 export class Plane {
   constructor(send) {
-    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), lit: [], rows: [], width: 290, said: "" });
+    Object.assign(this, { send, data: null, a: 0, b: 1, at: null, lasso: null, selected: new Set(), lit: [], rows: [], width: 290, said: "" });
     this.canvas = made(h("canvas", {
       role: "img", tabindex: 0, keydown: (event) => this.press(event),
       pointerdown: (event) => this.down(event), pointermove: (event) => this.move(this.placeOf(event)),
@@ -42,15 +42,33 @@ export class Plane {
 
   /** Show other points, or nothing for null, with these rows selected; the factors draw. */
   show(data, drawing, scale, selectedRows = []) {
-    Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, sliding: null, along: null });
+    Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, sliding: null, slid: null });
     this.element.hidden = !data;
     if (!data) return;
-    [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
+    this.weights = numbers(data.weights);
+    this.rows = numbers(data.rows, Int32Array);
+    for (const axis of ["a", "b"]) this[axis] = Math.min(this[axis], data.rank - 1);
+    this.turn();
     if (this.at >= this.rows.length) this.at = null;
     if (drawing !== this.drawing) this.load(drawing);
     this.scale = scale;
     this.write();
     this.draw();
+  }
+
+  /** Find the places in the plane of the two components; of a person, as far away as columns are: only the direction means something. */
+  turn() {
+    const { person } = this.data, { a, b } = this;
+    [this.x, this.y] = [this.along(a), this.along(b)];
+    if (!person) return Object.assign(this, { ring: null });
+    const [x, y] = [person.weights[a], person.weights[b]], far = this.x.reduce((sum, each, k) => sum + each ** 2 + this.y[k] ** 2, 0) / (this.x.length || 1);
+    const size = Math.sqrt(far) / (Math.hypot(x, y) || 1);
+    this.ring = { x: x * size, y: y * size };
+  }
+
+  along(k) {
+    const { weights, rows, data: { rank } } = this;
+    return Float32Array.from({ length: rows.length }, (_, row) => weights[row * rank + k]);
   }
 
   load(drawing) {
@@ -64,9 +82,13 @@ export class Plane {
 
   /** Bring the texts in line: which components, whose ring it is, and the colours. */
   write() {
-    const { a, b, rank, total, color, values, person } = this.data, colorOf = pageColors(this.canvas);
+    const { rank, total, color, values, person } = this.data, { a, b } = this, colorOf = pageColors(this.canvas);
     const options = (one) => Array.from({ length: rank }, (_, c) => h("option", { value: c, selected: c === one }, String(c)));
-    const choose = (name) => ({ target }) => this.send({ do: "plane", a, b, [name]: Number(target.value) });
+    const choose = (name) => ({ target }) => {
+      Object.assign(this, { [name]: Number(target.value), orders: {} });
+      this.turn();
+      this.draw();
+    };
     const sample = total > this.rows.length ? `a sample of ${this.rows.length} of ${total}; ` : "";
     draw(this.element, h("div.nmd-plane-head", ["a", "b"].map((name, k) => h("label", k ? "up " : "across ",
       h("select", { change: choose(name), value: String(k ? b : a) }, options(k ? b : a))))), this.box,
@@ -80,14 +102,13 @@ export class Plane {
 
   /** Let things slide to their places along a component, or back for null. */
   slide(k) {
-    const { data } = this, every = numbers(data?.every), size = this.rows.length;
-    if (!every.length || !size || k === data.b) return; // along the axis that goes up they would be a line
-    const from = this.x, to = k === null ? numbers(data.x) : every.subarray(k * size, (k + 1) * size), began = performance.now();
+    if (!this.data?.things || k === this.b || k >= this.data.rank) return; // along the axis that goes up they would be a line
+    const from = this.x, to = this.along(k ?? this.a), began = performance.now();
     this.sliding = to;
     const tick = (now) => {
       if (this.sliding !== to) return;
       const share = clamp((now - began) / SLIDE, 0, 1);
-      Object.assign(this, { along: share < 1 || k !== null ? k : null, x: from.map((x, i) => x + share * (to[i] - x)) });
+      Object.assign(this, { slid: share < 1 || k !== null ? k : null, x: from.map((x, i) => x + share * (to[i] - x)) });
       this.draw();
       if (share < 1) requestAnimationFrame(tick);
     };
@@ -105,11 +126,11 @@ export class Plane {
 
   /** Draw f(WH) at a place next to it, and the nearest row. */
   sketch(place) {
-    const k = this.near(place, Infinity), { data, drawing, drawn, width } = this;
+    const k = this.near(place, Infinity), { drawing, drawn, width } = this;
     drawn.hidden = k === null || !drawing?.W || Boolean(this.lasso);
     if (drawn.hidden) return;
     const w = nearMean(this.W, this.positions, place), size = drawing.height * drawing.width * drawing.channels;
-    [w[data.a], w[data.b]] = this.axes.valuesAt(...place);
+    [w[this.a], w[this.b]] = this.axes.valuesAt(...place);
     this.values = drawnValues(w, this.H, drawing, this.table);
     this.sheets[0].fill(this.values, this.scale);
     if (drawing.data) this.sheets[1].fill(decodedValues(this.codes.subarray(k * size, (k + 1) * size), drawing.data), this.scale);
@@ -188,7 +209,7 @@ export class Plane {
   }
 
   look(k) {
-    const { a, b, things } = this.data ?? {};
+    const { a, b } = this, { things } = this.data ?? {};
     const values = () => (things ? "" : `: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`);
     const said = k === null ? "" : `${this.nameOf(k)}${values()}`;
     this.at = k;
@@ -204,8 +225,8 @@ export class Plane {
     this.ratio = globalThis.devicePixelRatio || 1;
     const [width, height] = [this.width, this.height].map((size) => Math.round(size * this.ratio));
     for (const each of [this.canvas, this.base]) Object.assign(each, { width, height });
-    const { a, b, things } = this.data, person = this.along === null && this.data.person, box = { left: 6, right: this.width - 6, top: 6, bottom: this.height - 6 };
-    const axes = new Axes(box, ...["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : rangeOf(this[axis]))));
+    const { a, b, ring } = this, { things } = this.data, person = this.slid === null && this.data.person, box = { left: 6, right: this.width - 6, top: 6, bottom: this.height - 6 };
+    const axes = new Axes(box, ...["x", "y"].map((axis) => (person ? mostOf(this[axis], ring[axis]) : rangeOf(this[axis]))));
     this.axes = axes;
     this.positions = { left: this.x.map((x) => axes.across(x)), top: this.y.map((y) => axes.up(y)) };
     const pen = this.base.getContext("2d");
@@ -249,15 +270,15 @@ export class Plane {
       }
     }
     pen.globalAlpha = 1;
-    if (!person || this.along !== null) return;
+    if (!person || this.slid !== null) return;
     Object.assign(pen, { lineWidth: 3, strokeStyle: getComputedStyle(this.canvas).getPropertyValue("--nmd-mark") });
-    circle(pen, this.axes.across(person.x), this.axes.up(person.y), 7);
+    circle(pen, this.axes.across(this.ring.x), this.axes.up(this.ring.y), 7);
     pen.stroke();
   }
 
   names(pen) {
-    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, style = getComputedStyle(this.canvas), { person } = this.data;
-    const taken = person && this.along === null ? [{ x: this.axes.across(person.x) - 8, y: this.axes.up(person.y), wide: 16 }] : []; // no name on the ring
+    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, style = getComputedStyle(this.canvas), { ring } = this;
+    const taken = ring && this.slid === null ? [{ x: this.axes.across(ring.x) - 8, y: this.axes.up(ring.y), wide: 16 }] : []; // no name on the ring
     Object.assign(pen, { fillStyle: style.color, strokeStyle: style.getPropertyValue("--nmd-back"), lineWidth: 3, lineJoin: "round" });
     const lit = this.lit.map((row) => this.rows.indexOf(row)).filter((k) => k >= 0);
     for (const k of lit.length ? lit : this.data.named) {

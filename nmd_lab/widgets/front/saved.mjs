@@ -41,8 +41,7 @@ export class Recorded {
 
 /** Return the model of a page that a record has. */
 export function recorded(record, images) {
-  const source = new Recorded(record, images);
-  return new Local(source, source.revived(record.answers));
+  return new Local(new Recorded(record, images), true);
 }
 
 async function pixelsOf(text) {
@@ -62,6 +61,5 @@ export async function openRecord(render) {
   const record = await new Response(stream).json();
   const images = await Promise.all(record.blobs.map((text) => (text.startsWith(WEBP) ? pixelsOf(text) : null)));
   render({ model: recorded(record, images), el });
-  el.dataset.leftOut = record.left_out.join(" ");
-  for (const where of record.left_out.includes("off") ? [".nmd-gallery"] : []) el.querySelector(where)?.toggleAttribute("inert", true);
+  el.querySelector(".nmd-gallery")?.toggleAttribute("inert", !record.shown.drawing?.shown);
 }

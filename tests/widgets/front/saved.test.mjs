@@ -3,16 +3,16 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { Local } from "../../../nmd_lab/widgets/front/local.mjs";
 import { recorded as opened } from "../../../nmd_lab/widgets/front/saved.mjs";
 
 const bytes = (...numbers) => Buffer.from(Float32Array.from(numbers).buffer).toString("base64");
-const off = { do: "component", k: 0, what: "off" };
 const floats = (view) => [...new Float32Array(view.buffer)];
 const column = { at: 0, name: "size", state: [0, 2, 0], data: ["3", "", "1"], model: ["", "2", ""], sure: ["", "1 – 4", ""], share: [1, 0.5, 0] };
 
-function recorded(shown, answers = {}) {
+function recorded(shown) {
   const blobs = [bytes(1, 2), bytes(3, 4), Buffer.from([0, 254, 255]).toString("base64")];
-  return opened({ shown, answers, blobs });
+  return opened({ shown, blobs });
 }
 
 test("numbers come back, those of large pictures from codes with their holes", () => {
@@ -22,17 +22,42 @@ test("numbers come back, those of large pictures from codes with their holes", (
   assert.equal(model.get("unknown"), null);
 });
 
-test("an answer changes entries of records, is heard of, and the same message takes it back", () => {
-  const model = recorded({ facts: { a: 1, b: 2 }, modelled: { blob: 0 } },
-    { [JSON.stringify(off)]: { facts: { b: 3 }, modelled: { blob: 1 } } });
-  let heard = 0;
-  const listener = () => heard++;
-  model.on("change:facts", listener);
-  model.send(off);
-  assert.deepEqual([model.get("facts"), floats(model.get("modelled")), heard], [{ a: 1, b: 3 }, [3, 4], 1]);
-  model.off("change:facts", listener);
-  model.send(off);
-  assert.deepEqual([model.get("facts"), floats(model.get("modelled")), heard], [{ a: 1, b: 2 }, [1, 2], 1]);
+/** A model of one row of two components, on data of two numbers; a kernel hears what the page sends. */
+function kernel(off = [], chosen = null) {
+  const view = (...values) => new DataView(Float32Array.from(values).buffer);
+  const drawing = { rank: 4, height: 1, width: 2, channels: 1, W: view(2, 3, 0, 1), shown: view(2, 3, 0, 1), H: view(1, 0, 0, 1, 1, 1, 0, 0),
+    low: 0, high: 10, table: view(0, 10), data: null, errors: [3, 2, 1], lost: [2.5, 2] };
+  const scatter = { rows: new DataView(Int32Array.from([7]).buffer), labels: ["p"], values: [], groups: [] };
+  const shown = { drawing, scatter, components: { off, chosen, said: "" }, modelled: view(2, 3), pictures: { layout: "rows", ids: [7] } };
+  const sent = [], heard = {};
+  return { sent, shown, get: (name) => shown[name], on: (event, listener) => { heard[event] = listener; }, off: () => {}, send: (message) => sent.push(message),
+    change: (changes) => { Object.assign(shown, changes); for (const name of Object.keys(changes)) heard[`change:${name}`]?.(); } };
+}
+
+test("a component goes off at once, with the errors of the model without it", () => {
+  const source = kernel(), model = new Local(source), message = { do: "component", k: 1, what: "off" };
+  model.send(message);
+  assert.deepEqual([floats(model.get("modelled")), model.get("components").off], [[2, 0], [1]]);
+  assert.equal(model.get("components").said, "without component 1: error where seen ±1 → 2");
+  assert.deepEqual([model.get("drawing").errors.at(-1), source.sent], [2, [message]]);
+  source.change({ components: { off: [1], chosen: null, said: "as the kernel has it" } });
+  assert.deepEqual([model.get("components").said, model.get("drawing").errors.at(-1)], ["as the kernel has it", 2]);
+});
+
+test("of two components that are off no error is known without a kernel", () => {
+  const model = new Local(kernel(), true);
+  for (const k of [0, 1]) model.send({ do: "component", k, what: "off" });
+  assert.deepEqual([model.get("components").said, model.get("drawing").errors], ["without component 0, 1", []]);
+  model.send({ do: "component", what: "on" });
+  assert.deepEqual([floats(model.get("modelled")), model.get("drawing").errors], [[2, 3], [3, 2, 1]]);
+});
+
+test("a new model of the kernel counts, whatever was clicked before it", () => {
+  const source = kernel(), model = new Local(source);
+  model.send({ do: "component", k: 0, what: "rows" });
+  assert.equal(model.get("components").chosen, 0);
+  source.change({ drawing: { ...source.shown.drawing } });
+  assert.equal(model.get("components").chosen, null);
 });
 
 test("what was not recorded has a sentence", () => {
@@ -43,13 +68,12 @@ test("what was not recorded has a sentence", () => {
   assert.match(model.get("status").message, /needs Python/);
 });
 
-test("a plane has a component on each axis", () => {
-  const plane = (k, scatter) => ({ [JSON.stringify({ do: "plane", a: k, b: k })]: { scatter } });
-  const model = recorded({ scatter: { rank: 2, a: 0, b: 1, labels: ["p", "q"], x: { blob: 0 }, y: { blob: 1 } } },
-    { ...plane(0, { b: 0, y: { blob: 0 } }), ...plane(1, { a: 1, x: { blob: 1 } }) });
-  model.send({ do: "plane", a: 1, b: 0 });
-  const { a, b, x, y, labels } = model.get("scatter");
-  assert.deepEqual([a, b, floats(x), floats(y), labels], [1, 0, [3, 4], [1, 2], ["p", "q"]]);
+test("a point of a study shows its fits, and a second click those of the best model", () => {
+  const model = recorded({ facts: { point: null, abouts: ["a", "b"] }, tables: ["best", "all"] });
+  model.send({ do: "point", chart: "study", id: 1 });
+  assert.deepEqual([model.get("facts").point, model.get("tables")], [1, ["b", "all"]]);
+  model.send({ do: "point", chart: "study", id: 1 });
+  assert.deepEqual([model.get("facts").point, model.get("tables")], [null, ["best", "all"]]);
 });
 
 test("a table is sorted by a column, and again the other way round, missing cells last", () => {
