@@ -37,6 +37,12 @@ MAKERS = {
     "codes": lambda x: pd.Categorical.from_codes(np.digitize(x, [-0.5, 0.5]), [7, 3, 5]),
     "days": lambda x: pd.Categorical.from_codes((x > 0).astype(int), DAYS),
     "limit": lambda x: np.maximum(x, 0.0),
+    "day": lambda x: pd.to_datetime("2020-02-03") + pd.to_timedelta(np.round(90 * x), unit="D"),
+    "day in Rome": lambda x: pd.DatetimeIndex(MAKERS["day"](x)).tz_localize(
+        "Europe/Rome", nonexistent="shift_forward"
+    ),
+    "time": lambda x: pd.to_datetime("2020-02-03 12:10") + pd.to_timedelta(90 * x, unit="h"),
+    "date": lambda x: np.array(list(MAKERS["day"](x).date), dtype=object),
     "one class": lambda x: pd.Categorical(["only"] * x.size),
 }
 DAYS = pd.to_datetime(["2020-01-01", "2021-01-01"])
@@ -214,6 +220,39 @@ def test_few_equal_values_are_no_constant(amounts):
     posterior = nmd.sample(few, 2, **QUICK)
     low, high = posterior.predict_interval([200], ["number"])[0]
     assert low < 0 < high
+
+
+def of_dates(m=60, **columns):
+    """Return dates that follow a number, with holes, and the days that are hidden there."""
+    z = np.random.default_rng(0).normal(size=m)
+    days = np.round(100 * z)
+    when = pd.Series(pd.Timestamp("2020-05-01") + pd.to_timedelta(days, unit="D"))
+    frame = pd.DataFrame({"a": z, "b": -z, "when": when.where(np.arange(m) % 6 > 0)})
+    return frame.assign(**columns), when
+
+
+@pytest.mark.parametrize("verb", ["sample", "complete"])
+def test_a_missing_date_becomes_the_day_that_the_other_columns_tell(verb):
+    frame, when = of_dates()
+    options = QUICK | {"draws": 40, "tune": 20} if verb == "sample" else {"alpha": 0.01}
+    result = getattr(nmd, verb)(frame, 1, **options)
+    filled, holes = result.impute(frame), frame["when"].isna()
+    assert filled["when"].dtype == frame["when"].dtype
+    pd.testing.assert_series_equal(filled["when"][~holes], frame["when"][~holes])
+    off = (filled["when"] - when)[holes] / pd.Timedelta(days=1)
+    assert off.abs().median() < 10  # of some 400 days
+    assert (filled["when"] == filled["when"].dt.normalize()).all()  # whole days, as the others
+    if verb == "sample":
+        ends = result.intervals(frame)["when"]
+        assert (ends["low"] <= filled["when"])[holes].all()
+        assert "date" in result.report(frame).columns["kind"].tolist()
+
+
+def test_new_rows_of_numbers_are_no_dates():
+    frame, _ = of_dates()
+    posterior = nmd.sample(frame, 1, **QUICK)
+    with pytest.raises(TypeError, match="column 'when', which are no dates: convert it with pd"):
+        posterior.impute(frame.assign(when=1.0))
 
 
 def test_new_rows_of_dates_are_no_numbers():

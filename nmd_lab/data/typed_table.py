@@ -4,6 +4,7 @@ Inside the library X is a matrix of numbers.  A `TypedTable` turns the columns o
 those of the matrix:
 
 - a number stays as it is, and a boolean becomes 0 or 1;
+- a date becomes the number of days since 1970, and a number of days a date of the same time zone;
 - text with few values is a category, and booleans among objects are booleans;
 - a class that no cell shows is impossible, unless the column shows none at all;
 - an ordered level becomes its category if all are ascending numbers, and otherwise its position;
@@ -30,6 +31,7 @@ Columns that hold neither numbers nor classes are refused, with what to do.
 
 from __future__ import annotations
 
+import datetime
 import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -150,10 +152,6 @@ KINDS = {
         "numbers as text or objects",
         "run `X[{names}] = X[{names}].apply(pd.to_numeric)`",
     ),
-    "dates": (
-        "dates",
-        "run `X[{names}] = (X[{names}] - X[{names}].min()) / pd.Timedelta(days=1)`",
-    ),
     "durations": ("durations", "run `X[{names}] = X[{names}] / pd.Timedelta(seconds=1)`"),
     "mixed": ("values of several types", DROP),
     "empty": ("no value", DROP),
@@ -228,7 +226,7 @@ def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
 def kind_of_objects(column: Any) -> str | None:
     """Return what a column holds that is neither of numbers nor of categories.
 
-    "text" and "booleans" are classes, and all other kinds are refused.
+    "text" and "booleans" are classes, "dates" have numbers, and all other kinds are refused.
     """
     dtype_kind = getattr(column.dtype, "kind", "O")
     if hasattr(column.dtype, "categories") or dtype_kind in "buif":
@@ -238,6 +236,8 @@ def kind_of_objects(column: Any) -> str | None:
     values = column.dropna()
     if values.empty:
         return "empty"
+    if all(isinstance(value, datetime.date) for value in values):
+        return "dates"
     if all(isinstance(value, bool | np.bool_) for value in values):
         return "booleans"
     text = values.astype(str)
@@ -263,7 +263,9 @@ def _is_below(word: str) -> bool:
     return word.lower() in BELOW_A_LIMIT or word.startswith(("<", "≤"))
 
 
-Kind = Literal["number", "boolean", "ordered", "categories", "values"]
+Kind = Literal["number", "date", "boolean", "ordered", "categories", "values"]
+
+DAY, FIRST_DAY = pd.Timedelta(days=1), pd.Timestamp(0)  # dates are days since that one
 
 MOST_CATEGORIES = 1000  # of a column, since each of them takes a column or a cut point
 
@@ -276,11 +278,11 @@ class TypedColumn:
     ----------
     name : object
         Label.
-    kind : {"number", "boolean", "ordered", "categories", "values"}
+    kind : {"number", "date", "boolean", "ordered", "categories", "values"}
         Kind of the values.
     categories : tuple
         Categories that the table shows, in their order; the labels of the columns for "values";
-        empty for numbers and booleans.
+        empty for numbers, dates and booleans.
     declared : tuple
         All categories of the type, if there are more.
     """
@@ -302,7 +304,7 @@ class TypedColumn:
     @property
     def is_class(self) -> bool:
         """Whether the values are booleans, levels or categories."""
-        return self.kind not in ("number", "values")
+        return self.kind not in ("number", "date", "values")
 
     @property
     def classes(self) -> list[Any]:
@@ -331,6 +333,14 @@ class TypedColumn:
     def encode(self, column: Any) -> NDArray[np.float64]:
         """Return a pandas.Series as columns of numbers (m, n_labels), NaN for unknown classes."""
         missing = column.isna().to_numpy()
+        if self.kind == "date":
+            if not missing.all() and kind_of_objects(column) != "dates":
+                raise TypeError(
+                    f"X has values of type {column.dtype} in column {self.name!r}, which are no "
+                    "dates: convert it with pd.to_datetime."
+                )
+            days = (_without_zone(pd.to_datetime(column)) - FIRST_DAY) / DAY
+            return np.asarray(days, dtype=np.float64)[:, None]
         if not self.categories:
             if not missing.all() and getattr(column.dtype, "kind", "O") not in "buifO":
                 raise TypeError(
@@ -361,12 +371,27 @@ class TypedColumn:
         """Return a pandas.Series with some of its values replaced."""
         if self.is_class:
             return self._filled_classes(column, missing, values[missing])
+        if self.kind == "date":
+            return column.where(~missing, self.dates(column, values))
         column = column.copy()
         number = getattr(column.dtype, "numpy_dtype", column.dtype)
         if number.kind in "iu":  # a prediction is no whole number
             values = np.rint(values).clip(np.iinfo(number).min, np.iinfo(number).max)
         column[missing] = values[missing].astype(number)
         return column
+
+    def dates(self, column: Any, days: NDArray[np.floating]) -> Any:
+        """Return days as dates like those of a pandas.Series: whole days where it has no others."""
+        known = pd.to_datetime(column)
+        there = known.dropna()
+        step = "D" if (there == there.dt.normalize()).all() else "s"
+        dates = FIRST_DAY + pd.to_timedelta(pd.Series(days, column.index), unit="D").dt.round(step)
+        if known.dt.tz is not None:  # of a time that there is twice, the first
+            first = np.ones(len(dates), dtype=bool)
+            dates = dates.dt.tz_localize(known.dt.tz, ambiguous=first, nonexistent="shift_forward")
+        if column.dtype == object and step == "D":
+            return dates.dt.date
+        return dates.astype(known.dtype)
 
     def _filled_classes(
         self, column: Any, missing: NDArray[np.bool_], values: NDArray[np.floating]
@@ -527,6 +552,21 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
     return TypedTable(columns)
 
 
+def _without_zone(dates: Any) -> Any:
+    """Return dates as the clocks of their time zone show them."""
+    return dates if dates.dt.tz is None else dates.dt.tz_localize(None)
+
+
+def date_text(days: float, *, time: bool = False) -> str:
+    """Return days since 1970 as a date, with its time or without.
+
+    >>> date_text(18262.52), date_text(18262.52, time=True)
+    ('2020-01-02', '2020-01-01 12:29')
+    """
+    date = FIRST_DAY + days * DAY
+    return f"{date:%Y-%m-%d %H:%M}" if time else f"{date.round('D'):%Y-%m-%d}"
+
+
 def refuse_repeats(names: Any) -> None:
     """Raise ValueError if an index of column names has one of them twice."""
     if not names.is_unique:
@@ -554,6 +594,8 @@ def _typed(name: Any, column: Any) -> TypedColumn:
     among_objects = kind_of_objects(column)
     if among_objects == "text":
         return TypedColumn(name, "categories", tuple(sorted(map(str, column.dropna().unique()))))
+    if among_objects == "dates":
+        return TypedColumn(name, "date")
     is_boolean = dtype.kind == "b" or among_objects == "booleans"
     return TypedColumn(name, "boolean" if is_boolean else "number")
 

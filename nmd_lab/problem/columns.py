@@ -175,7 +175,7 @@ def _losses_of_types(labels: Labels) -> list[Loss | None]:
         if column.kind == "ordered":
             of_types.append(Ordinal(column.levels))
         else:
-            of_types.append(None if column.kind in ("number", "values") else Logistic(0))
+            of_types.append(Logistic(0) if column.is_class else None)
     return of_types
 
 

@@ -63,7 +63,7 @@ def fill_by_fit(labels: Labels, fitted: FittedValues, X: Any) -> Any:
         return dense_like(X, of_X, np.where(np.isnan(x), model.astype(x.dtype), x))
 
     def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
-        if column.kind == "number":
+        if not column.is_class:
             return model[:, at[0]].astype(np.float64)
         shares, _ = fitted_shares(fitted, column.name, column, data.columns[at], data.rows)
         return np.asarray(shares.argmax(axis=1).astype(np.float64))
@@ -307,7 +307,7 @@ def _filled(
             positions[rows] = classes(data.rows[rows], data.columns[at])
             return positions
         values = array[:, at[0]].astype(np.float64)
-        return values if column.kind == "number" else column.nearest(values[:, None])
+        return column.nearest(values[:, None]) if column.is_class else values
 
     hidden = limited if table is None else limited[:, table.first_columns]
     return _filled_frame(X, labels, missing, hidden)
@@ -392,7 +392,9 @@ def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame
             continue
         for k, bound in enumerate(BOUNDS):
             values = pd.Series(ends[:, at[0], k], frame.index)
-            if column.is_class:
+            if column.kind == "date":
+                values = column.dates(frame[name], ends[:, at[0], k])
+            elif column.is_class:
                 nearest = column.nearest(ends[:, at[0], k, None])
                 values = column.filled(empty, nearest, every)
             bounds.append(values)

@@ -17,7 +17,7 @@ from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
-from nmd_lab.data.typed_table import TypedColumn
+from nmd_lab.data.typed_table import TypedColumn, date_text
 from nmd_lab.data.units import facts_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions
@@ -171,6 +171,7 @@ UNSURE = "“Unsure” is 0 for a certain cell, and 1 for one that is predicted 
 
 POINTS = {
     "number": "mean",
+    "date": "mean",
     "values": "mean",
     "ordered": "median",
     "boolean": "most probable",
@@ -313,6 +314,8 @@ def _shown(
         elif column is not None and column.kind == "ordered":
             at = column.nearest(np.array([[low], [high]])).astype(int)
             texts.append(" to ".join(str(column.categories[k]) for k in at))
+        elif column is not None and column.kind == "date":
+            texts.append(f"{date_text(low)} to {date_text(high)}")
         else:
             texts.append(f"{low:.4g} to {high:.4g}")
     values = list(labelled["predicted"])

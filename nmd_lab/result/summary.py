@@ -67,6 +67,7 @@ MAX_NAMES = 4  # columns of a kind that a line names
 
 ONE = {
     "number": "numeric",
+    "date": "date",
     "values": "numeric",
     "ordered": "ordinal",
     "boolean": "binary",
