@@ -53,8 +53,8 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     Returns
     -------
     train, test : same type as X, CSR for sparse matrices
-        Training and test set; each observed entry is in one of them.  Each row and column keeps
-        at least one entry in `train`, so that `test` may be smaller than `test_size`.
+        Training and test set; each observed entry is in one of them.  Each row, column and class
+        keeps at least one entry in `train`, so that `test` may be smaller than `test_size`.
 
     Raises
     ------
@@ -80,14 +80,14 @@ def split(
     observations: Observations, test_size: Any, rng: np.random.Generator
 ) -> tuple[Observations, Observations]:
     """Return a training and a test set of observations; see `split_observed`."""
-    rows, columns, _ = observations.entries()
-    test = test_set(rows, columns, observations.labels.table, test_size, rng)
+    test = test_set(*observations.entries(), observations.labels.table, test_size, rng)
     return observations.select(~test), observations.select(test)
 
 
 def test_set(
     rows: IntArray,
     columns: IntArray,
+    values: FloatArray,
     table: TypedTable | None,
     test_size: Any,
     rng: np.random.Generator,
@@ -99,9 +99,18 @@ def test_set(
         rng.permutation(rows.size), *map(np.ascontiguousarray, (rows, columns)), *counts, n_test
     )
     if table is not None:
-        whole = test[first_of_cells(rows, columns, table)]  # indicators of a category are together
+        first = first_of_cells(rows, columns, table)  # the indicators of a category are together
+        whole = test[first]
         left = np.bincount(rows[~whole], minlength=counts[0].size)
         test = whole & (left > 0)[rows]
+        # A class that no other cell shows stays, since a fit would not know it.
+        is_class = np.array([column.is_class for column in table.of_matrix])[columns]
+        different, codes = np.unique(values, return_inverse=True)
+        codes = columns.astype(np.intp) * different.size + codes
+        shown = np.bincount(codes[~test], minlength=codes.max() + 1)[codes]
+        kept = np.zeros(test.size, dtype=bool)
+        kept[first[is_class & (shown == 0)]] = True
+        test &= ~kept[first]
     return test
 
 
@@ -308,8 +317,7 @@ def at_random(
 ) -> NDArray[np.bool_]:
     """Return a mask of a fraction of the observed entries."""
     if observations.n_observed > 1:
-        rows, columns, _ = observations.entries()
-        return test_set(rows, columns, observations.labels.table, share, rng)
+        return test_set(*observations.entries(), observations.labels.table, share, rng)
     return np.zeros(observations.n_observed, bool)
 
 

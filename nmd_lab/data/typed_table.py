@@ -31,7 +31,7 @@ Columns that hold neither numbers nor classes are refused, with what to do.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -87,7 +87,7 @@ FEWEST_REPEATS = 20  # pairs expected twice by chance, of which a long table has
 ALMOST_ALL = 0.9  # fraction of all pairs in a table of an experiment, or of days
 
 
-def _columns_of_pairs(frame: Any) -> dict[str, Any] | None:
+def columns_of_pairs(frame: Any) -> dict[str, Any] | None:
     """Return the columns of a long table by what they hold, None if it is none.
 
     Two columns of labels come in pairs that hardly repeat, though they would by chance.  A third
@@ -96,7 +96,7 @@ def _columns_of_pairs(frame: Any) -> dict[str, Any] | None:
     n, names = len(frame), list(frame.columns)
     if not 3 <= len(names) <= MOST_COLUMNS or not frame.columns.is_unique:
         return None
-    counts = {name: frame[name].nunique() for name in names if _may_be_labels(frame[name])}
+    counts = {name: frame[name].nunique() for name in names if may_be_labels(frame[name])}
     labels = [name for name, count in counts.items() if LEAST_LABELS <= count <= n / 2]
     others = [name for name in names if name not in labels and counts.get(name, 0) <= n / 2]
     values = [name for name in others if _key(name) not in COLUMNS_BESIDE]
@@ -113,7 +113,7 @@ def _columns_of_pairs(frame: Any) -> dict[str, Any] | None:
     return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
 
 
-def _may_be_labels(column: Any) -> bool:
+def may_be_labels(column: Any) -> bool:
     """Return whether a column holds whole numbers, categories or text, and no missing cell."""
     if getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories"):
         return pd.api.types.infer_dtype(column, skipna=False) == "string"
@@ -125,7 +125,7 @@ def check_no_long_table(frame: Any) -> None:
     found = long_table_columns(frame.columns)
     if found and frame.iloc[:, list(frame.columns).index(found["row"])].is_unique:
         return
-    if found := found or _columns_of_pairs(frame):
+    if found := found or columns_of_pairs(frame):
         arguments = ", ".join(f"{role}={name!r}" for role, name in found.items())
         raise ValueError(
             f"X has the columns {', '.join(map(repr, found.values()))}, one observation in each "
@@ -236,7 +236,7 @@ def kind_of_objects(column: Any) -> str | None:
     values = column.dropna()
     if values.empty:
         return "empty"
-    if all(isinstance(value, datetime.date) for value in values):
+    if all(isinstance(value, dt.date) for value in values):
         return "dates"
     if all(isinstance(value, bool | np.bool_) for value in values):
         return "booleans"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,7 +76,7 @@ def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> N
     elif ending == ".npz":
         write_atomically(target, lambda file: np.savez_compressed(file, **_factors(fit)))
     else:
-        _write_table(filled_table(fit, X), target, plain=is_frame(X))
+        write_table(filled_table(fit, X), target, plain=is_frame(X))
 
 
 def export_filled(
@@ -88,14 +89,14 @@ def export_filled(
     """Write data filled by best guesses, or n copies below each other, as a table."""
     target = check_export(path, "path", "table")
     if n is None:
-        frame = _as_table(posterior.impute(X), posterior)
+        frame = as_table(posterior.impute(X), posterior)
     else:
         copies = posterior.impute(X, n, random_state=random_state)
-        tables = {k: _as_table(copy, posterior) for k, copy in enumerate(copies, 1)}
+        tables = {k: as_table(copy, posterior) for k, copy in enumerate(copies, 1)}
         frame = pd.concat(tables, names=["draw"]).reset_index("draw")
         if _are_positions(tables[1].index):
             frame = frame.reset_index(drop=True)
-    _write_table(frame, target, plain=is_frame(X))
+    write_table(frame, target, plain=is_frame(X))
 
 
 def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
@@ -122,11 +123,11 @@ def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
     return frame  # type: ignore[no-any-return]
 
 
-def _as_table(data: Any, posterior: Posterior) -> pd.DataFrame:
-    """Return dense data as a table."""
+def as_table(data: Any, result: Decomposition | Posterior) -> pd.DataFrame:
+    """Return dense data, which a result has filled, as a table."""
     if isinstance(data, np.ndarray):
-        data = posterior._labels.label(data)
-    return data if is_frame(data) else table_of(data, posterior._labels.rows)
+        data = result._labels.label(data)
+    return data if is_frame(data) else table_of(data, result._labels.rows)
 
 
 def _factors(fit: Decomposition) -> dict[str, Any]:
@@ -137,12 +138,15 @@ def _factors(fit: Decomposition) -> dict[str, Any]:
     return arrays | {name: values for name, values in offsets.items() if values is not None}
 
 
-def _write_table(frame: pd.DataFrame, target: Path, *, plain: bool) -> None:
+def write_table(frame: pd.DataFrame, target: Path, *, plain: bool) -> None:
     """Write a table; a plain one has no numbers of rows or columns in the place of labels."""
     if target.suffix.lower() == ".parquet":  # which has text as names of columns
         names: Any = frame.columns
         frame.columns = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
         content = frame.to_parquet()
+    elif target.suffix.lower() == ".xlsx":
+        frame.to_excel(file := BytesIO(), index=not (plain and _are_positions(frame.index)))
+        content = file.getvalue()
     else:
         row, column = (plain and _are_positions(axis) for axis in (frame.index, frame.columns))
         content = frame.to_csv(index=not row, header=not column).encode()

@@ -468,7 +468,7 @@ def make_ensemble(
         common[first[at[counts[level.ravel()] < RARE]]] = False
         common = common[first]
     is_hidden = np.zeros(x.size, bool)
-    is_hidden[common] = test_set(i[common], j[common], table, HIDDEN, rng)
+    is_hidden[common] = test_set(i[common], j[common], x[common], table, HIDDEN, rng)
     observed, hidden = few.select(~is_hidden), few.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.scaling, problem.noises)
     pairs = {False: (problem, trial)}

@@ -15,10 +15,10 @@ from PIL import Image
 from nmd_lab import datasets
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.disk import check_target, write_atomically
-from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
+from nmd_lab.data.labels import RESULT_ATTRIBUTE, pandas_of
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.data.typed_table import DROPPED, description, refused_columns
+from nmd_lab.data.typed_table import columns_of_pairs
 from nmd_lab.datasets.film_ratings import small_folder
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.files import load, result_of
@@ -29,15 +29,16 @@ from .matrix import MatrixState
 from .matrix_data import is_photograph
 from .page import Page, ending_of, page_of
 from .photographs import PhotographState
-from .printer import call, name_in_notebook
+from .printer import call
 from .ratings import RatingsState
-from .ratings_data import DEFAULT_COLUMNS, table_columns
+from .ratings_data import DEFAULT_COLUMNS, likely_columns, table_columns
 from .results import ResultState
 from .state import State
 from .studies import StudyState
 
 # Options that select the content of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
+AS_TABLE = "no, a table", "Show the lines as rows, with texts as classes"
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
 
 
@@ -117,24 +118,18 @@ def state_of(X: Any, **options: Any) -> State:
     if isinstance(X, Study) or (isinstance(X, xr.Dataset) and RESULT_ATTRIBUTE in X.attrs):
         return StudyState(X, **options)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
-    if table_columns(X, asked) is not None or is_sparse(X):
+    table = pandas_of(X)
+    if table_columns(table, asked) is not None or is_sparse(X):
         return RatingsState(X, **options)
-    refused = refused_columns(X) | empty_columns(X) if is_frame(X) else {}
-    names = [name for some in refused.values() for name in some]
-    if not names or set(refused) - set(DROPPED) or len(names) == X.shape[1]:
+    if (likely := likely_columns(table)) is None:
         return state_of_matrix(X, **options)
-    state = state_of_matrix(X.drop(columns=names), **options)
-    state.mending = f".drop(columns={names!r}, errors='ignore')"
-    state.data_code = f"{name_in_notebook(X) or 'X'}{state.mending}"
-    state.said = f"left out: {description(X, refused)}"
+    state = RatingsState(X, **likely | options)
+    who, what, _ = likely.values()
+    state.about = f"read as ratings of {what} by {who}"
+    if columns_of_pairs(table) is None:  # otherwise it is surely no table
+        state.about, state.buttons["take"] = f"ratings of {what} by {who}?", AS_TABLE
+        state.actions["take"] = lambda _: MatrixState(X, take=True)
     return state
-
-
-def empty_columns(X: Any) -> dict[str, list[Any]]:
-    """Return the columns without a value by their kind, unless most cells are missing."""
-    known = X.notna().to_numpy()
-    names = list(X.columns[~known.any(axis=0)]) if 2 * known.sum() >= X.size else []
-    return {"empty": names} if names else {}
 
 
 def state_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> State:
@@ -175,7 +170,7 @@ def state_of_file(path: Path, **options: Any) -> State:
         X, said = read_file(path, **reading)
         code = call("read_matrix", f'"{path.as_posix()}"', **reading)
     state = state_of(X, **settings)
-    state.data_code = f"{code}{state.mending}"
+    state.data_code = code
     state.said = "; ".join(filter(None, [said, state.said]))
     return state
 
@@ -275,14 +270,15 @@ class Explorer(Page):
         return state_opened(message, buffers)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write the page to a file of HTML, or the result to a file of NetCDF.
+        """Write the page to a file of HTML, the result to one of NetCDF, or the filled table.
 
         Parameters
         ----------
         path : path-like, optional
             Name of the file; by default that which the page shows at first.  The ending decides:
             ".html" is the page, which any browser opens without Python and without a network;
-            ".nc" is the result, which `nmd_lab.load` and `explore` read.
+            ".nc" is the result, which `nmd_lab.load` and `explore` read; ".csv", ".parquet" and
+            ".xlsx" are the table with its missing cells filled.
 
         Returns
         -------
@@ -312,15 +308,15 @@ class Explorer(Page):
         """
         path = Path(path or self.state.filename).expanduser()
         ending = ending_of(path)
-        if self.state.result is None and (ending == ".nc" or self.state.opens):
+        if self.state.result is None and (ending != ".html" or self.state.opens):
             raise ValueError("there is no result yet: fit first.")
         if check_target(path).exists() and path.absolute() not in self._saved:
             raise ValueError(f"{path.name} exists already: give another name.")
-        if ending == ".nc":
-            self.state.write(path)
-        else:
+        if ending == ".html":
             page = page_of(self)
             write_atomically(path, lambda file: file.write(page))
+        else:
+            self.state.write(path)
         self._saved.add(path.absolute())
         self._tell(f"saved as {path.absolute()}")
         return path

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab.data.inputs import observe_dense
-from nmd_lab.data.labels import is_frame, picture_of
+from nmd_lab.data.labels import is_frame, pandas_of, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit.summary import Decided
 from nmd_lab.model.fitted_values import FittedValues
@@ -23,10 +23,12 @@ from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import as_penalty_rule
 from nmd_lab.request.settings import ADMM
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
+from .given_table import as_table
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph
 from .model_state import (
     DRAWS,
@@ -39,7 +41,7 @@ from .model_state import (
     split_code,
 )
 from .pictures import MANY_MISSING, Frame, Paint, at, drawn_at, frame_of, mask_code
-from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, fit_call, given_code
+from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
 from .tables import Grid
 from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, range_words, size_words
@@ -49,12 +51,19 @@ MAX_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model
 MAX_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background
 MAX_JOIN = 5.0  # seconds that a stroke of the brush waits for a run to stop
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
-NUMBERS = """numbers = held_out.select_dtypes("number").astype(float)
+TAKE = "take them in", "Fit these columns too: texts as classes, and numbers as they are"
+LEAVE = "leave them out", "Fit without these columns"
+DAYS = """.assign(
+        **{{name: (each[name] - pd.Timestamp(0)) / pd.Timedelta(days=1) for name in {}}}
+    )"""
+NUMBERS = """numbers, known = (
+    each{2}.select_dtypes("number").astype(float) for each in (held_out, seen)
+)
 off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
-off /= seen[numbers.columns].astype(float).std(ddof=0).replace(0, 1)
+off /= known.std(ddof=0).replace(0, 1)
 print(f"hidden numbers{1}: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
 """
-CLASSES = """classes = held_out.select_dtypes(exclude="number")
+CLASSES = """classes = held_out.select_dtypes(exclude=["number", "datetime"])
 right = {0}.impute(seen)[classes.columns] == classes
 print(f"hidden classes{1}: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
 """
@@ -80,13 +89,18 @@ class MatrixState(ModelState):
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
     hidden_share = "missing"
 
-    def __init__(self, X: Any, **values: Any) -> None:
+    def __init__(self, X: Any, *, take: bool = False, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
-        self._matrix = as_matrix(X)
+        self._table = as_table(X, take=take)
+        self._matrix = as_matrix(X if self._table is None else self._table.frame)
         self.X = self._matrix.matrix
         self.shows_fit = False  # whether a table is that of the fit although there are draws
         super().__init__(X, values)
+        if self._table is not None:
+            self.about = self._table.words
+            if self._table.can_take:
+                self.buttons["take"] = LEAVE if take else TAKE
         if self.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
@@ -95,9 +109,16 @@ class MatrixState(ModelState):
             "undo": lambda _: self.undo(),
             "arrange": self.order.arrange,
             "swap": lambda _: self._swap(),
+            "take": lambda _: self._taken(values, take=not take),
         }
 
     # Data
+
+    def _taken(self, values: Mapping[str, Any], *, take: bool) -> MatrixState:
+        """Return the state with the columns that were left out, or without them again."""
+        state = MatrixState(self.input, take=take, **values)
+        state.data_code, state.offered = self.data_code, self.offered
+        return state
 
     @property
     def fitted_data(self) -> MatrixData | None:
@@ -487,8 +508,31 @@ class MatrixState(ModelState):
         making = self._matrix.code
         load = given_code("images" if making else "X", source)
         load += f"X = images{making}\n" if making else ""
+        if self._table is not None:
+            load = self._table.loading(source)
         body = fitting_code(data, arguments, result, before) + printing_code(data)
-        return load + body + self._drawn_code(body, data.paint)
+        drawn = self._drawn_code(body, data.paint)
+        filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
+        return load + body + drawn + filled * self.can_fill
+
+    @property
+    def can_fill(self) -> bool:
+        """Whether there are cells to fill, of a table or a matrix that is no picture."""
+        data = self.data
+        return data.labels.table is not None or (
+            data.picture is None and bool(np.isnan(data.original).any())
+        )
+
+    def filled(self) -> Any:
+        """Return the data as a table without missing cells, among the columns that are left out."""
+        model = self.posterior or self.result
+        filled = as_frame(model.impute(self.X), model)
+        if self._table is None:
+            return filled
+        whole = pandas_of(self.input).copy()
+        for name, column in filled.items():
+            whole[name] = column
+        return whole
 
     def _drawn_code(self, before: str, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
@@ -541,7 +585,10 @@ def printing_code(data: MatrixData, model: str = "fit") -> str:
         there = {column.is_class for column in data.labels.table.of_matrix}
         kinds = (NUMBERS, False), (CLASSES, True)
         by = "" if model == "fit" else ", by draws"
-        return "".join(code.format(model, by) for code, is_class in kinds if is_class in there)
+        dates = [column.name for column in data.labels.table.columns if column.kind == "date"]
+        days = DAYS.format(expression(dates)) if dates else ""
+        codes = (code for code, is_class in kinds if is_class in there)
+        return "".join(code.format(model, by, days) for code in codes)
     at = "held_out, " if data.mask is None else "X, "
     at += f"{model}.reconstruct()" + ("" if data.mask is None else ", observed=~mask")
     return PRINT_HIDDEN.format("entries", f"nmd.metrics.rmse({at})")

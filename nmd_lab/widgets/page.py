@@ -37,7 +37,7 @@ from nmd_lab._version import __version__
 
 from .background import COARSE, at_most
 from .pictures import as_bytes, still_html
-from .state import State, value_of
+from .state import TABLES, State, value_of
 
 FOLDER = Path(__file__).parent / "front"
 
@@ -361,10 +361,10 @@ body {{ max-width: 1200px; margin: 12px auto; padding: 0 16px; }}
 def ending_of(path: str | os.PathLike[str]) -> str:
     """Return the ending of a file that an explorer can write, or raise an error."""
     ending = Path(path).suffix.lower()
-    if ending not in (".html", ".nc"):
+    if ending not in (".html", ".nc", *TABLES):
         raise ValueError(
             f"path={os.fspath(path)!r} has an unknown ending: give .html for the page, which needs "
-            "no Python, or .nc for the result."
+            f"no Python, .nc for the result, or {', '.join(TABLES)} for the filled table."
         )
     return ending
 
@@ -528,6 +528,7 @@ def shown_by(explorer: Any) -> Record:
             "failed": False,
             "save": NEEDS_PYTHON,
             "buttons": {},
+            "sentence": [piece for piece in status["sentence"] if piece[1] != "take"],
             "folder": "",
             "phase": "finished",
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -61,8 +62,9 @@ def expression(value: Any) -> str:
     if isinstance(value, Code):
         return str(value)
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(expression, value))}]"
     return repr(value.item() if hasattr(value, "item") else value)
 
 
@@ -105,14 +107,19 @@ def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, A
 
 
 def name_in_notebook(value: Any) -> str | None:
-    """Return the name of the variable that holds an object in the notebook, or None."""
+    """Return the variable or the output that holds an object in the notebook, or None."""
     try:
         from IPython import get_ipython
     except ImportError:
         return None
     shell = get_ipython()
     variables = {} if shell is None else shell.user_ns
+    outputs = {f"Out[{number}]": held for number, held in variables.get("Out", {}).items()}
     return next(
-        (name for name, held in variables.items() if held is value and not name.startswith("_")),
+        (
+            name
+            for name, held in (variables | outputs).items()
+            if held is value and not name.startswith("_")
+        ),
         None,
     )

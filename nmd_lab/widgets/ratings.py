@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nmd_lab.data.labels import pandas_of
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.request.options import OFFSETS
@@ -33,6 +34,7 @@ from .ratings_data import (
     NewPerson,
     as_ratings,
     error_of_means,
+    of_pairs,
     reading_code,
     table_columns,
 )
@@ -71,8 +73,9 @@ class RatingsState(ModelState):
     def __init__(self, ratings: Any, **values: Any) -> None:
         named = {role: values.pop(role, name) for role, name in DEFAULT_COLUMNS.items()}
         titles: Mapping[Any, str] | None = values.pop("titles", None)
-        self.columns = table_columns(ratings, named)
-        self.data = as_ratings(ratings, self.columns, titles)
+        self.columns = table_columns(pandas_of(ratings), named)
+        table, self._first = of_pairs(ratings, self.columns)
+        self.data = as_ratings(table, self.columns, titles)
         self.observations = self.data.observations
         self.person = NewPerson(self.data)  # a person who is not in the data
         self.counts = self.person.counts
@@ -466,7 +469,7 @@ class RatingsState(ModelState):
         """Return the lines that repeat fit and draws, and print the suggestions of the page."""
         arguments = self.fit.begun.arguments or self.arguments()
         result = self.fit.result if self.fit.begun.arguments else None
-        lines, data = given_code("X", source), "X"
+        lines, data = given_code("X", source, self._first), "X"
         if self.columns is not None:
             lines, data = lines + reading_code(data, self.columns), "observed"
         drawn = self.sample_code(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from nmd_lab._runtime.checks import check_share, check_word, sentence
 from nmd_lab.request.options import Options
+from nmd_lab.result.files import write_table
 from nmd_lab.result.summary import validation_error
-from nmd_lab.selection.choice import in_words
 
 from .background import Background, History, Memo
 from .charts import FactorsPart
@@ -22,6 +21,7 @@ from .printer import cell, name_in_notebook
 from .tables import Order
 from .words import THIS, Number, Piece, choice_words, model_words
 
+TABLES = (".csv", ".parquet", ".xlsx")  # endings of files with the filled table
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 
 Check = Callable[[Any], Any]  # raises an error if a value is wrong
@@ -120,7 +120,7 @@ class State:
     endings = MappingProxyType({".html": "the page", ".nc": "the result"})  # of files
     opens = False  # whether a fit begins by itself when the page is opened
     data_code: str | None = None  # code that gives the data, if they are from a file
-    mending = ""  # code that leaves columns of the data out
+    about = ""  # a line below the sentence, such as what is left out, with the button "take"
     said = ""  # a line about these data
     offered: tuple[str, ...] = ()  # data sets of the library, the present one first
     paint: Paint | None = None  # what the brush has done
@@ -251,9 +251,16 @@ class State:
             raise ValueError(f"no {name} here: explore data, and a matrix to hide pixels of it.")
         self.actions[name](message)
 
+    def filled(self) -> Any:
+        """Return the data as a table without missing cells."""
+        raise ValueError("only a table, or a matrix with missing entries, can be filled here.")
+
     def write(self, path: Path) -> None:
-        """Write the result to a file."""
-        self.result.save(path)
+        """Write the result to a file, or the table that it fills if the ending is of one."""
+        if path.suffix.lower() in TABLES:
+            write_table(self.filled(), path, plain=True)
+        else:
+            self.result.save(path)
 
     def close(self) -> None:
         """Stop everything, and forget it."""
@@ -356,7 +363,11 @@ class State:
         pieces: list[Piece] = [(self.title, "data")]
         if model := self.model:
             pieces += [(": ", ""), *model, (". ", "")]
-        return pieces if number is None else pieces + number.pieces
+        pieces += [] if number is None else number.pieces
+        if self.about:
+            pieces.append((f"\n{self.about} ", ""))
+            pieces += [(label, "take") for label, _ in filter(None, [self.buttons.get("take")])]
+        return pieces
 
     def status(self, note: tuple[str, bool] | None) -> dict[str, Any]:
         """Return the status of the work that was begun last, or of an error in what is shown."""
@@ -375,7 +386,6 @@ class State:
             "failed": failed,
             "done": active.done,
             "planned": max(active.planned, 1),
-            "left": seconds_left(active) if active.phase == "running" and not note else "",
             "warnings": list(active.warnings),
             "filename": self.filename,
             "endings": ", ".join(f"{ending} {what}" for ending, what in self.endings.items()),
@@ -393,14 +403,3 @@ class State:
                 for name, (label, about) in self.buttons.items()
             },
         }
-
-
-FEWEST = 5  # steps from which their seconds are known: the first one compiles
-
-
-def seconds_left(active: Background) -> str:
-    """Return about how long a run will still take; empty while little of it is done."""
-    spent, steps = time.perf_counter() - active.began, active.done - active.done_before
-    if spent < 3 or steps < FEWEST or active.done >= active.planned:
-        return ""
-    return f"about {in_words(spent / steps * (active.planned - active.done))} left"

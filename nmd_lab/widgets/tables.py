@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.typed_table import TypedColumn, TypedTable
+from nmd_lab.data.typed_table import TypedColumn, TypedTable, date_text
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
 from nmd_lab.result.entries import entries_at
@@ -93,18 +93,18 @@ class Grid(NamedTuple):
             sure[unseen], drawn = self._sure(column, rows[unseen], at)
             for k, pair in zip(unseen, drawn, strict=False):
                 ends[k] = np.clip((pair - low) / size, 0, 1).round(3).tolist()
-        has_order = column.kind in ("number", "ordered", "values")
+        has_order = column.kind not in ("boolean", "categories")
         share = np.where(state == MISSING, model, shown) - low
         share = np.clip(np.nan_to_num(share * has_order / size), 0, 1)
         return {
             "name": str(column.name),
             "at": int(at[0]),
             "bars": bars,
-            "low": _text(column, low),
-            "high": _text(column, high),
+            "low": self._text(column, low, at),
+            "high": self._text(column, high, at),
             "state": state.tolist(),
-            "data": [_text(column, x) for x in shown],
-            "model": [_text(column, x, 3) for x in model],
+            "data": [self._text(column, x, at) for x in shown],
+            "model": [self._text(column, x, at, 3) for x in model],
             "sure": sure.tolist(),
             "share": share.round(3).tolist(),
             "ends": ends.tolist(),
@@ -144,7 +144,24 @@ class Grid(NamedTuple):
             return [""] * rows.size, np.empty((0, 2))
         cells = entries_at(rows, np.full(rows.size, at[0]))
         ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
-        return [f"{100 * LEVEL:.0f} % in {_ends(low, high)}" for low, high in ends], ends
+        words = (self._interval(column, each, at) for each in ends)
+        return [f"{100 * LEVEL:.0f} % in {interval}" for interval in words], ends
+
+    def _text(self, column: TypedColumn, number: float, at: Any, digits: int = 4) -> str:
+        """Return a value of a column as text; an empty one for NaN."""
+        if np.isnan(number):
+            return ""
+        if column.kind == "date":  # with its time, if one of the data has one
+            return date_text(number, time=bool(np.any(self.original[:, at[0]] % 1 > 0)))
+        if not column.is_class:
+            return _short(number, digits)
+        return str(column.classes[int(np.clip(round(number), 0, len(column.classes) - 1))])
+
+    def _interval(self, column: TypedColumn, ends: Any, at: Any) -> str:
+        """Return an interval of a column as text."""
+        if column.kind == "date":
+            return " – ".join(self._text(column, end, at) for end in ends)
+        return _ends(*ends)
 
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""
@@ -205,7 +222,8 @@ class Grid(NamedTuple):
             column, predicted = columns[int(k)], cell["predicted"]
             filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} % sure"
             if cell["kind"] == "number":
-                filled, sure = _text(column, float(predicted), 3), _ends(*interval)
+                filled = self._text(column, float(predicted), [k], 3)
+                sure = self._interval(column, interval, [k])
             rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
         said = f"The {len(rows)} least sure of {i.size} {of} cells, row by row, with "
         said += f"{100 * LEVEL:.0f} % intervals, by their standard deviation or chance of another "
@@ -235,15 +253,6 @@ def _likely(column: TypedColumn, shares: Array) -> str:
     """Return the most probable classes of a cell, with their probabilities."""
     likely = np.argsort(-shares, kind="stable")[:LIKELY]
     return ", ".join(f"{column.classes[k]} {100 * shares[k]:.0f} %" for k in likely)
-
-
-def _text(column: TypedColumn, number: float, digits: int = 4) -> str:
-    """Return a value of a column as text; an empty one for NaN."""
-    if np.isnan(number):
-        return ""
-    if not column.is_class:
-        return _short(number, digits)
-    return str(column.classes[int(np.clip(round(number), 0, len(column.classes) - 1))])
 
 
 def _short(number: float, digits: int = 4) -> str:

@@ -52,3 +52,12 @@ def test_the_kind_of_the_input_is_kept():
     xr.testing.assert_identical(train.coords.to_dataset(), labelled.coords.to_dataset())
     matrix = sparse.csr_matrix(np.nan_to_num(values))
     assert isinstance(nmd.split_observed(matrix, 0.2, 0)[0], sparse.csr_matrix)
+
+
+def test_a_class_that_no_other_cell_shows_is_not_hidden():
+    frame = pd.DataFrame({"a": range(30), "b": [f"town {min(k, 20)}" for k in range(30)]})
+    frame = frame.astype({"b": "category"})
+    for seed in range(5):
+        train, test = nmd.split_observed(frame, 0.4, random_state=seed)
+        assert set(train["b"].dropna()) == set(frame["b"])
+        assert test["a"].notna().any()

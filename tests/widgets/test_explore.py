@@ -222,7 +222,9 @@ def test_columns_of_text_and_without_a_value_are_left_out(in_file, tmp_path):
     run(explorer, X=frame)
     assert list(explorer.state.X.columns) == ["a", "b", "c", "note"]
     assert list(frame.columns) == ["a", "b", "c", "name", "note", "void"]  # the user's stays
-    assert explorer.state.said.endswith("in column 'name' and no value in column 'void'")
+    assert sentence(explorer).endswith(
+        "\nleft out: name (all different), void (no value) take them in"
+    )
 
 
 def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():

@@ -100,18 +100,18 @@ class Page {
 
   /** Find the sentence and the message; while a run has no number yet, that of the one before stays. */
   texts(status, running) {
-    const { message, failed, left, phase, sentence } = status, [[data]] = sentence;
+    const { message, failed, phase, sentence } = status, [[data]] = sentence;
     const old = running && !hasNumber(sentence) && this.pieces?.[0][0] === data && hasNumber(this.pieces);
     const { off = [] } = this.get("components") ?? {}; // without these the error is another one
     if (!old) this.pieces = sentence;
-    const word = ([text, opens, about], k) => (opens ? button(text, () => this.open(opens), { key: `${opens} ${k}`, "aria-haspopup": "dialog",
-      "aria-expanded": this.opened === opens, title: about ?? null, class: `nmd-word nmd-word-${opens}${(old || off.length) && opens === "number" ? " nmd-old" : ""}` }) : text);
+    const word = ([text, opens, about], k) => (opens ? button(text, () => (opens in status.buttons ? this.act(opens) : this.open(opens)), { key: `${opens} ${k}`, "aria-haspopup": opens in status.buttons ? null : "dialog",
+      "aria-expanded": opens in status.buttons ? null : this.opened === opens, title: status.buttons[opens]?.title ?? about ?? null, class: `nmd-word nmd-word-${opens}${(old || off.length) && opens === "number" ? " nmd-old" : ""}` }) : text);
     const at = old ? this.pieces.findIndex(([, opens]) => opens === "number") : Infinity; // of what is said about the error before
     this.sentence = [this.pieces.map((piece, k, all) => {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
-      return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : k > at ? h("span.nmd-old", text) : text;
+      return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text.startsWith("\n") ? [h("br"), h("small", text)] : k > at ? h("span.nmd-old", text) : text;
     })];
-    Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: left ? `${message}, ${left}` : phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
+    Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }
 
   actions(status, running) {

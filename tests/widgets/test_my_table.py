@@ -1,0 +1,211 @@
+"""Tables that people bring: what is left out, the filled table as a file, and the copied code."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from explorer_page import act, done, sentence
+
+from nmd_lab import widgets
+
+QUICK = {"rank": 1, "alpha": 0.5, "nonlinearity": "identity", "iterations": 5, "draws": 10}
+RUN = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    tables, codes = pickle.load(file)
+found = {}
+for name, code in codes.items():
+    names = {"df": tables[name].copy() if hasattr(tables[name], "copy") else tables[name]}
+    exec(code, names)
+    found[name] = names["fit"].W.values, names.get("filled")
+with open(sys.argv[2], "wb") as file:
+    pickle.dump(found, file)
+"""
+
+
+def titanic(m=80):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=m)
+    return pd.DataFrame(
+        {
+            "PassengerId": np.arange(1, m + 1),
+            "Survived": (z + rng.normal(size=m) > 0).astype(int),
+            "Name": [f"Mr. {k}" for k in range(m)],
+            "Sex": np.where(rng.random(m) < 0.5, "male", "female"),
+            "Age": np.where(np.arange(m) % 7 > 0, np.round(40 + 10 * z), np.nan),
+            "Ticket": [f"A/5 {7 * k}" for k in range(m)],
+            "Fare": np.exp(z + 3),
+            "Cabin": [f"C{k % 65}" if k % 8 < 7 else None for k in range(m)],
+        }
+    )
+
+
+def tables():
+    m, rng = 80, np.random.default_rng(1)
+    z = rng.normal(size=m)
+    day = pd.Series(pd.Timestamp("2021-03-01") + pd.to_timedelta(np.round(100 * z), unit="D"))
+    day = day.where(np.arange(m) % 9 > 0)
+    of_dates = pd.DataFrame({"seen": day, "a": 3 * z, "b": -z})
+    text = day.dt.strftime("%Y-%m-%d")
+    likert = 3 + rng.normal(size=(m, 1)) + 0.5 * rng.normal(size=(m, 6))
+    likert = pd.DataFrame(np.clip(np.round(likert), 1, 5)).add_prefix("q")
+    tall = pd.DataFrame({"a": np.tile(z, 20), "g": np.tile(["u", "v", "w", "u"], 20 * m // 4)})
+    mixed = {"a": z, "both": [1, "x"] * (m // 2), "few": [f"{x:.1f}" for x in z], "no": [None] * m}
+    of_polars = {
+        "a": z.tolist(),
+        "c": ["x", "y"] * (m // 2),
+        "d": [each.date() for each in day.bfill().ffill()],
+    }
+    return {
+        "titanic": titanic(),
+        "dates": of_dates,
+        "dates as text": of_dates.assign(seen=text, c=["x", "y"] * (m // 2)),
+        "ids": of_dates.assign(user_id=rng.permutation(m) + 500).drop(columns="seen"),
+        "mixed texts": pd.DataFrame(mixed),
+        "polars": pl.DataFrame(of_polars),
+        "wide": pd.DataFrame(rng.normal(size=(12, 1)) * rng.normal(size=90)).add_prefix("x"),
+        "tall": tall,
+        "Likert": likert.mask(rng.random(likert.shape) < 0.1),
+        "nothing in a column": of_dates.assign(empty=np.nan),
+        "3 x 2": pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["a", "b"]),
+    }
+
+
+TABLES = tables()
+LEFT_OUT = {
+    "titanic": "left out: PassengerId, Name, Ticket (all different), Cabin (free text)",
+    "ids": "left out: user_id (all different)",
+    "mixed texts": "left out: both (several types), no (no value)",
+    "nothing in a column": "left out: empty (no value)",
+}
+
+
+@pytest.fixture(scope="module")
+def explorers():
+    return {name: done(widgets.explore(df, **QUICK)) for name, df in TABLES.items()}
+
+
+@pytest.fixture(scope="module")
+def elsewhere(explorers, tmp_path_factory):
+    """Run the copied code of each table in a new process, and return its W and filled table."""
+    folder = tmp_path_factory.mktemp("code")
+    codes = {name: each.state.code("df") for name, each in explorers.items()}
+    (folder / "given").write_bytes(pickle.dumps((TABLES, codes)))
+    command = [sys.executable, "-W", "ignore", "-c", RUN, folder / "given", folder / "found"]
+    subprocess.run(command, check=True, capture_output=True)
+    return pickle.loads((folder / "found").read_bytes())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_fitted_at_once_and_its_code_runs_in_a_new_process(name, explorers, elsewhere):
+    explorer = explorers[name]
+    assert not explorer.status["failed"], explorer.status["message"]
+    W, filled = elsewhere[name]
+    np.testing.assert_array_equal(W, explorer.result.W)
+    words = sentence(explorer).partition("\n")[2].partition("take")[0].strip()
+    assert words == LEFT_OUT.get(name, "")
+    if explorer.state.X.isna().to_numpy().any():
+        assert not filled.isna().to_numpy().any()
+        assert explorer.code_text.splitlines()[-1] == "filled = fit.impute(X)"
+
+
+@pytest.mark.parametrize("name", ["titanic", "dates", "polars", "wide", "nothing in a column"])
+def test_the_filled_table_is_saved_with_all_that_was_given(name, explorers, elsewhere, tmp_path):
+    explorer, given = explorers[name], TABLES[name]
+    act(explorer, "save", filename=str(tmp_path / "filled.parquet"))
+    assert "saved as" in explorer.status["message"]
+    saved = pd.read_parquet(tmp_path / "filled.parquet")
+    assert list(saved) == list(given.columns)
+    _, filled = elsewhere[name]
+    if filled is not None:
+        pd.testing.assert_frame_equal(
+            saved[list(filled)], filled, check_dtype=False, check_column_type=False
+        )
+    table = pd.read_csv(explorer.save(tmp_path / "filled.csv"))
+    assert table.shape == given.shape
+
+
+def test_an_excel_file_holds_the_filled_table(explorers, tmp_path):
+    pytest.importorskip("openpyxl")
+    path = explorers["dates"].save(tmp_path / "filled.xlsx")
+    assert pd.read_excel(path)["seen"].notna().all()
+
+
+def test_dates_are_shown_and_given_back_as_dates(explorers, tmp_path):
+    for name in ("dates", "dates as text"):
+        explorer, days = explorers[name], TABLES["dates"]["seen"]
+        shown = next(each for each in explorer.grid["columns"] if each["name"] == "seen")
+        expected = days.dt.strftime("%Y-%m-%d").fillna("")
+        assert shown["data"] == expected.tolist()
+        assert (shown["low"], shown["high"]) == (min(filter(None, expected)), max(expected))
+        table = pd.read_csv(explorer.save(tmp_path / f"{name}.csv"), parse_dates=["seen"])
+        known = days.notna()
+        assert (table["seen"][known] == days[known]).all()
+        model = pd.Series(shown["model"])[~known]
+        assert (pd.to_datetime(model) == table["seen"][~known]).all()
+
+
+@pytest.mark.filterwarnings("ignore:column 'Name' has 80 categories")
+def test_one_click_takes_columns_in_and_one_leaves_them_out_again():
+    explorer = widgets.explore(titanic(), **QUICK)
+    assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
+    assert ["take them in", "take"] in explorer.status["sentence"]
+    act(explorer, "take")
+    done(explorer)
+    assert not explorer.status["failed"], explorer.status["message"]
+    assert explorer.state.X.shape == (80, 8)
+    assert str(explorer.state.X["Cabin"].dtype) == "category"
+    assert sentence(explorer).endswith("taken in: PassengerId, Name, Ticket, Cabin leave them out")
+    exec(explorer.state.code("df"), names := {"df": titanic()})
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    act(explorer, "take")
+    assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
+
+
+def test_the_code_runs_twice_with_the_name_X():
+    explorer, X = done(widgets.explore(titanic(), **QUICK)), titanic()
+    names = {"X": X}
+    for _ in range(2):
+        exec(explorer.state.code("X"), names)
+    assert list(X) == list(titanic())  # which is not changed
+
+
+def stars(m=1500, *, twice=False):
+    rng = np.random.default_rng(0)
+    pairs = rng.permutation(80 * 60)[:m]
+    frame = "n" + pd.DataFrame({"who": pairs % 80, "film": pairs // 80}).astype(str)
+    frame["stars"] = rng.integers(1, 6, m)
+    return pd.concat([frame, frame[:300]], ignore_index=True) if twice else frame
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_long_table_with_names_of_its_own_is_taken_for_ratings_and_asked_about(twice):
+    df = stars(twice=twice)
+    explorer = done(widgets.explore(df, rank=1, alpha=5.0, iterations=5))
+    assert sentence(explorer).startswith("1500 ratings of 60 films by 80 whos")
+    asked = "ratings of film by who? no, a table" if twice else "read as ratings of film by who "
+    assert sentence(explorer).endswith(f"\n{asked}")
+    exec(explorer.state.code("df"), names := {"df": df})
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    if twice:
+        act(explorer, "take")
+        assert sentence(explorer).startswith(f"{len(df)} rows × 3 columns")
+
+
+def test_a_table_of_two_classes_is_no_list_of_ratings():
+    rng = np.random.default_rng(0)
+    few = pd.DataFrame({"a": rng.choice(list("xyz"), 300), "b": rng.choice(list("uv"), 300)})
+    explorer = widgets.explore(few.assign(tip=rng.integers(1, 6, 300)), **QUICK)
+    assert sentence(explorer) == "300 rows × 3 columns"
+
+
+def test_polars_and_arrow_ratings_are_read():
+    df = pl.DataFrame(stars().rename(columns={"who": "user", "film": "item", "stars": "rating"}))
+    explorer = done(widgets.explore(df, rank=1, alpha=5.0, iterations=5))
+    assert sentence(explorer).startswith("1500 ratings of 60 items by 80 users")
+    exec(explorer.state.code("df"), names := {"df": df})
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
