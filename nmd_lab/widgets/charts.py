@@ -297,7 +297,8 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
     name, numbers, values = groups(labels)
     lines, of_rows = [], np.asarray(numbers)
     for k in range(shown["count"]):
-        words = [f"{as_text(100 * shown['shares'][k], 2)} % of the model"]
+        share = 100 * shown["shares"][k]
+        words = [f"{'under 0.1' if share < 0.1 else as_text(share, 2)} % of the model"]
         w = np.asarray(fitted.W[:, k])
         high = np.nanpercentile(w, HIGHEST)
         if numbers and high > 0:

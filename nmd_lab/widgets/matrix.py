@@ -29,7 +29,15 @@ from nmd_lab.result.posterior import Posterior
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
 from .given_table import as_table
-from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph
+from .live import Findings
+from .matrix_data import (
+    NO_PICTURE,
+    MatrixData,
+    as_matrix,
+    guessed_shape,
+    is_photograph,
+    is_small,
+)
 from .model_state import (
     DRAWS,
     ITERATIONS,
@@ -44,8 +52,19 @@ from .pictures import MANY_MISSING, Frame, Paint, at, drawn_at, frame_of, mask_c
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
 from .tables import Grid
-from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, range_words, size_words
+from .words import (
+    AVERAGE,
+    NEARLY_NONE,
+    THIS,
+    Number,
+    Piece,
+    model_words,
+    painted_words,
+    range_words,
+    size_words,
+)
 
+SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}  # of few entries
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 MAX_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too
 MAX_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background
@@ -96,7 +115,7 @@ class MatrixState(ModelState):
         self._matrix = as_matrix(X if self._table is None else self._table.frame)
         self.X = self._matrix.matrix
         self.shows_fit = False  # whether a table is that of the fit although there are draws
-        super().__init__(X, values)
+        super().__init__(X, values, first=SIMPLE if is_small(self.X) else {})
         if self._table is not None:
             self.about = self._table.words
             if self._table.can_take:
@@ -366,10 +385,19 @@ class MatrixState(ModelState):
         if data is not None and fit is not None and data.unseen.count:
             if (guess := self.guess()) is None:
                 return None
+            if data.is_constant:
+                words = "Each column has one value, which is guessed to "
+                return Number(guess.error, words, least=math.inf)
             if fit._fitted.model.is_mixed and data.labels.table is not None:
                 return self._number_of_table(data, None if of_fit else self.drawn_table)
             return guess
         return super().number()
+
+    @property
+    def findings(self) -> Findings | None:
+        """Coverage of the intervals of the draws; None where there is nothing to judge."""
+        data = self.fitted_data
+        return None if data is None or data.is_constant else super().findings
 
     def guess(self) -> Number | None:
         """Return how well the model guesses what is hidden."""
@@ -377,7 +405,9 @@ class MatrixState(ModelState):
             return self._guess()
         is_picture = data.picture is not None or self._is_photograph(data)
         words = ("pixels", "pixel") if is_picture else ("entries", "column")
-        return self._guess(*words, range_words(*data.limits))
+        low, high = data.limits
+        guess = self._guess(*words, range_words(low, high))
+        return guess and guess._replace(least=NEARLY_NONE * (high - low))
 
     def _number_of_table(self, data: MatrixData, drawn: Posterior | None) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from .pictures import Paint
 Array = NDArray[Any]
 Iterate = FitState | Decomposition
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
+FEWEST = 40  # entries of a matrix of which some are hidden
 MIN_SIDE, MAX_RATIO = 48, 4.0  # pixels along a side, and ratio of the sides, of a photograph
 MAX_DIFFERENCE = 0.6  # of neighbouring pixels of a photograph, relative to that of any two
 
@@ -125,9 +127,23 @@ class MatrixData:
         return float(np.sqrt(np.nanmean(np.square(self.observed)))) or 1.0
 
     @cached_property
+    def is_constant(self) -> bool:
+        """Whether no column has two values, so that there is nothing to be guessed."""
+        return not np.any(np.fmax.reduce(self.original) > np.fmin.reduce(self.original))
+
+    @cached_property
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest original value."""
         return float(np.nanmin(self.original)), float(np.nanmax(self.original))
+
+
+def is_small(X: Any) -> bool:
+    """Return whether a matrix has too few entries to hide some, or one row or column alone."""
+    try:
+        shape = np.shape(X)
+    except ValueError:  # of rows of unequal lengths, of which the library tells
+        return False
+    return min(shape, default=0) == 1 or math.prod(shape) < FEWEST
 
 
 def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from .charts import FactorsPart
 from .pictures import Frame, Paint, pictures_part
 from .printer import cell, name_in_notebook
 from .tables import Order
-from .words import THIS, Number, Piece, choice_words, model_words
+from .words import NEARLY_NONE, THIS, Number, Piece, choice_words, model_words
 
 TABLES = (".csv", ".parquet", ".xlsx")  # endings of files with the filled table
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
@@ -351,7 +351,8 @@ class State:
         if self.result is None:
             return None
         where = "The relative error is ", " where seen; nothing is hidden"
-        return self.guess() or Number(self.result._returned("relative_error"), *where, sign="")
+        error = self.result._returned("relative_error")
+        return self.guess() or Number(error, *where, sign="", least=NEARLY_NONE)
 
     def guess(self) -> Number | None:
         """Return how well the model guesses what is hidden; None where nothing is."""

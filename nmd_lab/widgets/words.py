@@ -34,6 +34,7 @@ CURVES = {
 }
 THIS = "this model"  # name of the fit among its rivals
 AVERAGE = "the average"  # the simplest rival of a guess
+NEARLY_NONE = 1e-4  # part of a range, or relative error, that is called 0
 BETTER = 0.9  # part of the error of a rival below which a guess is better than it
 ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
 WIDE, HIGH = 40, 24  # of its drawing, in pixels
@@ -50,6 +51,7 @@ class Number(NamedTuple):
     name: str = THIS
     more: str = ""  # words behind the rivals
     value: str = ""  # the number, if it is not the error
+    least: float = 0.0  # error up to which it is nearly none
 
     @classmethod
     def of_guess(
@@ -82,8 +84,8 @@ class Number(NamedTuple):
         return self.value or self.signed(self.error)
 
     def signed(self, error: float) -> str:
-        """Return an error with the sign of this number."""
-        return f"{self.sign}{two_digits(error)}"
+        """Return an error with the sign of this number; nearly none as 0."""
+        return f"{self.sign}{two_digits(error) if not error <= self.least else '0'}"
 
     @property
     def record(self) -> dict[str, Any]:

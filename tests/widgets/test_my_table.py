@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from explorer_page import act, done, sentence
+from explorer_page import act, done, sentence, sure
 
 from nmd_lab import widgets
 
@@ -209,3 +209,42 @@ def test_polars_and_arrow_ratings_are_read():
     assert sentence(explorer).startswith("1500 ratings of 60 items by 80 users")
     exec(explorer.state.code("df"), names := {"df": df})
     np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+
+
+@pytest.mark.parametrize("X", [[[1, 2], [3, 4], [5, 6]], [[1, 2, 3, 4]], np.arange(50.0)[:, None]])
+def test_a_tiny_matrix_is_shown_as_its_best_simple_model(X):
+    explorer = widgets.explore(X)
+    act(explorer, "opened")
+    assert explorer.join(60)
+    rows = np.array(X, dtype=float)
+    U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+    best = s[0] * np.outer(U[:, 0], Vt[0])
+    fitted = explorer.result.reconstruct().values
+    np.testing.assert_allclose(fitted, best, atol=1e-3 * np.abs(rows).max())
+    off = np.linalg.norm(rows - best) / np.linalg.norm(rows)
+    said = "0" if off < 1e-4 else f"{off:.2g}"
+    m, n = rows.shape
+    assert sentence(explorer) == (
+        f"a matrix of {m} × {n}: 1 component, linear. The relative error is {said} where seen; "
+        "nothing is hidden."
+    )
+
+
+@pytest.mark.parametrize("values", [np.zeros(6), np.arange(1.0, 7)])
+def test_nothing_is_judged_where_there_is_nothing_to_guess(values):
+    explorer = sure(done(widgets.explore(np.tile(values, (40, 1)), **QUICK | {"alpha": 1e-9})))
+    _, said = sentence(explorer).split(". ", 1)
+    assert said == "Each column has one value, which is guessed to ±0."
+    assert explorer.status["headline"]["rivals"] == []
+    assert "intervals" not in explorer.dots
+
+
+def test_an_error_that_is_nearly_none_is_0_and_a_small_component_has_no_exponent():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(40, 1)) * rng.normal(size=8)
+    explorer = done(widgets.explore(z, **QUICK | {"alpha": 1e-9, "iterations": 100}))
+    assert "Hidden entries are guessed to ±0 of" in sentence(explorer)
+    z += 1e-4 * rng.normal(size=z.shape)
+    settings = {"rank": 2, "alpha": 0.0, "missing": 0.0, "iterations": 100}
+    explorer = done(widgets.explore(z, **QUICK | settings))
+    assert explorer.components["words"][1].startswith("component 1: under 0.1 % of the model")

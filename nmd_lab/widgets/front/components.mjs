@@ -100,7 +100,7 @@ export class Components {
       () => this.send({ do: "component", k, what: (pinned || off) ? "off" : "rows" }), {
         class: "nmd-component", "aria-pressed": pinned, "data-off": off || null, "aria-label": `component ${k}: ${data.words[k]}`, title: data.words[k],
         pointerenter: look(k), pointerleave: look(null), focus: look(k), blur: look(null),
-      }), h("span.nmd-number", off ? `${k} off` : `${k} · ${short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
+      }), h("span.nmd-number", off ? `${k} off` : `${k} · ${data.shares[k] < 0.001 ? "under 0.1" : short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
   }
 }
 
