@@ -170,13 +170,18 @@ def as_text(value: Any, digits: int = 4) -> str:
 
 def _error_text(table: xr.Dataset) -> str:
     """Return the error of the chosen trial, and by how much it exceeds the lowest, as text."""
-    errors = table["error"].values
-    chosen = table.isel({TRIAL: table.attrs["chosen"]})
+    error = float(table["error"][table.attrs["chosen"]])
+    return f"{error:.4g}, {excess_text(table)}"
+
+
+def excess_text(table: xr.Dataset) -> str:
+    """Return by how much the error of the chosen trial exceeds the lowest, as text."""
+    errors, chosen = table["error"].values, table.isel({TRIAL: table.attrs["chosen"]})
     error, spread = float(chosen["error"]), float(chosen["spread"])
     excess = error - np.min(errors, initial=np.inf, where=np.isfinite(errors))
     if bool(chosen[TIED]) or not excess > 0:
-        return f"{error:.4g}, the lowest or as good"
-    return f"{error:.4g}, {excess:.2g} ± {spread:.2g} above the lowest"
+        return "the lowest or as good"
+    return f"{excess:.2g} ± {spread:.2g} above the lowest"
 
 
 def _column(name: str, values: list[Any]) -> NDArray[Any]:

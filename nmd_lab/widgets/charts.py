@@ -181,7 +181,8 @@ class FactorsPart:
             return np.asarray(picked[:MAX_ROWS], np.intp)
         if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
             return None
-        return np.argsort(-fitted.W[:, self.chosen], kind="stable")[:MAX_ROWS]
+        w = fitted.W[:, self.chosen]
+        return np.argsort(-leaning(w) * w, kind="stable")[:MAX_ROWS]
 
     def parts(
         self,
@@ -292,6 +293,11 @@ def plane_part(weights: Array, rows: Array) -> dict[str, Any]:
     return {"rank": weights.shape[1], "weights": of, "rows": rows.astype("<i4").tobytes()}
 
 
+def leaning(w: Array) -> int:
+    """Return the sign that most of the weights of a component have, the large ones above all."""
+    return -1 if np.nansum(w * np.abs(w)) < 0 else 1
+
+
 def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:
     """Return a line for each component: its part of the model, and where it is strong."""
     name, numbers, values = groups(labels)
@@ -299,20 +305,21 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
     for k in range(shown["count"]):
         share = 100 * shown["shares"][k]
         words = [f"{'under 0.1' if share < 0.1 else as_text(share, 2)} % of the model"]
-        w = np.asarray(fitted.W[:, k])
-        high = np.nanpercentile(w, HIGHEST)
+        w, sign = np.asarray(fitted.W[:, k]), leaning(fitted.W[:, k])
+        more, other = ("strong", "negative")[::sign]
+        high = np.nanpercentile(sign * w, HIGHEST)
         if numbers and high > 0:
             shares, below = (
-                [float(np.mean(sign * w[of_rows == g] > STRONG * high)) for g in range(len(values))]
-                for sign in (1, -1)
+                [float(np.mean(s * w[of_rows == g] > STRONG * high)) for g in range(len(values))]
+                for s in (sign, -sign)
             )
             first, second = np.argsort(shares)[::-1][:2]
             where = (
-                f"strong in {100 * shares[first]:.0f} % of {name} {values[first]}; "
+                f"{more} in {100 * shares[first]:.0f} % of {name} {values[first]}; "
                 f"next {name} {values[second]} ({100 * shares[second]:.0f} %)"
             )
-            words.append("strong nearly everywhere" if shares[second] > EVERYWHERE else where)
-            most = f"negative in {100 * max(below):.0f} % of {name} {values[np.argmax(below)]}"
+            words.append(f"{more} nearly everywhere" if shares[second] > EVERYWHERE else where)
+            most = f"{other} in {100 * max(below):.0f} % of {name} {values[np.argmax(below)]}"
             words += [most] * (max(below) > OFTEN)
         if shown["lists"]:
             more, less = (
@@ -337,13 +344,11 @@ def _image(w: Array, h: Array, frame: Frame) -> Array:
 
 
 def order_of(fitted: FittedValues) -> tuple[Array, Array]:
-    """Return the components by size, the largest first, and signs for them.
-
-    With the signs, rows have more of a component than of its negative.
-    """
+    """Return the components by size, the largest first, and signs, as `Decomposition.rotate`."""
     W, H = np.asarray(fitted.W), np.asarray(fitted.H)
     order = np.argsort(-np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1), kind="stable")
-    return order, np.where((W * np.abs(W)).sum(axis=0) < 0, -1, 1).astype(W.dtype)[order]
+    largest = np.take_along_axis(H, np.abs(H).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return order, np.where(largest < 0, -1, 1).astype(W.dtype)[order]
 
 
 def oriented(fitted: FittedValues) -> FittedValues:

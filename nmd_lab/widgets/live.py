@@ -242,7 +242,7 @@ class LiveFit(Background):
             self._show_progress(stop, f"running: iteration {state.iteration} of {self.planned}")
             return stop.is_set()
 
-        return fit.advance(iterations, watch)
+        return fit.advance(iterations, watch).rotate()  # as the page numbers its components
 
 
 def _sentences(messages: Messages) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def default_nonlinearity(alpha: float | str) -> str:
 
 
 def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
-    """Return the code of a fit."""
+    """Return the code of a fit, with its components by size."""
     named = dict(arguments)
     if fit is not None:
         validated = named.get("validation") is not None
@@ -94,7 +94,7 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
         defaults["nonlinearity"] = default_nonlinearity(named.get("alpha", defaults["alpha"]))
     defaults["solver"] = as_solver(defaults["solver"])
     named = {name: value for name, value in named.items() if value != defaults[name]}
-    return f"fit = {call(f'nmd.{verb}', data, **named)}\n"
+    return f"fit = {call(f'nmd.{verb}', data, **named)}.rotate()\n"
 
 
 def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, Any]:

@@ -46,7 +46,7 @@ LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many h
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 MAX_SUGGESTIONS = 500  # row labels that are suggested
 MAX_MAPPED, MAX_NAMED = 3000, 120  # columns in the map, the most rated ones, and with a name there
-MAX_REASONS, MIN_MOVE = 2, 0.05  # ratings that say why a column is suggested
+MAX_REASONS, MIN_MOVE = 2, 0.005  # ratings that say why a column is suggested
 MAX_NEAR = 6  # columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
 DRAWN = "predicted by the draws; ● are hidden from them"
@@ -235,7 +235,7 @@ class RatingsState(ModelState):
         predicted, for_you = self.predicted(row), np.full(self.shape[1], np.nan)
         if row is None and person.ratings:
             added = self.added()
-            for_you = np.round(added - added.mean(), 1) + 0.0  # no -0.0
+            for_you = added - added.mean()
         by = for_you if sort == "for_you" else predicted
         if sort == "surest":
             by = np.full(self.shape[1], np.nan)
@@ -379,7 +379,7 @@ class RatingsState(ModelState):
             return {"number": 0 if stars is None else person.levels.index(stars) + 1}
 
         def for_you(entry: Any) -> dict[str, Any]:
-            return {} if math.isnan(entry.for_you) else {"for_you": f"{entry.for_you:+.1f}"}
+            return {} if math.isnan(entry.for_you) else {"for_you": _more(entry.for_you)}
 
         return {
             "you": row is None,
@@ -429,19 +429,20 @@ class RatingsState(ModelState):
         return [int(k) for k in like if k != column][:MAX_NEAR]
 
     def _reasons(self, entry: Any) -> str:
-        """Return which ratings of the new person move one column, and by how much."""
+        """Return which ratings of the new person raise one column, the high ones first."""
         column, ratings = entry.column, self.person.ratings
         of = column, dict(ratings), self.posterior, self.fit.result, self.off
         moved = self.memo("reasons", lambda: self.because(column), *of)
-        most = sorted(moved, key=lambda k: -abs(moved[k]))[:MAX_REASONS]
-        most = [k for k in most if abs(moved[k]) > MIN_MOVE]
+        liked, helps = np.mean([*ratings.values()]), [k for k in moved if moved[k] > MIN_MOVE]
+        most = sorted(helps, key=lambda k: (ratings[k] < liked, -moved[k]))[:MAX_REASONS]
         ends = f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
         about = f"{entry.label}: {entry.predicted:.1f}, {ends * (entry.low <= entry.high)}"
+        about += f"for you {_more(entry.for_you)}"
         if not most:
-            return f"{about}none of your stars alone moves it by more than {MIN_MOVE}"
+            return f"{about}; none of your stars alone raises it"
         titles = zip(self.data.column_titles(most), most, strict=True)
-        why = [f"{title} ({ratings[k]:g}★) {moved[k]:+.1f}" for title, k in titles]
-        return f"{about}for you {entry.for_you:+.1f}, of it {', '.join(why)}"
+        why = [f"{title} {ratings[k]:g} ★ ({_more(moved[k])})" for title, k in titles]
+        return f"{about}, because you gave {' and '.join(why)}"
 
     def _about(self, row: int | None, best: Mapping[Any, Any]) -> str:
         """Return what the stars of the new person do; or what is missing for suggestions."""
@@ -458,10 +459,12 @@ class RatingsState(ModelState):
             return "give some stars: the list follows them"
         if column is not None and column in best:
             return self._reasons(best[column])
-        moved = round(self.added().mean(), 1) + 0.0  # no -0.0
-        added = f"your stars add {moved:+.1f} to all {self._things[1]}, and “for you” to each"
-        added += ", which orders the quarter predicted highest" * (self.sort == SORTS[0])
-        return f"{added}; a click on one says why" + f"; {later}" * bool(later)
+        moved = self.added().mean()
+        side = f"{abs(moved):.1f} {'below' if moved < 0 else 'above'}"
+        order = " the quarter predicted highest, ordered by what your stars change;"
+        order *= self.sort == SORTS[0]
+        added = f"you rate {side} most people;{order} a click says why"
+        return added + f"; {later}" * bool(later)
 
     # Code
 
@@ -492,3 +495,8 @@ class RatingsState(ModelState):
             observed = f"observed = {'X' if is_sparse else sparse}\n"
         drawn = self.posterior is not None
         return observed + self.person.code(row, self._sort(row), self.least, drawn=drawn)
+
+
+def _more(stars: float) -> str:
+    """Return by how many stars something is more, with two decimals, and no -0.00."""
+    return f"{round(stars, 2) + 0.0:+.2f}"

@@ -35,6 +35,9 @@ from .printer import call, expression
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
 
 MAX_LISTED = 50  # entries in a list
+# Weight of the few ratings of a new person: with 6 of MovieLens it lowers the error there from 0.82
+# to 0.67, and that of all other ratings from 0.91 to 0.90; with 16 that is 0.92
+OWN = 4.0
 BEST = 0.25  # fraction of the columns, those with the highest predictions, ordered for a person
 MAX_OFFERED, MAX_FOUND = 8, 12  # items that are offered at first, and that a search finds
 MAX_LEVELS, N_LEVELS = 10, 5  # different ratings that stars can give, and their number if more
@@ -189,9 +192,11 @@ class NewPerson:
         def folded() -> FittedValues | Posterior:
             row = np.full((1, model._shape[1]), np.nan)
             row[0, list(ratings)] = list(ratings.values())
+            weights = np.full(row.shape, OWN)
             if isinstance(model, Posterior):
-                return model.fold_in(row, unknown="offsets")
-            w, offsets = model.fold_in(row, unknown="offsets"), model._fitted.offsets
+                return model.fold_in(row, weights=weights, unknown="offsets")
+            w = model.fold_in(row, weights=weights, unknown="offsets")
+            offsets = model._fitted.offsets
             if "offset" in w.coords:
                 offsets = offsets._replace(rows=w.coords["offset"].values)
             return model._fitted._replace(W=w.values, offsets=offsets)
@@ -208,10 +213,11 @@ class NewPerson:
         lines = ["", f"items = {named if is_named else f'np.arange({labels.size})'}"]
         if row is None:
             stars = (f"{expression(labels[k])}: {x!r}" for k, x in self.ratings.items())
-            folded = f'{model}.{fold}({{}}, unknown="offsets")'
+            folded = f'{model}.{fold}({{}}, weights=often, unknown="offsets")'
             lines += [
                 f'you = pd.DataFrame([{{{", ".join(stars)}}}], ["you"], items)',
                 f"you, rated = you{'' if is_named else '.to_numpy()'}, items[you.notna().iloc[0]]",
+                f"often = np.full(you.shape, {OWN})  # the few ratings count more",
                 f"one, average = {folded.format('you')}, {folded.format('you * np.nan')}",
             ]
         else:
@@ -222,7 +228,7 @@ class NewPerson:
         if row is None and self.ratings:
             lines += [
                 f"added = best.stars - average.predict({who}, items)",
-                'best["for_you"] = (added - added.mean()).round(1) + 0.0',
+                'best["for_you"] = added - added.mean()',
             ]
         lines += [
             'best["n"] = np.bincount(observed.indices, minlength=len(items))',
@@ -243,4 +249,4 @@ class NewPerson:
             column = expression(entries.labels.columns[0])
             titles = f'X.drop_duplicates({column}).set_index({column})["title"]'
             lines += [f'best["title"] = {titles}']
-        return "\n".join([*lines, "print(best.round(1).to_string())", ""])
+        return "\n".join([*lines, "print(best.round(2).to_string())", ""])

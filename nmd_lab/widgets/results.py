@@ -88,8 +88,8 @@ class ResultState(State):
 
     @property
     def _fitted(self) -> Any:
-        """The model of a fit with its components by size; None of a posterior."""
-        return None if self.posterior else self.factors.sorted(self.input._fitted)
+        """The model of a fit with its components as they are; None of a posterior."""
+        return None if self.posterior else self.input._fitted
 
     def _rows(self) -> Any:
         """Return rows that were picked or those of a component; None for all."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.model.nonlinearities import NONLINEARITIES
-from nmd_lab.result.selection import TIED, TRIAL, as_text
+from nmd_lab.result.selection import TIED, as_text, excess_text
 from nmd_lab.result.summary import two_digits
 
 from .background import many
@@ -139,11 +139,11 @@ def choice_words(fit: Any) -> str:
     if "rank" not in table.attrs.get("options", "").split(", "):
         return ""
     rank, ranks = int(table["rank"][table.attrs["chosen"]]), table["rank"].values
+    trials = many(ranks.size, "trial")
     tied = np.unique(ranks[table[TIED].values & (ranks != rank)]).tolist()
     some = " and ".join(filter(None, [", ".join(map(str, tied[:-1])), *map(str, tied[-1:])]))
     also = f"; {some} {'is' if len(tied) == 1 else 'are'} as good within the noise" if tied else ""
-    guess = "component guesses" if rank == 1 else "components guess"
-    return f"{rank} {guess} hidden entries best of {table.sizes[TRIAL]} trials{also}"
+    return f"{many(rank, 'component')}: held-out error {excess_text(table)} of {trials}{also}"
 
 
 def size_words(what: str, shape: tuple[int, int], share: float = 1.0) -> str:

@@ -83,7 +83,7 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     assert explorer.pictures["n_painted"] == hidden.sum()
     assert explorer.result is not before
     options = {"observed": ~hidden, "init": before, "alpha": 0.01, "random_state": 0}
-    expected = nmd.complete(X, 4, "relu", max_iter=explorer.result._n_iter, **options)
+    expected = nmd.complete(X, 4, "relu", max_iter=explorer.result._n_iter, **options).rotate()
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.sqrt(np.mean((truth - model) ** 2))

@@ -9,7 +9,6 @@ from scipy import sparse
 pytest.importorskip("anywidget")
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.charts import order_of
 from nmd_lab.widgets.ratings_data import DEFAULT_COLUMNS, NewPerson, as_ratings
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
@@ -42,9 +41,13 @@ def direction(explorer):
 
 def folded(explorer):
     """Return the direction of the folded-in weights of the two largest components."""
-    order, signs = order_of(explorer.result._fitted)
-    w = (explorer.result.fold_in(series(explorer)).values[0, order] * signs)[:2]
+    w = explorer.result.fold_in(series(explorer), weights=often(explorer)).values[0, :2]
     return w / np.hypot(*w)
+
+
+def often(explorer, without=0):
+    """Return the weights of the ratings, which count as four."""
+    return np.full((1, len(explorer.state.person.ratings) - without), 4.0)
 
 
 def series(explorer):
@@ -68,7 +71,7 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     a, b = offered(explorer)[:2]
     act(explorer, "rate", column=a, number=len(explorer.state.person.levels))
     act(explorer, "rate", column=b, number=1)
-    other = fit.append(series(explorer))
+    other = fit.append(series(explorer), weights=often(explorer))
     np.testing.assert_allclose(direction(explorer), folded(explorer), rtol=1e-5)
     act(explorer, "ask", name="sort", value="highest")
     top = lists(explorer, "top")
@@ -79,19 +82,23 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     assert explorer.result is fit  # which has not run again
     items = fit.H.indexes["item"]
     every = other.predict("you", items) - nobody(explorer)
-    said = f"your stars add {round(np.mean(every), 1) + 0.0:+.1f} to all items"
+    side = "below" if np.mean(every) < 0 else "above"
+    said = f"you rate {abs(np.mean(every)):.1f} {side} most people"
     assert explorer.facts["lists"]["about"].startswith(said)
     explorer.select(column=columns_of(top)[0])  # why is it suggested?
     why = []
     for k in (a, b):
-        less = fit.append(series(explorer).drop(explorer.state.data.labels("columns")[k]))
+        one_less = series(explorer).drop(explorer.state.data.labels("columns")[k])
+        less = fit.append(one_less, weights=often(explorer, 1))
         added = other.predict("you", items) - less.predict("you", items)
         by = added[columns_of(top)[0]] - added.mean()
         title, stars = explorer.state.data.column_titles([k])[0], explorer.state.person.ratings[k]
-        why.append((abs(by), f"{title} ({stars:g}★) {by:+.1f}"))
-    said = ", ".join(text for _, text in sorted(why, reverse=True))
+        if by > 0.005:  # a lower rating of what is not liked may help, too, but is named last
+            why.append((stars < 3, -by, f"{title} {stars:g} ★ ({by:+.2f})"))
+    said = " and ".join(text for *_, text in sorted(why))
     total, first = every[columns_of(top)[0]] - every.mean(), top[0]
-    about = f"{first['title']}: {first['predicted']}, for you {total:+.1f}, of it {said}"
+    said = f", because you gave {said}" if why else "; none of your stars alone raises it"
+    about = f"{first['title']}: {first['predicted']}, for you {total:+.2f}{said}"
     assert explorer.facts["lists"]["about"] == about
 
 
@@ -109,7 +116,8 @@ def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     act(explorer, "rate", column=a, number=5)
     act(explorer, "rate", column=b, number=1)
     top, posterior = lists(explorer, "top"), explorer.posterior
-    drawn, at = posterior.fold_in(series(explorer)), columns_of(top)
+    drawn = posterior.fold_in(series(explorer), weights=often(explorer))
+    at = columns_of(top)
     ends = drawn.predict_interval(np.zeros(len(at), int), at, level=0.9).clip(1, 5)
     shown = 1 + 4 * np.array([line["ends"][:2] for line in top])
     np.testing.assert_allclose(shown, ends, atol=0.006)
@@ -136,7 +144,7 @@ def test_copied_code_prints_the_list_of_the_page(labelled):
     table_of = sparse.csr_array((RATINGS["rating"], (RATINGS["user"], RATINGS["item"])))
     explorer = done(widgets.explore(TITLED if labelled else table_of, **MODEL, draws=40))
 
-    def check():
+    def check(sort=""):
         names = {"X": TITLED if labelled else table_of}
         exec(explorer.code().replace("X = ...", ""), names)
         best, top = names["best"], lists(explorer, "top")
@@ -145,7 +153,9 @@ def test_copied_code_prints_the_list_of_the_page(labelled):
         if labelled:
             assert best["title"].tolist() == [line["title"] for line in top]
         if "for_you" in best:
-            assert [f"{x:+.1f}" for x in best["for_you"]] == [line["for_you"] for line in top]
+            for_you = [f"{round(x, 2) + 0.0:+.2f}" for x in best["for_you"]]
+            assert for_you == [line["for_you"] for line in top]
+            assert sort != "for_you" or best["for_you"].is_monotonic_decreasing  # not rounded
 
     act(explorer, "select", row=3)
     check()
@@ -158,4 +168,16 @@ def test_copied_code_prints_the_list_of_the_page(labelled):
     act(explorer, "ask", name="least", value="20")
     for sort in ("for_you", "surest", "highest"):
         act(explorer, "ask", name="sort", value=sort)
-        check()
+        check(sort)
+
+
+def test_own_stars_count_more_than_one_rating_of_many():
+    explorer = done(widgets.explore(RATINGS, **MODEL))
+    act(explorer, "ask", name="row", value="you")
+    a, b = offered(explorer)[:2]
+    act(explorer, "rate", column=a, number=5)
+    act(explorer, "rate", column=b, number=1)
+    items, plain = explorer.result.H.indexes["item"], explorer.result.append(series(explorer))
+    counted, plainly = explorer.state.predicted(None), plain.predict("you", items)
+    off = [abs(each[a] - 5) + abs(each[b] - 1) for each in (counted, plainly)]
+    assert off[0] < 0.9 * off[1]
