@@ -84,7 +84,7 @@ def draw(records: list[Record], figures: Path) -> str:
            xlim=(0, 1.02), ylim=(0, 1.02))  # fmt: skip
     caption = (
         f"Ordinal, binary and categorical columns: {int(number.sum())} held-out cells of all "
-        f"tables, with two standard errors. Expected calibration error: {calibration_error(bins):.3f};"
-        f" level of the intervals in the table: {LEVEL:.0%}."
+        f"tables, with two standard errors. Expected calibration error: "
+        f"{calibration_error(bins):.3f}; level of the intervals in the table: {LEVEL:.0%}."
     )
     return save(figure, figures, "tables_reliability", caption)
