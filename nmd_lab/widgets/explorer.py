@@ -294,8 +294,8 @@ class Explorer(Page):
         Notes
         -----
         A page contains what was shown, with the pictures, the points and the cells behind it, and
-        answers to a reader who moves over it or switches a component off.  Nothing is fitted there,
-        and code in it names files without their folders.
+        answers to a reader who moves over it, or switches a component of pictures off.  Nothing is
+        fitted there, and code in it names files without their folders.
 
         Examples
         --------

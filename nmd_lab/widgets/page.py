@@ -1,10 +1,9 @@
 """The widget of an explorer, and the same page as one file of HTML without kernel and network.
 
 The widget shows the parts of a state, and passes on what the user does.  The file contains the
-page, the record of all that it shows, and recorded answers to a reader who switches a component off
-or looks at its rows, at another plane or at a point of a study.  Pictures of many pixels are in the
-8 bits that the page draws, a photograph as a browser compresses one, and many weights of a model in
-16 bits.
+page and the record of all that it shows: what a reader does there, the page answers itself.
+Pictures of many pixels are in the 8 bits that the page draws, a photograph as a browser compresses
+one, and many weights of a model in 16 bits.  A notebook keeps a file of fewer rows and pixels.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -425,39 +425,41 @@ def _still(explorer: Any) -> str:
         f'<b style="{NUMBER * (opens == "number")}">{escape(text)}</b>' if opens else escape(text)
         for text, opens, *_ in explorer.status["sentence"]
     )
-    lines = f"<p>{said}</p><p>{escape(explorer.status['message'])}</p>"
+    lines = f"<p>{said}</p><p>{escape(_message(explorer.state.active))}</p>"
     grid, lists = explorer.grid, (explorer.facts or {}).get("lists")
+    rows: Any
     if grid:
-        columns, rows = grid["columns"][:LISTED], range(min(LISTED, len(grid["rows"])))
-        cells = [[each["model"][k] or each["data"][k] for each in columns] for k in rows]
+        columns = grid["columns"][:LISTED]
+        cells = ([x or y for x, y in zip(c["model"], c["data"], strict=True)] for c in columns)
         head = ["", *(each["name"] for each in columns)]
-        return lines + table(head, [[grid["labels"][k], *cells[k]] for k in rows])
-    if lists:
-        best = [[each["title"], each["predicted"]] for each in lists["top"][:LISTED]]
-        return lines + table([f"for {lists['person']}", ""], best)
-    if explorer.pictures:
+        rows = zip(grid["labels"], *cells, strict=True)
+    elif lists:
+        head = [f"for {lists['person']}", ""]
+        rows = ((each["title"], each["predicted"]) for each in lists["top"])
+    elif explorer.pictures:
         return lines + still_html(explorer.pictures, explorer.modelled)
-    shown = explorer.tables[-1] if explorer.tables else {"head": [], "rows": []}
-    return lines + table(shown["head"], shown["rows"][:LISTED])
+    else:
+        head, rows = explorer.tables[-1]["head"], explorer.tables[-1]["rows"]
+    return lines + table(head, islice(rows, LISTED))
+
+
+def _message(work: Any) -> str:
+    """Return how work has ended, without what would go on with it."""
+    return "" if work.phase == "ready" else str(work.message).removesuffix(": ⟲ resumes")
 
 
 LISTED = 8  # rows and columns of a table that is shown at most
 
-_shown: dict[str, tuple[Any, WeakSet[Any]]] = {}  # the explorers of each cell, and of which run
+_shown: dict[str, tuple[str, WeakSet[Any]]] = {}  # run and explorers of each cell
 
 
 def end_earlier(explorer: Page) -> None:
     """Close the explorers that an earlier run of the same cell has shown."""
     cell, run = running_cell()
-    if not cell:
-        return
-    before, shown = _shown.get(cell, (run, WeakSet()))
-    if before != run:
-        for each in {*shown} - {explorer}:
+    if _shown.get(cell, (run,))[0] != run:
+        for each in {*_shown.pop(cell)[1]} - {explorer}:
             each.close()
-        shown = WeakSet()
-    shown.add(explorer)
-    _shown[cell] = run, shown
+    _shown.setdefault(cell, (run, WeakSet()))[1].add(explorer)
 
 
 def running_cell() -> tuple[str, str]:
@@ -488,10 +490,10 @@ def shown_by(explorer: Any) -> Record:
     state = explorer.state
     shown: Record = dict.fromkeys(PARTS) | state.parts()
     status, facts, pictures = state.status(None), dict(shown["facts"] or {}), shown["pictures"]
-    work = explorer.state.active
-    message = work.message.removesuffix(": ⟲ resumes")
-    said = "" if work.phase == "ready" or not message else f"{message}; "
-    said += f"saved by nmd_lab {__version__}, nothing is fitted here"
+    message = _message(state.active)
+    said = (
+        f"{message}; " * bool(message) + f"saved by nmd_lab {__version__}, nothing is fitted here"
+    )
     if "shapes" in facts:  # a click on one would fit it
         facts["shapes"] = []
     facts.pop("swap", None)  # what it would show is not in the file
