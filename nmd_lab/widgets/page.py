@@ -444,7 +444,7 @@ def _still(explorer: Any) -> str:
 
 
 def _message(work: Any) -> str:
-    """Return how work has ended, without what would go on with it."""
+    """Return how work has ended, without the button that continues it."""
     return "" if work.phase == "ready" else str(work.message).removesuffix(": ⟲ resumes")
 
 

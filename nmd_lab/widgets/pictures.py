@@ -194,7 +194,7 @@ def drawing_part(
     high = low + steps * step
     with np.errstate(all="ignore"):
         table = fitted.model.expected(step * (np.round(low / step) + np.arange(steps + 1)))
-    errors, lost = ([], []) if seen is None else errors_of_parts(fitted, every_W, every_H, *seen)
+    errors, lost = ([], []) if seen is None else errors_of_terms(fitted, every_W, every_H, *seen)
     is_rows = frame.picture is not None
     codes = X is not None and is_rows and rows.size * n <= MAX_VALUES
     return {
@@ -212,18 +212,18 @@ def drawing_part(
     }
 
 
-def errors_of_parts(
+def errors_of_terms(
     fitted: FittedValues, W: Array, H: Array, x: Array, rows: Array, columns: Array
 ) -> tuple[list[float], list[float]]:
     """Return the RMSE at some entries of the first k components, from k = 0, and without each."""
-    parts = [W[rows, k] * H[k, columns] for k in range(H.shape[0] - 2)]
-    first = np.cumsum([W[rows, -2] + H[-1, columns], *parts], axis=0)
+    terms = [W[rows, k] * H[k, columns] for k in range(H.shape[0] - 2)]
+    first = np.cumsum([W[rows, -2] + H[-1, columns], *terms], axis=0)
 
     def error(t: Array) -> float:
         off = fitted.model.expected(t, rows, columns) - x
         return float(np.sqrt(np.mean(np.square(off))))
 
-    return [error(t) for t in first], [error(first[-1] - part) for part in parts]
+    return [error(t) for t in first], [error(first[-1] - term) for term in terms]
 
 
 def as_bytes(values: bytes, most: int = 254) -> dict[str, Any]:
@@ -242,17 +242,17 @@ def as_bytes(values: bytes, most: int = 254) -> dict[str, Any]:
 MAX_SIDE, MAX_STILL = 400, 480  # pixels of data and model side by side, and on the screen
 
 
-def still_html(part: Mapping[str, Any], modelled: bytes | None) -> str:
+def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
     """Return data and model of a page next to one another, as one picture in HTML."""
-    layers = {"data": part["seen"] or part["original"], "model": modelled}
+    layers = {"data": pictures["seen"] or pictures["original"], "model": modelled}
     shown = {name: layer for name, layer in layers.items() if layer}
-    size = [part[name] for name in ("count", "height", "width", "channels")]
+    size = [pictures[name] for name in ("count", "height", "width", "channels")]
     sides = [mosaic(np.frombuffer(layer, "<f4").reshape(size)) for layer in shown.values()]
     if not sides:
         return ""
     picture = np.concatenate(sides, axis=1)[:-1, :-1]
     picture = picture[tuple(slice(None, None, -(-max(picture.shape) // MAX_SIDE)) for _ in "yx")]
-    share = (picture - part["low"]) / ((part["high"] - part["low"]) or 1.0)
+    share = (picture - pictures["low"]) / ((pictures["high"] - pictures["low"]) or 1.0)
     levels = (255 * np.clip(np.nan_to_num(share, nan=1.0), 0, 1)).astype(np.uint8)
     kind, file = "jpeg" if size[0] == 1 else "png", BytesIO()
     Image.fromarray(levels.squeeze(-1) if size[3] == 1 else levels).save(file, kind)
