@@ -13,20 +13,30 @@ import pandas as pd
 from nmd_lab.data.labels import is_frame, pandas_of
 from nmd_lab.data.typed_table import MOST_CATEGORIES, kind_of_objects, plain_label
 
-from .printer import expression
+from .printer import expression, given_code
 
 FEWEST_IDS = 10  # rows from which whole numbers 0, 1, 2, … or 1, 2, 3, … are those of the rows
-ID = re.compile(r"(^|[_ -])id$|[a-z]I[dD]$", re.ASCII)  # end of the name of such a column
+ID = re.compile(r"(?i:(^|[_ -])id$)|[a-z]I[dD]$")  # end of the name of such a column
 MOST_NAMED = 4  # columns that the line about those that are left out names for each reason
 
-DATES = 'pd.to_datetime(X[{}], format="ISO8601")'
 CLASSES = 'X[{}].map(str, na_action="ignore").astype("category")'
-CHANGES = {  # by what a column holds
+CHANGES = {  # what makes numbers or classes of a column, by what it holds
     "numbers": "pd.to_numeric(X[{}])",
+    "dates": 'pd.to_datetime(X[{}], format="ISO8601")',
     "durations": "X[{}] / pd.Timedelta(seconds=1)",
+    "words": 'pd.to_numeric(X[{}], errors="coerce")',
+    "identifiers": CLASSES,
+    "mixed": CLASSES,
+    "others": CLASSES,
 }
-LEFT_OUT = {"words": "numbers with words", "mixed": "several types", "others": "several types"}
-EMPTY = "no value"
+LEFT_OUT = {  # why, by the same
+    "empty": "no value",
+    "words": "numbers with words",
+    "identifiers": "free text",
+    "mixed": "several types",
+    "others": "several types",
+}
+DIFFERENT = "all different"
 
 
 class GivenTable(NamedTuple):
@@ -42,16 +52,11 @@ class GivenTable(NamedTuple):
     def loading(self, source: str | None) -> str:
         """Return the lines that make X of the data with a name; none if these are X already."""
         first = self.first
-        source = "X" if source is None and (first or self.lines) else source
-        if source == "X" and ".drop(" in first:  # so that they run twice
+        first = first or ".copy()" * bool(self.lines)  # the data of the user stay as they are
+        source = source or "X" * bool(first) or None
+        if source == "X" and ".drop(" in first:  # so that it runs twice
             first = f'{first[:-1]}, errors="ignore")'
-        if not first and self.lines:  # the data of the user stay as they are
-            first = ".copy()"
-        given = "X" if not first else ""
-        if source == given:
-            return ""
-        about = "" if (source or "").startswith("nmd.") else "  # your data"
-        return f"X = {source or '...'}{first}{about}\n{self.lines}"
+        return given_code("X", source, first) + self.lines
 
     @property
     def words(self) -> str:
@@ -78,8 +83,9 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     if not is_frame(frame):
         return None
     first = "" if frame is X or isinstance(X, pd.DataFrame) else ".to_pandas()"
+    as_it_is = GivenTable(frame, first, "", {}, [], can_take=False)
     if not frame.columns.is_unique or frame.columns.nlevels > 1:
-        return GivenTable(frame, first, "", {}, [], can_take=False)
+        return as_it_is
     mostly_known = 2 * frame.count().sum() >= frame.size
     left_out, could, lines = dict[Any, str](), list[Any](), list[str]()
     for name, column in frame.items():
@@ -91,11 +97,9 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
             here = expression(plain_label(name))
             lines.append(f"X[{here}] = {change.format(here)}\n")
     if len(left_out) == frame.shape[1]:
-        return GivenTable(frame, first, "", {}, [], can_take=False)
-    if left_out:
-        first += f".drop(columns={expression(list(left_out))})"
-    made = frame.drop(columns=list(left_out)) if left_out else frame
-    made = made.copy(deep=False) if lines else made
+        return as_it_is
+    first += f".drop(columns={expression(list(left_out))})" * bool(left_out)
+    made = frame.drop(columns=list(left_out)) if left_out or lines else frame
     exec("".join(lines), {"X": made, "pd": pd})  # which quotes all names
     taken = could if take else []
     return GivenTable(made, first, "".join(lines), left_out, taken, can_take=bool(could))
@@ -103,32 +107,24 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
 
 def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | None]:
     """Return why a column is left out, if it is, and the code that takes it; None without any."""
-    kind = kind_of_objects(column)
-    if kind == "empty" or (mostly_known and column.isna().all()):
-        return EMPTY, None
-    if kind in ("identifiers", "text") and _are_dates(column):
-        return "", DATES
-    if kind == "dates":
-        return "", DATES.replace(', format="ISO8601"', "") * (column.dtype.kind == "O")
-    if kind == "words":
-        return LEFT_OUT[kind], 'pd.to_numeric(X[{}], errors="coerce")'
-    if kind == "identifiers" or kind in LEFT_OUT:
-        why = LEFT_OUT.get(kind) or ("all different" if column.is_unique else "free text")
-        return why, CLASSES if column.nunique() <= MOST_CATEGORIES else None
-    change = CHANGES.get(kind or "", "")
+    kind = kind_of_objects(column) or ""
+    if mostly_known and column.isna().all():
+        kind = "empty"
+    elif kind in ("identifiers", "text") and _are_dates(column):
+        kind = "dates"
+    change = None if column.dtype.kind == "M" else CHANGES.get(kind)
+    too_many = change == CLASSES and column.map(str).nunique() > MOST_CATEGORIES
     numbers = pd.to_numeric(column) if kind == "numbers" else column
-    return ("all different" if _are_ids(name, numbers) else ""), change
+    differs = kind == "identifiers" and column.dropna().is_unique
+    why = DIFFERENT if differs or _are_ids(name, numbers) else LEFT_OUT.get(kind, "")
+    return why, None if too_many or kind == "empty" else change or ""
 
 
 def _are_dates(texts: Any) -> bool:
     """Return whether texts are dates such as 2020-01-31, with a time or without."""
     known = texts.dropna()
-    if not known.str.match(r"\d{4}-\d\d-\d\d").all():
-        return False
-    try:
-        return bool(pd.to_datetime(known, format="ISO8601").notna().all())
-    except ValueError:
-        return False
+    dates = pd.to_datetime(known, format="ISO8601", errors="coerce")
+    return bool(known.str.match(r"\d{4}-\d\d-\d\d").all() and dates.notna().all())
 
 
 def _are_ids(name: Any, column: Any) -> bool:
