@@ -107,10 +107,10 @@ def test_set(
         is_class = np.array([column.is_class for column in table.of_matrix])[columns]
         different, codes = np.unique(values, return_inverse=True)
         codes = columns.astype(np.intp) * different.size + codes
-        shown = np.bincount(codes[~test], minlength=codes.max() + 1)[codes]
-        kept = np.zeros(test.size, dtype=bool)
-        kept[first[is_class & (shown == 0)]] = True
-        test &= ~kept[first]
+        shown = np.bincount(codes[~test], minlength=codes.max(initial=0) + 1)[codes]
+        alone = np.zeros(test.size, dtype=bool)
+        alone[first[is_class & (shown == 0)]] = True
+        test &= ~alone[first]
     return test
 
 

@@ -45,6 +45,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.warnings import NMDWarning
 
+from .dates import dates_of, days_of
+
 USUAL_COLUMNS = {
     "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
     "column": (
@@ -87,16 +89,16 @@ FEWEST_REPEATS = 20  # pairs expected twice by chance, of which a long table has
 ALMOST_ALL = 0.9  # fraction of all pairs in a table of an experiment, or of days
 
 
-def columns_of_pairs(frame: Any) -> dict[str, Any] | None:
+def columns_of_pairs(frame: Any, *, sure: bool = True) -> dict[str, Any] | None:
     """Return the columns of a long table by what they hold, None if it is none.
 
     Two columns of labels come in pairs that hardly repeat, though they would by chance.  A third
-    has few values, and others are times.
+    has few values, and others are times.  If this need not be `sure`, pairs with texts may repeat.
     """
     n, names = len(frame), list(frame.columns)
     if not 3 <= len(names) <= MOST_COLUMNS or not frame.columns.is_unique:
         return None
-    counts = {name: frame[name].nunique() for name in names if may_be_labels(frame[name])}
+    counts = {name: frame[name].nunique() for name in names if _may_be_labels(frame[name])}
     labels = [name for name, count in counts.items() if LEAST_LABELS <= count <= n / 2]
     others = [name for name in names if name not in labels and counts.get(name, 0) <= n / 2]
     values = [name for name in others if _key(name) not in COLUMNS_BESIDE]
@@ -107,13 +109,15 @@ def columns_of_pairs(frame: Any) -> dict[str, Any] | None:
     if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > MOST_VALUES:
         return None
     chance = [np.square(frame[name].value_counts(normalize=True)).sum() for name in labels]
+    if not sure and any(getattr(frame[name].dtype, "kind", "O") == "O" for name in labels):
+        return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
     expected, repeated = n**2 / 2 * np.prod(chance), frame.duplicated(labels).sum()
     if expected < FEWEST_REPEATS * (1 + repeated):
         return None
     return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
 
 
-def may_be_labels(column: Any) -> bool:
+def _may_be_labels(column: Any) -> bool:
     """Return whether a column holds whole numbers, categories or text, and no missing cell."""
     if getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories"):
         return pd.api.types.infer_dtype(column, skipna=False) == "string"
@@ -265,8 +269,6 @@ def _is_below(word: str) -> bool:
 
 Kind = Literal["number", "date", "boolean", "ordered", "categories", "values"]
 
-DAY, FIRST_DAY = pd.Timedelta(days=1), pd.Timestamp(0)  # dates are days since that one
-
 MOST_CATEGORIES = 1000  # of a column, since each of them takes a column or a cut point
 
 
@@ -339,8 +341,7 @@ class TypedColumn:
                     f"X has values of type {column.dtype} in column {self.name!r}, which are no "
                     "dates: convert it with pd.to_datetime."
                 )
-            days = (_without_zone(pd.to_datetime(column)) - FIRST_DAY) / DAY
-            return np.asarray(days, dtype=np.float64)[:, None]
+            return days_of(column)[:, None]
         if not self.categories:
             if not missing.all() and getattr(column.dtype, "kind", "O") not in "buifO":
                 raise TypeError(
@@ -372,26 +373,13 @@ class TypedColumn:
         if self.is_class:
             return self._filled_classes(column, missing, values[missing])
         if self.kind == "date":
-            return column.where(~missing, self.dates(column, values))
+            return column.where(~missing, dates_of(values, column))
         column = column.copy()
         number = getattr(column.dtype, "numpy_dtype", column.dtype)
         if number.kind in "iu":  # a prediction is no whole number
             values = np.rint(values).clip(np.iinfo(number).min, np.iinfo(number).max)
         column[missing] = values[missing].astype(number)
         return column
-
-    def dates(self, column: Any, days: NDArray[np.floating]) -> Any:
-        """Return days as dates like those of a pandas.Series: whole days where it has no others."""
-        known = pd.to_datetime(column)
-        there = known.dropna()
-        step = "D" if (there == there.dt.normalize()).all() else "s"
-        dates = FIRST_DAY + pd.to_timedelta(pd.Series(days, column.index), unit="D").dt.round(step)
-        if known.dt.tz is not None:  # of a time that there is twice, the first
-            first = np.ones(len(dates), dtype=bool)
-            dates = dates.dt.tz_localize(known.dt.tz, ambiguous=first, nonexistent="shift_forward")
-        if column.dtype == object and step == "D":
-            return dates.dt.date
-        return dates.astype(known.dtype)
 
     def _filled_classes(
         self, column: Any, missing: NDArray[np.bool_], values: NDArray[np.floating]
@@ -550,21 +538,6 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
             "level."
         )
     return TypedTable(columns)
-
-
-def _without_zone(dates: Any) -> Any:
-    """Return dates as the clocks of their time zone show them."""
-    return dates if dates.dt.tz is None else dates.dt.tz_localize(None)
-
-
-def date_text(days: float, *, time: bool = False) -> str:
-    """Return days since 1970 as a date, with its time or without.
-
-    >>> date_text(18262.52), date_text(18262.52, time=True)
-    ('2020-01-02', '2020-01-01 12:29')
-    """
-    date = FIRST_DAY + days * DAY
-    return f"{date:%Y-%m-%d %H:%M}" if time else f"{date.round('D'):%Y-%m-%d}"
 
 
 def refuse_repeats(names: Any) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import as_generator, check_integer, check_share, check_word
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.data.dates import dates_of
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, dense_like, matched, observe_like
 from nmd_lab.data.observations import Observations
@@ -393,7 +394,7 @@ def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame
         for k, bound in enumerate(BOUNDS):
             values = pd.Series(ends[:, at[0], k], frame.index)
             if column.kind == "date":
-                values = column.dates(frame[name], ends[:, at[0], k])
+                values = dates_of(ends[:, at[0], k], frame[name])
             elif column.is_class:
                 nearest = column.nearest(ends[:, at[0], k, None])
                 values = column.filled(empty, nearest, every)

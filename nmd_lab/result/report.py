@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
+from nmd_lab.data.dates import date_text
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
-from nmd_lab.data.typed_table import TypedColumn, date_text
+from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.data.units import facts_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions

@@ -15,7 +15,7 @@ from PIL import Image
 from nmd_lab import datasets
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.disk import check_target, write_atomically
-from nmd_lab.data.labels import RESULT_ATTRIBUTE, pandas_of
+from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame, pandas_of
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import columns_of_pairs
@@ -31,7 +31,7 @@ from .page import Page, ending_of, page_of
 from .photographs import PhotographState
 from .printer import call
 from .ratings import RatingsState
-from .ratings_data import DEFAULT_COLUMNS, likely_columns, table_columns
+from .ratings_data import DEFAULT_COLUMNS, table_columns
 from .results import ResultState
 from .state import State
 from .studies import StudyState
@@ -121,7 +121,8 @@ def state_of(X: Any, **options: Any) -> State:
     table = pandas_of(X)
     if table_columns(table, asked) is not None or is_sparse(X):
         return RatingsState(X, **options)
-    if (likely := likely_columns(table)) is None:
+    likely = columns_of_pairs(table, sure=False) if is_frame(table) else None
+    if likely is None:
         return state_of_matrix(X, **options)
     state = RatingsState(X, **likely | options)
     who, what, _ = likely.values()

@@ -99,10 +99,10 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     if len(left_out) == frame.shape[1]:
         return as_it_is
     first += f".drop(columns={expression(list(left_out))})" * bool(left_out)
-    made = frame.drop(columns=list(left_out)) if left_out or lines else frame
-    exec("".join(lines), {"X": made, "pd": pd})  # which quotes all names
+    table = frame.drop(columns=list(left_out)) if left_out or lines else frame
+    exec("".join(lines), {"X": table, "pd": pd})  # which quotes all names
     taken = could if take else []
-    return GivenTable(made, first, "".join(lines), left_out, taken, can_take=bool(could))
+    return GivenTable(table, first, "".join(lines), left_out, taken, can_take=bool(could))
 
 
 def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | None]:

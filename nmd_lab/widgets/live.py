@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
@@ -290,7 +291,7 @@ class Findings(NamedTuple):
 def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings | None:
     """Return the findings of a posterior at held-out entries, or at seen ones if there are none.
 
-    Of a table they are of its numbers: None without any.
+    Of a table they are of its numbers.  None without any, or if no column has two values.
     """
     unseen = held_out is not None and held_out.n_observed > 0
     compared = held_out if held_out and unseen else observe(X).as_sparse()
@@ -302,6 +303,8 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
     n, checked = compared.n_observed, np.zeros(compared.n_observed, dtype=bool)
     checked[np.linspace(0, n - 1, min(n, MAX_CHECKED)).astype(int)] = True  # as plots take them
     rows, columns, x = compared.select(checked).entries()
+    if pd.Series(x).groupby(columns).nunique().max() == 1:  # of constants, all is covered
+        return None
     at, held = entries_at(rows, columns), {}
     for level in LEVELS:
         low, high = posterior.predict_interval(at, level=level).T

@@ -29,15 +29,7 @@ from nmd_lab.result.posterior import Posterior
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
 from .given_table import as_table
-from .live import Findings
-from .matrix_data import (
-    NO_PICTURE,
-    MatrixData,
-    as_matrix,
-    guessed_shape,
-    is_photograph,
-    is_small,
-)
+from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import (
     DRAWS,
     ITERATIONS,
@@ -52,17 +44,7 @@ from .pictures import MANY_MISSING, Frame, Paint, at, drawn_at, frame_of, mask_c
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
 from .tables import Grid
-from .words import (
-    AVERAGE,
-    NEARLY_NONE,
-    THIS,
-    Number,
-    Piece,
-    model_words,
-    painted_words,
-    range_words,
-    size_words,
-)
+from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
 
 SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}  # of few entries
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
@@ -393,21 +375,13 @@ class MatrixState(ModelState):
             return guess
         return super().number()
 
-    @property
-    def findings(self) -> Findings | None:
-        """Coverage of the intervals of the draws; None where there is nothing to judge."""
-        data = self.fitted_data
-        return None if data is None or data.is_constant else super().findings
-
     def guess(self) -> Number | None:
         """Return how well the model guesses what is hidden."""
         if (data := self.fitted_data) is None:
             return self._guess()
         is_picture = data.picture is not None or self._is_photograph(data)
         words = ("pixels", "pixel") if is_picture else ("entries", "column")
-        low, high = data.limits
-        guess = self._guess(*words, range_words(low, high))
-        return guess and guess._replace(least=NEARLY_NONE * (high - low))
+        return self._guess(*words, data.limits)
 
     def _number_of_table(self, data: MatrixData, drawn: Posterior | None) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -543,15 +517,8 @@ class MatrixState(ModelState):
         body = fitting_code(data, arguments, result, before) + printing_code(data)
         drawn = self._drawn_code(body, data.paint)
         filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
-        return load + body + drawn + filled * self.can_fill
-
-    @property
-    def can_fill(self) -> bool:
-        """Whether there are cells to fill, of a table or a matrix that is no picture."""
-        data = self.data
-        return data.labels.table is not None or (
-            data.picture is None and bool(np.isnan(data.original).any())
-        )
+        has_cells = data.picture is None and bool(np.isnan(data.original).any())
+        return load + body + drawn + filled * (has_cells or self.has_kinds)
 
     def filled(self) -> Any:
         """Return the data as a table without missing cells, among the columns that are left out."""

@@ -27,7 +27,7 @@ from nmd_lab.selection.choice import in_words
 
 from .background import Background, Begun, Measure, error_at
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
-from .live import MAX_CHECKED, Findings, LiveFit, LiveSample, SampleSettings
+from .live import MAX_CHECKED, LiveFit, LiveSample, SampleSettings
 from .printer import Code, call
 from .state import Field, State
 from .words import THIS, Number, shapes
@@ -294,21 +294,16 @@ class ModelState(State):
         errors = self.fit.begun.errors
         return errors if errors.get(THIS) == self.fit.recording.of_result else {}
 
-    def _guess(self, *words: str) -> Number | None:
+    def _guess(self, *words: Any) -> Number | None:
         """Return how well the model guesses what is hidden; `words` as of `Number.of_guess`."""
         error = self.fit.recording.of_result
         errors = self.errors or ({} if error is None else {THIS: error})
         return Number.of_guess(errors, *words)._replace(more=self.covered) if errors else None
 
     @property
-    def findings(self) -> Findings | None:
-        """Coverage of the intervals of the draws; None without any."""
-        return self.sample.findings
-
-    @property
     def covered(self) -> str:
         """Words on the intervals of the draws, for the end of the sentence."""
-        found = self.findings
+        found = self.sample.findings
         return "" if found is None else f"; {found.covers()}"
 
     def lost(self, fitted: FittedValues | None) -> str:
@@ -407,7 +402,7 @@ class ModelState(State):
 
     def parts(self) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
-        fit, found = self.fit, self.findings
+        fit, found = self.fit, self.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
         tried, f = errors_by_shape(self.choice), str(self.values["nonlinearity"])
         if fit.result is not None and not self.changed:

@@ -35,7 +35,7 @@ from .live import LEVELS, Findings
 from .pictures import Frame, Paint, at, frame_of
 from .printer import PRINT_HIDDEN, call, given_code
 from .state import Field, State, hidden_fields
-from .words import AVERAGE, Number, Piece, painted_words, range_words, size_words
+from .words import AVERAGE, Number, Piece, painted_words, size_words
 
 STEPS = 3  # of a filling, besides a pass of similar patches
 CALM = 0.6  # seconds after a stroke until the whole picture is filled anew
@@ -309,7 +309,7 @@ class PhotographState(State):
         if self.fit.phase == "running" or not errors:
             return None
         covered = "" if found is None else f"; {found.covers()}"
-        return Number.of_guess(errors, "pixels", "column", range_words(*self.limits), covered)
+        return Number.of_guess(errors, "pixels", "column", self.limits, covered)
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -115,11 +115,5 @@ def name_in_notebook(value: Any) -> str | None:
     shell = get_ipython()
     variables = {} if shell is None else shell.user_ns
     outputs = {f"Out[{number}]": held for number, held in variables.get("Out", {}).items()}
-    return next(
-        (
-            name
-            for name, held in (variables | outputs).items()
-            if held is value and not name.startswith("_")
-        ),
-        None,
-    )
+    held = (name for name, each in (variables | outputs).items() if each is value)
+    return next((name for name in held if not name.startswith("_")), None)

@@ -277,9 +277,7 @@ class RatingsState(ModelState):
 
     def guess(self) -> Number | None:
         """Return how well the model guesses the ratings that are hidden, on their scale."""
-        ends = self.person.ends
-        scale = "" if ends is None else " of {:g}…\N{WORD JOINER}{:g}".format(*ends)
-        return self._guess("ratings", self._things[1][:-1], scale)
+        return self._guess("ratings", self._things[1][:-1], self.person.ends)
 
     # The page
 

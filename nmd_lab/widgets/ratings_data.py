@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -14,14 +13,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, pandas_of
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.typed_table import (
-    ALMOST_ALL,
-    LEAST_LABELS,
-    MOST_VALUES,
-    columns_of_pairs,
-    long_table_columns,
-    may_be_labels,
-)
+from nmd_lab.data.typed_table import long_table_columns
 from nmd_lab.fit.held_out import HeldOut
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
@@ -113,27 +105,6 @@ def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[st
     named = {role: name for role, name in asked.items() if name != DEFAULT_COLUMNS[role]}
     columns = long_table_columns(X.columns, named)
     return columns if columns and (named or not X[columns["row"]].is_unique) else None
-
-
-def likely_columns(frame: Any) -> dict[str, str] | None:
-    """Return the columns of a table that seem to be ratings by row, column and value, or None.
-
-    Two columns of labels come again and again, one of them texts, and a third is of few numbers.
-    """
-    if not is_frame(frame) or frame.shape[1] < 3 or not frame.columns.is_unique:
-        return None
-    if (columns := columns_of_pairs(frame)) or frame.shape[1] > 3:
-        return columns
-    n = len(frame)
-    counts = {name: frame[name].nunique() for name in frame if may_be_labels(frame[name])}
-    labels = [name for name, count in counts.items() if LEAST_LABELS <= count <= n / 2]
-    values = [frame[name] for name in frame if name not in labels]
-    if len(labels) != 2 or n > ALMOST_ALL * math.prod(counts[name] for name in labels):
-        return None
-    kinds = [getattr(each.dtype, "kind", "O") for each in (*(frame[x] for x in labels), *values)]
-    if "O" not in kinds[:2] or kinds[2] not in "iuf" or values[0].nunique() > MOST_VALUES:
-        return None
-    return dict(zip(DEFAULT_COLUMNS, [*labels, values[0].name], strict=True))
 
 
 def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:

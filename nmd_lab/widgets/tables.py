@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.typed_table import TypedColumn, TypedTable, date_text
+from nmd_lab.data.dates import date_text
+from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
 from nmd_lab.result.entries import entries_at

@@ -59,13 +59,15 @@ class Number(NamedTuple):
         errors: Mapping[str, float],
         things: str = "entries",
         of: str = "column",
-        range: str = "",
+        limits: tuple[float, float] | None = None,
         more: str = "",
     ) -> Number:
         """Return the error of guesses; of the simplest one, the mean of each `of`, in words."""
+        low, high = limits or (0.0, 0.0)
+        range, least = range_words(low, high) * bool(limits), NEARLY_NONE * (high - low)
         (_, error), *rivals = errors.items()
         named = {f"each {of}'s average" if name == "average" else name: e for name, e in rivals}
-        return cls(error, f"Hidden {things} are guessed to ", range, named, more=more)
+        return cls(error, f"Hidden {things} are guessed to ", range, named, more=more, least=least)
 
     @property
     def pieces(self) -> list[Piece]:
