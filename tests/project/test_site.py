@@ -113,7 +113,7 @@ def test_numbers_of_other_pages_are_those_of_the_evidence():
     rows = start.numbers_of("tables.md", "### Binary and categorical columns: accuracy").values()
     ours, trees = (100 * np.mean([row[n] for row in rows]) for n in ("nmd.sample", "trees"))
     assert f"higher accuracy ({trees:.1f} %; `impute` {ours:.1f} %)" in pages["limitations"]
-    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    words = {2: "two", 9: "nine"}
     better = sum(row["trees"] > row["nmd.sample"] for row in rows)
     errors = start.numbers_of("tables.md", "### RMSE of numeric columns").values()
     lower = sum(row["trees"] < row["nmd.sample"] for row in errors)
