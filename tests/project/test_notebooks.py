@@ -1,0 +1,42 @@
+"""Each tutorial says how long it takes and what it needs, and has a table that nbval compares."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))
+FIRST_LINE = re.compile(r"\*Run time: about .*(second|minute)s?\. Extras: `lab`.*\*")
+
+
+def cells(path):
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def test_there_are_twelve_in_order():
+    assert [path.name[:2] for path in TUTORIALS] == [f"{k:02}" for k in range(1, 13)]
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_the_first_line_has_run_time_and_extras(path):
+    first = "".join(cells(path)[0]["source"]).splitlines()[0]
+    assert FIRST_LINE.fullmatch(first)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_table_is_compared(path):
+    compared = [cell for cell in cells(path) if "# NBVAL_CHECK_OUTPUT\n" in cell["source"]]
+    assert compared
+    assert all(cell["outputs"] for cell in compared)
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("**/*.ipynb")), ids=lambda path: path.stem)
+def test_outputs_are_committed_without_warnings_and_paths_of_a_machine(path):
+    code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
+    assert any(cell["outputs"] for cell in code)
+    assert not [o for cell in code for o in cell["outputs"] if o.get("name") == "stderr"]
+    assert not re.search(r"/(home|root|Users|tmp|work)/", path.read_text(encoding="utf-8"))
