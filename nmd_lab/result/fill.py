@@ -17,9 +17,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_integer, check_share, check_word
+from nmd_lab.data.dates import dates_of
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
-from nmd_lab.data.dates import dates_of
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, dense_like, matched, observe_like
 from nmd_lab.data.observations import Observations

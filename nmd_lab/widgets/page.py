@@ -514,7 +514,7 @@ def shown_by(explorer: Any) -> Record:
     if pictures:
         pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
     if dots := shown["dots"]:  # a click on a point of a study shows its fits
-        facts["abouts"] = [state.about(each) for each in state.points] if "study" in dots else []
+        facts["abouts"] = [state.fits_at(each) for each in state.points] if "study" in dots else []
     components = shown["components"]
     if components:
         components = components | {"values": compact(components["values"])}

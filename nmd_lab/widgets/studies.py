@@ -291,7 +291,7 @@ class StudyState(State):
         said = "the best model first; a click on a point shows its fits, a second click goes back"
         return _shortened(head, rows, said, "models")
 
-    def about(self, point: ChartPoint) -> dict[str, Any]:
+    def fits_at(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
         cells, metric = self.cells(point), self.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
