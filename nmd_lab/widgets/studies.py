@@ -246,7 +246,7 @@ class StudyState(State):
             "facts": {
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
-            "tables": [*map(self.about, filter(None, [chosen or self.best])), self._ranking()],
+            "tables": [*map(self.fits_at, filter(None, [chosen or self.best])), self._ranking()],
         }
 
     def _choose(self, message: Mapping[str, Any]) -> None:
