@@ -122,3 +122,15 @@ def test_every_link_leads_to_a_file():
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", README):
         if "://" not in target:
             assert (ROOT / target).exists(), target
+
+
+MINUTES = {"half a minute": "½", "a minute": "1", "two minutes": "2", "three minutes": "3"}
+"""Run times in the first line of a notebook, and in the table of the README."""
+
+
+def test_run_times_are_those_of_the_notebooks():
+    found = re.findall(r"\]\((notebooks/\w+\.ipynb)\)[^|]*, (\S+) min \|", README)
+    assert len(found) == 12
+    for notebook, minutes in found:
+        text = (ROOT / notebook).read_text(encoding="utf-8")
+        assert MINUTES[re.search(r"Run time: about ([a-z ]+)\.", text)[1]] == minutes, notebook
