@@ -38,7 +38,7 @@ MIN_RATIO = 1.02
 def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str, Any]:
     """Return an error in the unit of the data, where it was measured, and those of rivals.
 
-    >>> headline(0.15, "off where hidden", {"linear": 0.16})["rivals"]
+    >>> headline(0.15, "RMSE at held-out entries", {"linear": 0.16})["rivals"]
     '· linear 0.16'
     """
     return {
@@ -267,14 +267,14 @@ def flags_of(fit: Any) -> list[str]:
 
 def headline_of(fit: Any, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return the held-out error of a fit; if there is none, its error where it has seen X."""
-    trials, off = fit.selection, f"{fit._labels.attrs.get('units', '')} off at".strip()
+    trials, rmse = fit.selection, f"{fit._labels.attrs.get('units', '')} RMSE at".strip()
     if (validation := validation_error(fit)) is not None:
-        return headline(validation, f"{off} held-out entries", rivals or {})
+        return headline(validation, f"{rmse} held-out entries", rivals or {})
     if not trials.sizes[TRIAL]:
         where = "relative error where seen, nothing is held out"
         return headline(fit._returned("relative_error"), where, {})
     error = float(trials["error"].values[trials.attrs["chosen"]])
-    where = f"{off} {trials.attrs['held_out_entries']} held-out entries"
+    where = f"{rmse} {trials.attrs['held_out_entries']} held-out entries"
     measure = str(trials.attrs.get("measure", ""))
     rooted = measure.startswith("root mean squared")
     alone = trials.attrs.get("offsets_alone")

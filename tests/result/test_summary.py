@@ -31,7 +31,7 @@ def test_a_chosen_fit_has_the_error_of_its_trial_and_that_of_offsets_alone(plain
     fit = with_selection(plain, selection(trials([4, 8], [3]), offsets_alone=2.75))
     found = headline_of(fit)
     assert float(found["value"]) == float(fit.selection["error"][fit.selection.chosen]) == 2.5
-    assert found["text"] == "off at 7900 held-out entries"
+    assert found["text"] == "RMSE at 7900 held-out entries"
     assert found["rivals"] == "· offsets alone 2.75"
     assert not found["worse"]
     assert headline_of(with_selection(plain, selection(trials([8], [3]))))["rivals"] == ""
