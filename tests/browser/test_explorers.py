@@ -415,3 +415,28 @@ def test_files_are_named_and_refused_next_to_their_name(notebook):
     page.click(".nmd-tools button:has-text('difference')")
     page.locator(".nmd-right", has_text="difference").wait_for()
     assert page.evaluate(places) == before
+
+
+TABLE = """
+import numpy as np
+import pandas as pd
+import nmd_lab as nmd
+rng = np.random.default_rng(0)
+z = rng.normal(size=60)
+table = pd.DataFrame({"id": range(1, 61), "name": [f"Mr. {k}" for k in range(60)], "age": z})
+table["seen"] = pd.Timestamp("2021-03-01") + pd.to_timedelta(np.round(9 * z), unit="D")
+explorer = nmd.widgets.explore(table, rank=1, alpha=0.5, nonlinearity="identity")
+explorer
+"""
+
+
+def test_columns_that_are_left_out_are_named_and_one_click_takes_them_in(notebook):
+    notebook.show(TABLE)
+    page = notebook.page
+    page.get_by_text("left out: id, name (all different)").wait_for()
+    page.locator(".nmd-cell", has_text="2021-0").first.wait_for()
+    page.get_by_role("button", name="take them in").click()
+    page.get_by_text("taken in: id, name").wait_for()
+    page.get_by_role("button", name="leave them out").click()
+    page.get_by_text("left out: id, name (all different)").wait_for()
+    assert "X = table.drop(columns=" in copied(page)
