@@ -148,7 +148,7 @@ SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a comp
 STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
 OFTEN = 0.25  # fraction of the rows of a group from which a negative use is named
 EVERYWHERE = 0.9  # part of a group, the second highest, from which a component is strong in all
-HINT = "{} components: point to see one, click to pin it, again to switch it off"
+HINT = "{} component{}: point to see one, click to pin it, again to switch it off"
 
 
 class FactorsPart:
@@ -283,7 +283,7 @@ def components_part(
         "shares": shares,
         "lists": lists,
         "total": H.shape[0],
-        "hint": HINT.format(of),
+        "hint": HINT.format(of, "s" * (H.shape[0] != 1)),
     }
 
 

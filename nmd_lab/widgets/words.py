@@ -102,13 +102,14 @@ class Number(NamedTuple):
 def range_words(low: float, high: float) -> str:
     r"""Return a range, with as few digits as move its ends by at most a hundredth of it.
 
-    >>> range_words(0.00392, 1.0), range_words(-0.7, 254.0)
-    (' of 0…\u20601', ' of 0…\u2060254')
+    >>> range_words(0.00392, 1.0), range_words(-0.7, 254.0), range_words(-10.1, 7.8)
+    (' of 0…\u20601', ' of 0…\u2060254', ' of -10…\u20607.8')
     """
 
     def text(end: float) -> str:
         rounded = ["0", *(as_text(end, digits) for digits in (1, 2, 3))]
-        near = (each for each in rounded if abs(float(each) - end) <= 0.01 * (high - low))
+        plain = (each for each in rounded if "e" not in each)
+        near = (each for each in plain if abs(float(each) - end) <= 0.01 * (high - low))
         return next(near, rounded[-1])
 
     return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
