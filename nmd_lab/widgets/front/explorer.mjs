@@ -12,7 +12,7 @@ import { Plane } from "./plane.mjs";
 import { Ratings } from "./ratings.mjs";
 
 const RESTARTED = "The kernel was restarted or has ended: run the cell again to fit. The rest works without it.";
-const FITTING = ":is(.nmd-again, .nmd-stop, .nmd-share, .nmd-swap), :is(.nmd-popover, .nmd-brushes, .nmd-lists, .nmd-cells) :is(button, input, select)";
+const FITTING = ":is(.nmd-again, .nmd-stop, .nmd-swap), :is(.nmd-popover, .nmd-brushes, .nmd-lists, .nmd-cells) :is(button, input, select)";
 const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,.tiff,.bmp";
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
@@ -114,14 +114,12 @@ class Page {
     Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }
 
-  actions(status, running) {
-    const { buttons, folder, filename } = status, page = filename.replace(/\.\w+$/, ".html");
+  actions({ buttons }, running) {
     const opener = (name, text, about) => button(text, () => this.open(name), { key: name, class: `nmd-action nmd-${name}`, "aria-haspopup": "dialog",
       "aria-expanded": this.opened === name, "aria-label": about, title: about });
     const copy = button(this.copied ? "copied" : "code", () => this.copy(), { key: "code", class: "nmd-action nmd-copy", title: "Copy the code that repeats this" });
     const stop = button("■", () => this.send({ do: "stop" }), { key: "stop", "aria-label": "stop", title: "stop", class: "nmd-action nmd-stop" });
-    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again, resume, settings")), copy,
-      folder && button("share", () => this.send({ do: "save", filename: page }), { key: "share", class: "nmd-action nmd-share", disabled: Boolean(status.save), title: status.save || `Write this page to ${page}, which any browser opens without Python` }), opener("more", "⋯", "open, save, uncertainty"));
+    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again, resume, settings")), copy, opener("more", "⋯", "share, save, open, uncertainty"));
   }
 
   /** Return the errors of runs and rivals on one bar: a click, or an arrow, compares with a run. */
@@ -203,9 +201,10 @@ class Page {
 
   aboutMore(status) {
     const { intervals } = this.get("dots") ?? {};
+    const page = status.filename.replace(/\.\w+$/, ".html"), share = { disabled: Boolean(status.save), class: "nmd-as-page", title: status.save || `Write this page to ${page}, which any browser opens without Python` };
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
-    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: this.name ?? status.filename, "aria-label": "file", input: ({ target }) => { this.name = target.value; } }),
+    return [status.folder && button("share as a page", () => this.send({ do: "save", filename: page }), share), this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: this.name ?? status.filename, "aria-label": "file", input: ({ target }) => { this.name = target.value; } }),
         button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), status.folder && h("p.nmd-folder", `${status.endings}; in ${status.folder}`),
       this.saved !== null && this.saved !== this.message && h("p", { role: "status", class: `nmd-${this.kind}` }, this.message), this.opener()];
   }
