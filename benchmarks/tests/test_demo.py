@@ -1,4 +1,4 @@
-"""What the demo prints of its table is right."""
+"""The demo leads with a decomposition and a completion; what it prints of its table is right."""
 
 from __future__ import annotations
 
@@ -55,3 +55,13 @@ def test_scores_are_of_hidden_cells_alone(demo):
     guessed["sex"] = "male"
     right = (truth["sex"][:4] == "male").sum() / hidden.sum(axis=0).max()
     assert demo.scores(guessed, truth, hidden) == pytest.approx([2, right])
+
+
+def test_a_decomposition_and_a_completion_come_before_the_table(demo, monkeypatch, tmp_path):
+    done = []
+    for name in ("decompose", "complete", "impute", "inpaint"):
+        monkeypatch.setattr(demo, name, lambda out, name=name: done.append(name))
+    monkeypatch.setattr("sys.argv", ["demo.py", "--out", str(tmp_path)])
+    monkeypatch.setattr(demo.warnings, "simplefilter", lambda *_: None)
+    demo.main()
+    assert done == ["decompose", "complete", "impute", "inpaint"]
