@@ -13,7 +13,7 @@ PYTEST  = $(XDIST) --dist worksteal -p no:nbval
 NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
 
 # Notebooks that take less than a minute with compiled kernels, alone on a machine.
-SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/08_* notebooks/09_* notebooks/10_* notebooks/11_* notebooks/paper/printed_updates*)
+SHORT_NOTEBOOKS := $(wildcard $(addprefix notebooks/,01_* 02_* 03_* 06_* 11_* paper/method_*))
 
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
 # with some folders of tests each, and `make test-all` for each folder.
@@ -71,7 +71,7 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/with-plot,io ## four jobs on real data, compared with other methods; report and pictures go to out/
+demo: $(VENV)/with-plot,io ## decompose, complete, impute and inpaint real data, compared with other methods; results go to out/
 	$(BIN)/python examples/demo.py --out out
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 10 minutes)
