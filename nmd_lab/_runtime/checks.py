@@ -52,7 +52,7 @@ def check_number(
     return number
 
 
-LARGEST_SIZE = {"float32": 1e36, "float64": 1e120}
+MAX_SIZE = {"float32": 1e36, "float64": 1e120}
 """Largest magnitude of data for each precision; one over it is the smallest.  Between the two, the
 sum of the squares of the errors of a fit is an ordinary number."""
 
@@ -60,7 +60,7 @@ sum of the squares of the errors of a fit is an ordinary number."""
 def check_size(name: str, largest: float, dtype: Any) -> float:
     """Return the largest magnitude of data, if the precision can hold the errors of their fits."""
     precision = np.dtype(dtype).name
-    limit = LARGEST_SIZE[precision]
+    limit = MAX_SIZE[precision]
     if largest and not 1 / limit <= largest <= limit:
         raise ValueError(
             f"{name} has a largest magnitude of {largest:g}, and {precision} allows {1 / limit:g} "

@@ -16,7 +16,7 @@ from nmd_lab.data.units import Facts, units_of_columns
 from nmd_lab.model.model import Model
 from nmd_lab.problem.columns import measures_distance
 from nmd_lab.request.options import FitOptions, Options
-from nmd_lab.result.convergence import LARGEST_RHAT, MOST_UNSETTLED
+from nmd_lab.result.convergence import MAX_RHAT, MAX_UNSETTLED
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import LIMITS
 from nmd_lab.result.fill import Bounded, draws_within
@@ -37,7 +37,7 @@ SHORT_LINES = 0.01  # fraction of lines with fewer entries than components, from
 SAMPLES = 20_000  # entries at which predictions are compared with the data
 BEYOND = 1.0  # distance from the range of the data, over its width, at which a prediction is far
 SHARE_BEYOND = 0.002  # fraction of far ones among the missing entries that is overfitted
-FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
+MIN_BEYOND = 3  # least number of far ones: fewer show nothing
 
 
 MORE_ITERATIONS = "raise max_iter, or pass tol=0 if so many iterations are what you want."
@@ -91,22 +91,22 @@ def messages_after(
     return found
 
 
-FEWEST = 8  # sweeps below which split R-hat is meaningless
+MIN_SWEEPS = 8  # sweeps below which split R-hat is meaningless
 
 
 def message_of_chains(posterior: Posterior) -> Messages:
     """Return a message if the predictions of the chains have not converged."""
     sweeps, remedy = posterior.trace.sizes["sweep"], "raise tune= and draws="
-    if sweeps < FEWEST:
+    if sweeps < MIN_SWEEPS:
         text = f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
         return {NotConvergedWarning: text}
     share = posterior._unsettled
-    if not share > MOST_UNSETTLED:
+    if not share > MAX_UNSETTLED:
         return {}
     text = (
         f"the chains have not converged: {share:.0%} of the predictions move by more than a third "
         f"of their standard deviation between parts of the chains (split R-hat of new "
-        f"observations above {LARGEST_RHAT}): {remedy}."
+        f"observations above {MAX_RHAT}): {remedy}."
     )
     return {NotConvergedWarning: text}
 
@@ -279,7 +279,7 @@ def _far_predictions(fit: Decomposition, facts: Facts) -> str:
     margin = BEYOND * np.where(width > 0, width, np.abs(ends[1]))
     predictions = fit._fitted.at(rows, columns).astype(np.float64)
     far = np.flatnonzero((predictions < ends[0] - margin) | (predictions > ends[1] + margin))
-    if far.size < max(SHARE_BEYOND * facts.n_missing / (m * n) * positions.size, FEWEST_BEYOND):
+    if far.size < max(SHARE_BEYOND * facts.n_missing / (m * n) * positions.size, MIN_BEYOND):
         return ""
     where = ""
     if by_column:  # the one with the most of them

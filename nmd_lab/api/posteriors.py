@@ -317,7 +317,7 @@ def impute(
     return (filled, posterior) if return_posterior else filled
 
 
-FEW = 50
+N_PROPOSED_DRAWS = 50
 """Number of draws that the message about memory proposes."""
 
 
@@ -381,7 +381,7 @@ def _refuse_large(asked: SampleOptions, numbers: int, of_X: int, *, by_column: b
     # the draws are stacked at the end; members of a table have T, and positions, of their own
     needed = 8 * n_draws * numbers + (30 if by_column else 4) * of_X
     what = f"a posterior with draws={asked.draws} of {numbers} numbers each"
-    refuse_above(needed, what, f"keep fewer, for example keep={FEW}")
+    refuse_above(needed, what, f"keep fewer, for example keep={N_PROPOSED_DRAWS}")
 
 
 def package(

@@ -28,7 +28,7 @@ from nmd_lab.data.entries import FloatArray, GivenOffsets, Transform, has_offset
 from nmd_lab.data.observations import Observations
 from nmd_lab.kernels.lowrank import RowBlocks
 from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.problem.initialization import LARGEST_GRAM, Start, nonnegative_parts
+from nmd_lab.problem.initialization import MAX_GRAM, Start, nonnegative_parts
 
 N_BRANCHES = 4  # answers that a task adds up
 CHECK_SECONDS = 1.0  # seconds between two looks at whether scheduler and workers are there
@@ -403,7 +403,7 @@ def svd_on_cluster(
     def twice(v: FloatArray) -> FloatArray:
         return np.asarray(partitions.sum(twice_multiplied, A, shared=(v.reshape(-1, 1),)).ravel())
 
-    if n <= max(LARGEST_GRAM, 2):
+    if n <= max(MAX_GRAM, 2):
         gram = partitions.sum(RowBlocks.gram, A)
         found: Any = eigh(gram, subset_by_index=[max(n - rank, 0), n - 1])
     else:

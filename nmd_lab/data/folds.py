@@ -231,7 +231,7 @@ def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
     )
 
 
-SHARE = 0.1  # fraction of the observed entries that a fold holds out
+HELD_OUT_SHARE = 0.1  # fraction of the observed entries that a fold holds out
 ENOUGH = 2000  # held-out entries from which one fold is enough
 MAX_HELD_OUT = 100_000  # largest number of held-out entries of a fold
 MAX_FOLDS = 10  # largest number of folds, with which each entry is held out about once
@@ -276,7 +276,7 @@ def draw_folds(
     if kind is None and holes_depend_on_each_other(observations):
         kind = "blocks"
     hide, drawn = KINDS[kind] if kind else (at_random, "at random")
-    share = min(SHARE, MAX_HELD_OUT / observations.n_observed)
+    share = min(HELD_OUT_SHARE, MAX_HELD_OUT / observations.n_observed)
     fewest = 2 if kind else 1
     folds: list[Fold] = []
     for _ in range(MAX_FOLDS):
@@ -492,11 +492,13 @@ def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
     x, folds = counts.values, list[Fold]()
     left = x.astype(np.int64)
     while len(folds) < MAX_FOLDS and n_held_out(folds) < ENOUGH:
-        share = min(SHARE / (1 - SHARE * len(folds)), 1.0)  # of the events that are in no fold
+        share = min(
+            HELD_OUT_SHARE / (1 - HELD_OUT_SHARE * len(folds)), 1.0
+        )  # of the events that are in no fold
         held_out = rng.binomial(left, share)
         left -= held_out
         rest = x - held_out.astype(x.dtype)
-        others = counts.with_values(((1 / SHARE - 1) * held_out).astype(x.dtype))
+        others = counts.with_values(((1 / HELD_OUT_SHARE - 1) * held_out).astype(x.dtype))
         others = replace(others.select(held_out > 0), absent_are_zeros=False)
         folds.append(Fold(counts.with_values(rest).select(rest > 0), others))
     return folds

@@ -55,7 +55,7 @@ def sums_along(R: Any, axis: int) -> FloatArray:
     return sums
 
 
-WIDEST = 100
+MAX_TABLE_COLUMNS = 100
 """Number of columns above which a matrix is not taken for a table of variables."""
 
 BLOCK = 1 << 16
@@ -122,7 +122,7 @@ class Observations(ABC):
     @property
     def is_small_table(self) -> bool:
         """Whether they are dense and in memory, with few enough columns for a table."""
-        return self.in_memory and self.pattern is None and self.shape[1] <= WIDEST
+        return self.in_memory and self.pattern is None and self.shape[1] <= MAX_TABLE_COLUMNS
 
     @property
     def n_stored(self) -> int:

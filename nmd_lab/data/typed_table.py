@@ -82,10 +82,10 @@ def _key(name: Any) -> str:
     return re.sub("[-_ ]", "", str(name).lower())
 
 
-MOST_COLUMNS = 6  # of a long table whose columns have names of their own
-LEAST_LABELS = 20  # distinct labels of its rows, and of its columns
-MOST_VALUES = 20  # distinct values of it; numbers in units are more
-FEWEST_REPEATS = 20  # pairs expected twice by chance, of which a long table has hardly one
+MAX_COLUMNS = 6  # of a long table whose columns have names of their own
+MIN_LABELS = 20  # distinct labels of its rows, and of its columns
+MAX_VALUES = 20  # distinct values of it; numbers in units are more
+MIN_REPEATED_PAIRS = 20  # pairs expected twice by chance, of which a long table has hardly one
 ALMOST_ALL = 0.9  # fraction of all pairs in a table of an experiment, or of days
 
 
@@ -96,23 +96,23 @@ def columns_of_pairs(frame: Any, *, sure: bool = True) -> dict[str, Any] | None:
     has few values, and others are times.  If this need not be `sure`, pairs with texts may repeat.
     """
     n, names = len(frame), list(frame.columns)
-    if not 3 <= len(names) <= MOST_COLUMNS or not frame.columns.is_unique:
+    if not 3 <= len(names) <= MAX_COLUMNS or not frame.columns.is_unique:
         return None
     counts = {name: frame[name].nunique() for name in names if _may_be_labels(frame[name])}
-    labels = [name for name, count in counts.items() if LEAST_LABELS <= count <= n / 2]
+    labels = [name for name, count in counts.items() if MIN_LABELS <= count <= n / 2]
     others = [name for name in names if name not in labels and counts.get(name, 0) <= n / 2]
     values = [name for name in others if _key(name) not in COLUMNS_BESIDE]
     pairs = np.prod([counts[name] for name in labels])
     if len(labels) != 2 or len(values) != 1 or n > ALMOST_ALL * pairs:
         return None
     value = frame[values[0]]
-    if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > MOST_VALUES:
+    if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > MAX_VALUES:
         return None
     chance = [np.square(frame[name].value_counts(normalize=True)).sum() for name in labels]
     if not sure and any(getattr(frame[name].dtype, "kind", "O") == "O" for name in labels):
         return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
     expected, repeated = n**2 / 2 * np.prod(chance), frame.duplicated(labels).sum()
-    if expected < FEWEST_REPEATS * (1 + repeated):
+    if expected < MIN_REPEATED_PAIRS * (1 + repeated):
         return None
     return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
 
@@ -170,11 +170,13 @@ OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 """Types of objects that pandas turns into numbers of little meaning."""
 
 SIGNS = "<>≤≥"  # before an upper or a lower limit
-LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
-MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
-FEWEST_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
-MOST_NAMED = 5  # classes of a column that a warning names
-MOST_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
+MIN_LINES_OF_A_TEXT = (
+    1.25  # lines for each distinct text; below, categories would have almost one line
+)
+MAX_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
+MIN_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
+MAX_NAMED = 5  # classes of a column that a warning names
+MAX_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
 BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
 
 
@@ -214,13 +216,13 @@ def _examples(frame: Any, names: Collection[Any]) -> list[str]:
     columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
     text = pd.concat(columns).dropna().astype(str)
     is_word = pd.to_numeric(text, errors="coerce").isna()
-    return list(text[is_word].unique()[:MOST_WORDS])
+    return list(text[is_word].unique()[:MAX_WORDS])
 
 
 def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
     """Warn of classes of columns that the fitted table does not show."""
     if texts := [
-        f"{classes[:MOST_NAMED]} in column {name!r}" for name, classes in unseen.items() if classes
+        f"{classes[:MAX_NAMED]} in column {name!r}" for name, classes in unseen.items() if classes
     ]:
         text = f"X has {' and '.join(texts)}, which the fitted table does not show: such a cell "
         text += "says nothing about its row, and stays as it is; fit with all classes."
@@ -251,10 +253,10 @@ def kind_of_objects(column: Any) -> str | None:
     numbers = pd.to_numeric(text.str.strip(f"{SIGNS}= "), errors="coerce")  # limits without signs
     plain, words = numbers[~signed].dropna(), text[numbers.isna()]
     all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
-    are_classes = all_text and distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS)
-    mostly = 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS
+    are_classes = all_text and distinct <= min(len(text) / MIN_LINES_OF_A_TEXT, MAX_TEXTS)
+    mostly = 2 * plain.size >= len(text) and plain.nunique() >= MIN_NUMBERS
     measured = signed.any() or words.map(_is_below).any()
-    few_words = mostly and words.nunique() <= MOST_WORDS and (measured or not are_classes)
+    few_words = mostly and words.nunique() <= MAX_WORDS and (measured or not are_classes)
     if words.empty or few_words:
         return "words"
     if all_text:
@@ -269,7 +271,7 @@ def _is_below(word: str) -> bool:
 
 Kind = Literal["number", "date", "boolean", "ordered", "categories", "values"]
 
-MOST_CATEGORIES = 1000  # of a column, since each of them takes a column or a cut point
+MAX_CATEGORIES = 1000  # of a column, since each of them takes a column or a cut point
 
 
 @dataclass(frozen=True)
@@ -556,10 +558,10 @@ def _typed(name: Any, column: Any) -> TypedColumn:
         categories = tuple(declared[k] for k in codes[codes >= 0]) or declared
         if len(categories) == 0:
             raise ValueError(f"X has no category in column {name!r}: drop the column.")
-        if len(categories) > MOST_CATEGORIES:
+        if len(categories) > MAX_CATEGORIES:
             raise ValueError(
                 f"X has {len(categories)} categories in column {name!r}, of which each takes a "
-                f"column or a cut point: merge rare ones until there are {MOST_CATEGORIES} at "
+                f"column or a cut point: merge rare ones until there are {MAX_CATEGORIES} at "
                 "most, or drop it."
             )
         kind: Kind = "ordered" if dtype.ordered and len(categories) > 1 else "categories"

@@ -139,8 +139,8 @@ def _of_column(x: FloatArray, has_ends: bool, is_number: bool, enough: float) ->
     values, counts = np.unique(x, return_counts=True)
     low, high = float(values[0]), float(values[-1])
     is_binary = values.tolist() == [0, 1]
-    if has_ends and (values.size >= FEWEST or (values.size == 1 and counts[0] >= enough)):
-        many = counts[[0, -1]] >= SHARE * x.size
+    if has_ends and (values.size >= MIN_DIFFERENT or (values.size == 1 and counts[0] >= enough)):
+        many = counts[[0, -1]] >= SHARE_AT_END * x.size
         end = low if many[0] else -np.inf, high if many[1] else np.inf
     elif has_ends and is_binary:
         end = 0.0, 1.0
@@ -153,11 +153,11 @@ def smallest_value(lowest: float) -> float:
     return 0.0 if lowest >= 0 else -math.inf
 
 
-SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one
-FEWEST = 8  # different values of a column; one with fewer counts or grades, and has no end
+SHARE_AT_END = 0.1  # of the observed values of a column, at its smallest or its largest one
+MIN_DIFFERENT = 8  # different values of a column; one with fewer counts or grades, and has no end
 OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance
 
-APART, FAR = 20.0, 1000.0
+MIN_RATIO, MAX_RATIO = 20.0, 1000.0
 """Ratios of the spreads of columns from which their units are taken to be different: when a tenth
 of the columns is left out at either end, and of the largest and the smallest one.
 
@@ -166,7 +166,9 @@ completed with errors 2, 7, 11 and 20 % larger (median), and sampled with 0, 1, 
 of one unit whose spreads are like those of normal numbers have 13 without the tenths.
 """
 
-LEAST = 1e-13  # standard deviation of a column, over its largest size, up to which it is constant
+MIN_SPREAD = (
+    1e-13  # standard deviation of a column, over its largest size, up to which it is constant
+)
 RARE = 0.5  # fraction of a column at the smallest value of all, from which it does not count
 
 
@@ -209,7 +211,7 @@ def units_of_columns(facts: Facts, *, distance: bool = True) -> UnitsApart | Non
         return None
     spread, largest = columns.deviation, np.maximum(-columns.lowest, columns.highest)
     is_rare = (columns.lowest == facts.range[0]) & (columns.share >= RARE)
-    varying = np.flatnonzero(~is_rare & (spread > LEAST * np.maximum(largest, 0)))
+    varying = np.flatnonzero(~is_rare & (spread > MIN_SPREAD * np.maximum(largest, 0)))
     if varying.size < 2:
         return None
     order = varying[np.argsort(spread[varying], kind="stable")]
@@ -218,10 +220,10 @@ def units_of_columns(facts: Facts, *, distance: bool = True) -> UnitsApart | Non
     tenth = (varying.size - 1) // 10
     usual = float(spread[order[-1 - tenth]] / spread[order[tenth]])
     of_sizes = float(sizes.max() / sizes.min())
-    alike = min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR
-    if of_sizes >= FAR**2 > ratio:  # such as dates in seconds, however little they vary
+    alike = min(usual, of_sizes) < MIN_RATIO and min(ratio, of_sizes) < MAX_RATIO
+    if of_sizes >= MAX_RATIO**2 > ratio:  # such as dates in seconds, however little they vary
         order, ratio = varying[np.argsort(sizes, kind="stable")], of_sizes
-    elif alike or (not distance and ratio < FAR**2):
+    elif alike or (not distance and ratio < MAX_RATIO**2):
         return None
     first, last = int(order[0]), int(order[-1])
     names = facts.labels.flat(facts.labels.columns)
@@ -291,13 +293,13 @@ def refuse_table(labels: Labels, counts: NDArray[np.integer], *, keeps_empty: bo
         )
 
 
-MOST_LEVELS, OFTEN = 20, 0.01  # values of a scale, and fraction of all that either end has at least
+MAX_LEVELS, OFTEN = 20, 0.01  # values of a scale, and fraction of all that either end has at least
 
 
 def scale_of(values: FloatArray, counts: NDArray[np.integer]) -> list[float] | None:
     """Return the ends of a scale: 0 and 1 alone, or few different values, both ends often."""
     often = counts[[0, -1]].min() >= max(OFTEN * counts.sum(), 2)
-    is_scale = values.tolist() == [0, 1] or (often and 1 < values.size <= MOST_LEVELS)
+    is_scale = values.tolist() == [0, 1] or (often and 1 < values.size <= MAX_LEVELS)
     return [float(values[0]), float(values[-1])] if is_scale else None
 
 

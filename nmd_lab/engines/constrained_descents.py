@@ -106,7 +106,7 @@ def with_other_components(
 
 
 PLAIN = 3  # first steps without extrapolation, in which a random start finds its scale
-FIRST = 0.5  # first fraction of the last change that is added
+FIRST_FRACTION = 0.5  # first fraction of the last change that is added
 GROWTH = 1.05  # factor of the fraction after a good step
 GROWTH_OF_LIMIT = 1.01  # factor of its limit after a good step
 SHRINKAGE = 1.5  # divisor of the fraction after a bad step
@@ -127,7 +127,7 @@ class LeastSquaresState:
     share: float = 0.0
     limit: float = 1.0
     steps: int = 0
-    last_good: float = FIRST
+    last_good: float = FIRST_FRACTION
 
 
 class LeastSquaresDescent:
@@ -150,7 +150,7 @@ class LeastSquaresDescent:
         """Do one step in W and in H, and return the factors of lowest objective."""
         state.steps += 1
         if state.steps == PLAIN:
-            state.share = FIRST
+            state.share = FIRST_FRACTION
         W = self._next_W(state)
         ahead_W = _ahead(state.W, W, state.share, self.W_constraint, self.solved_W)
         XtW, H = self._next_H(state, ahead_W)

@@ -19,7 +19,7 @@ import numpy as np
 
 from nmd_lab.data.entries import FloatArray
 
-MOST_PAIRS = 10  # pairs of a step and its change of the gradient that are kept
+MAX_PAIRS = 10  # pairs of a step and its change of the gradient that are kept
 TRIALS = 10  # largest number of evaluations in a line search
 
 
@@ -50,7 +50,7 @@ Pairs = deque[tuple[FloatArray, FloatArray]]
 
 def pairs_for(size: int) -> int:
     """Return the number of pairs that are kept for vectors of a size."""
-    return MOST_PAIRS if size < 1 << 19 else MOST_PAIRS // 2  # to save memory
+    return MAX_PAIRS if size < 1 << 19 else MAX_PAIRS // 2  # to save memory
 
 
 Preconditioner = Callable[[FloatArray], FloatArray]

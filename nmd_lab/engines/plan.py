@@ -19,7 +19,7 @@ from nmd_lab.request.options import Options
 from nmd_lab.request.settings import is_automatic
 
 from .constrained_descents import kind_of_descent
-from .lbfgs import MOST_PAIRS
+from .lbfgs import MAX_PAIRS
 
 TREND_WINDOW = 50  # iterations from which the present rate of decrease is estimated
 
@@ -126,7 +126,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = model.is_least_squares and problem.observed_only
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
-    small = memory_allows(2 * MOST_PAIRS * (m + n) * rank, stored)
+    small = memory_allows(2 * MAX_PAIRS * (m + n) * rank, stored)
     small &= not (problem.sparse and stored > MEMORY_ENTRIES)
     plain = options.tol == 0 and options.solver.rho != "auto" and not isinstance(options.init, str)
     auto = adaptive and small and not least_squares and not plain

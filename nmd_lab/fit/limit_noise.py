@@ -28,7 +28,7 @@ from .starts import first_start
 
 ROUNDS = 4  # number of estimates
 ITERATIONS = 20  # iterations before each of them
-FEWEST_FREE = 0.1  # least degrees of freedom that are left, as a fraction of the known values
+MIN_FREE = 0.1  # least degrees of freedom that are left, as a fraction of the known values
 BLOCK = 1 << 18  # entries that are read at a time: 2 MiB of doubles
 
 
@@ -74,7 +74,7 @@ def pilot_sd(problem: Problem, start: Start) -> float:
                 if not iterate.is_finite:
                     return sd * unit
             W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
-            sd = min(sd, _rmse(problem, iterate) / math.sqrt(max(free, FEWEST_FREE)))
+            sd = min(sd, _rmse(problem, iterate) / math.sqrt(max(free, MIN_FREE)))
             start = Start(W.copy(), H.copy(), True, offsets)
     return sd * unit
 

@@ -62,7 +62,7 @@ from .row_kernel import (
 
 BLOCK_ENTRIES = 1 << 16  # entries of the rows that a thread solves at a time
 RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex
-FEW_STARTS = 3  # of these, after which a row starts no more if they agree
+MIN_STARTS = 3  # of these, after which a row starts no more if they agree
 AGREEMENT = 1e-4  # of their objectives, relative
 TRIAL = 30  # iterations of each start before the best one continues
 MAX_ITERATIONS = 2000  # of this one
@@ -214,11 +214,11 @@ class _Problem:
             self._improve(states, rows, MAX_ITERATIONS)
             return states.best
         each = rows[:, None] * copies + np.arange(copies)
-        self._improve(states, each[:, :FEW_STARTS].ravel(), TRIAL)
+        self._improve(states, each[:, :MIN_STARTS].ravel(), TRIAL)
         lowest = states.numbers[:, LOWEST].reshape(each.shape)
-        few = lowest[:, :FEW_STARTS]
+        few = lowest[:, :MIN_STARTS]
         unsure = np.ptp(few, axis=1) > AGREEMENT * few.min(axis=1)
-        self._improve(states, each[unsure, FEW_STARTS:].ravel(), TRIAL)
+        self._improve(states, each[unsure, MIN_STARTS:].ravel(), TRIAL)
         states = self._chosen(states, np.argmin(lowest, axis=1))
         again = self._states(states.best[:, None])
         self._improve(states, rows[~unsure & (states.numbers[:, ENDED] == 0)], MAX_ITERATIONS)

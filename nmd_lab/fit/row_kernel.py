@@ -238,7 +238,7 @@ STEPS = 20  # largest number of steps of a stage
 DECREASE = 1e-4  # relative decrease of the envelope at or below which a stage ends
 DAMPING = 1e-5  # first damping, relative to ρ times the Gram matrix of H
 SUCCESS, FAILURE = 0.2, 10.0  # factors of the damping after a step that lowers the envelope or not
-MOST = 1e6  # damping from which a row ends its stage
+MAX_DAMPING = 1e6  # damping from which a row ends its stage
 SHIFT = 1e-4  # of WH, relative, for the slope of the T-update
 
 
@@ -293,7 +293,7 @@ def _kernel(structure: Structure, degree: int, name: str, cached: bool) -> Calla
                             put(w, 1.0, trial)
                         if k > 0:
                             extent *= SUCCESS if gain > 0.0 else FAILURE
-                        if little or extent >= MOST or k == STEPS:
+                        if little or extent >= MAX_DAMPING or k == STEPS:
                             break
                         if gain > 0.0:
                             for j in range(n):  # the slope of the envelope and its curvature

@@ -17,7 +17,7 @@ from nmd_lab.data.folds import Fold, draw_folds
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import Facts, facts_of, smallest_value, units_of_columns
 from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
-from nmd_lab.engines.lbfgs import MOST_PAIRS, pairs_for
+from nmd_lab.engines.lbfgs import MAX_PAIRS, pairs_for
 from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
 from nmd_lab.kernels.envelope import ENTRIES
 from nmd_lab.kernels.products import BLOCK_ENTRIES
@@ -348,7 +348,7 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
         factors = sum(observations.shape) * width
         # T and U; S, its values by columns and two patterns, or the WH before; a refinement's
         arrays = 2 + (3 if problem.observed_only else problem.sparse) + bool(plan)
-        vectors = 8 + (2 * MOST_PAIRS + 12 if plan else 0)
+        vectors = 8 + (2 * MAX_PAIRS + 12 if plan else 0)
         if plan and memory_allows(factors * width, stored):
             vectors += 2 * width  # the preconditioner
         blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)

@@ -163,7 +163,7 @@ def put_variances(matrix, few, v, n, V, spread):  # type: ignore[no-untyped-def]
             spread[j] += sign * V[a, j] * V[a, j]
 
 
-LEAST_PROBABILITY = 1e-3
+MIN_PROBABILITY = 1e-3
 """Probability of a group below which it does not contribute to a row."""
 
 SHRINKAGE = 16
@@ -225,7 +225,7 @@ def weigh_groups(x, mixture, columns, few, workspace):  # type: ignore[no-untype
     evidence = best + math.log(total)
     for k in range(halves.size):
         p = math.exp(probabilities[k] - evidence)
-        probabilities[k] = p if p >= LEAST_PROBABILITY else 0.0
+        probabilities[k] = p if p >= MIN_PROBABILITY else 0.0
         if probabilities[k] > 0 and not has_V[k]:
             matrix = inverses[k] if few else covariances[k]
             project(U[k], matrix, columns, few, common, V[k])

@@ -58,7 +58,7 @@ MIN_PIXELS, N_LIKE = 20, 150
 LEVEL, ENDS = 0.9, 1.645
 """Probability of the intervals that are scaled, and their ends in standard deviations."""
 
-TINY = 1e-8
+MIN_VARIANCE = 1e-8
 """Smallest variance, by which precisions are finite."""
 
 Array = NDArray[np.float64]
@@ -215,7 +215,7 @@ def average(grid: Grid, found: Iterable[tuple[Positions, Array, Array]]) -> Esti
     """
     total, precision = Average(grid.shape), Average(grid.shape)
     for places, mean, variance in found:
-        weights = 1 / np.maximum(variance, TINY)
+        weights = 1 / np.maximum(variance, MIN_VARIANCE)
         total.add(places, mean, weights)
         precision.add(places, weights, np.ones_like(weights))
     return total.result(), 1 / np.sqrt(precision.result())
@@ -242,7 +242,8 @@ def weight_of(truth: Array, before: Array, after: Array) -> float:
     if truth.size < MIN_PIXELS:
         return 1.0
     change = after - before
-    return float(np.clip(change @ (truth - before) / max(float(change @ change), TINY), 0, 1))
+    size = max(float(change @ change), MIN_VARIANCE)
+    return float(np.clip(change @ (truth - before) / size, 0, 1))
 
 
 def between(before: Estimate, after: Estimate, share: float) -> Estimate:
@@ -272,5 +273,5 @@ def factor_of(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Arr
     alike = np.array_split(np.argsort(std), max(std.size // N_LIKE, 1))
     middle = np.log([np.median(std[some]) for some in alike])
     factors: Any = [np.quantile(size[some] / std[some], LEVEL) / ENDS for some in alike]
-    logs = np.log(np.maximum(factors, TINY))
+    logs = np.log(np.maximum(factors, MIN_VARIANCE))
     return lambda std: np.exp(np.interp(np.log(std), middle, logs))

@@ -107,7 +107,7 @@ def singular_factors(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArr
     return Q @ (U[..., :, :count] * root[..., None, :]), right, sizes
 
 
-TOLERANCE = 1e-3
+SVD_TOL = 1e-3
 """Relative tolerance of the singular values."""
 
 OVERLAP = 1e-13
@@ -139,7 +139,7 @@ def largest_singular(
     matvec, rmatvec = (watched.forward, watched.back) if tall else (watched.back, watched.forward)
     operator: Any = LinearOperator(A.shape, matvec, rmatvec, A.matmat, np.float64, A.rmatmat)
     try:
-        U, values, Vt = svds(operator, k=k, v0=first, tol=TOLERANCE)
+        U, values, Vt = svds(operator, k=k, v0=first, tol=SVD_TOL)
     except ArpackError as error:
         raise LanczosBreakdown(str(error)) from error
     order = np.argsort(-values)

@@ -73,7 +73,7 @@ from .constrained_rows import (
 from .products import CsrStorage
 
 ENTRIES = 1 << 21  # entries of a chunk of rows, 16 MiB of doubles
-FEWEST = 4  # smallest number of chunks; fewer entries are no problem for the cache
+MIN_CHUNKS = 4  # smallest number of chunks; fewer entries are no problem for the cache
 MEMORY = 0.5  # largest size of all normal matrices, in numbers for each entry
 
 
@@ -116,7 +116,7 @@ def chunks_of_columns(storage: CsrStorage, size: int, device: Device = HOST) -> 
     """
     m, n = storage.shape
     ends: Any = []
-    if storage.n_entries >= max(FEWEST * ENTRIES, n * size**2 / MEMORY):
+    if storage.n_entries >= max(MIN_CHUNKS * ENTRIES, n * size**2 / MEMORY):
         ends = np.arange(ENTRIES, storage.n_entries, ENTRIES)
     borders = np.unique([0, *np.searchsorted(storage.indptr, ends), m]).tolist()
     return [_chunk(storage, device, *pair) for pair in pairwise(borders)]

@@ -8,12 +8,12 @@ import numpy as np
 
 from .loss import FloatArray, Loss
 
-SHORT = 1e-5  # of a step of Halley's method after which no other one is needed
+STEP_TOL = 1e-5  # of a step of Halley's method after which no other one is needed
 
 STARTING_LOG_ODDS = 2.0
 """Log-odds with which a fit begins where the larger value is observed, and minus this elsewhere."""
 
-MOST_LOG_ODDS = 7.0
+MAX_LOG_ODDS = 7.0
 """Largest log-odds of a constant model: one entry of a thousand differs."""
 
 
@@ -89,7 +89,7 @@ class Logistic(Loss):
             gap, slope = rho * (z - centre) - share, rho + variance
             step = gap * slope / (slope * slope - gap * (share - 0.5) * variance)
             z -= step
-            if abs(step) <= SHORT * (1.0 + abs(z)):
+            if abs(step) <= STEP_TOL * (1.0 + abs(z)):
                 break
         return s * z
 
@@ -130,7 +130,7 @@ class Logistic(Loss):
     def constant(self, mean: float) -> float:
         """Return the log-odds of the fraction of larger values."""
         share = (mean - self.parameters[0]) / (1.0 - self.parameters[0])
-        least = 1 / (1 + math.exp(MOST_LOG_ODDS))
+        least = 1 / (1 + math.exp(MAX_LOG_ODDS))
         share = min(max(share, least), 1 - least)
         return math.log(share / (1 - share))
 

@@ -39,7 +39,7 @@ from .losses import Frobenius, Loss
 from .nonlinearities import Nonlinearity, Piece, Square
 from .ordinal import LOG_ROOT, log_probability
 
-NARROW = 1e-4
+MAX_FLAT_WIDTH = 1e-4
 """Width of an interval, in units in which the density changes, below which it counts as flat."""
 SETTLED = 1e-9
 """Relative step after which the search ends; the next step would be about its square."""
@@ -49,7 +49,7 @@ SETTLED = 1e-9
 def moments_between(y: float, low: float, high: float, sd: float) -> tuple[float, float]:
     """Return the mean of x ~ N(y, sd²) between two limits, and its variance over sd²."""
     a, b = (low - y) / sd, (high - y) / sd
-    if (b - a) * (1.0 + 0.5 * abs(a + b)) < NARROW:
+    if (b - a) * (1.0 + 0.5 * abs(a + b)) < MAX_FLAT_WIDTH:
         return 0.5 * (low + high), (b - a) * (b - a) / 12.0
     log_mass = log_probability(a, b)
     first, second = 0.0, 0.0  # the densities at the limits, divided by the probability
@@ -156,7 +156,7 @@ FORMS: dict[type[Loss], type[Loss]] = {Frobenius: CensoredFrobenius}
 
 Array = NDArray[np.float64]
 
-FAR = 9.0
+MAX_DEVIATIONS = 9.0
 """Standard deviations beyond which there is less than the rounding of what lies within."""
 
 N_NODES = 40
@@ -222,11 +222,11 @@ def _moments_kernel() -> Any:
                         moment = z * height
                     mass, linear, square = tail, height, moment
                     end, z = high, (high - v[s, p]) / width
-                    if z < -FAR:  # nothing lies on this piece
+                    if z < -MAX_DEVIATIONS:  # nothing lies on this piece
                         tail, height, moment = 1.0, 0.0, 0.0
                         continue
                     tail, height, moment = 0.0, 0.0, 0.0
-                    if z < FAR:
+                    if z < MAX_DEVIATIONS:
                         tail, height = upper_tail(z), bell(z)
                         moment = z * height
                     if mass == 0.0:

@@ -24,7 +24,7 @@ from .losses import LOSSES, as_loss
 from .nonlinearities import NONLINEARITY_CLASSES, as_nonlinearity
 from .nonlinearity import Nonlinearity, Piece
 
-FEW = 4
+MAX_COMPILED_PIECES = 4
 """Number of sloped pieces up to which each has compiled code of its own; more share a loop."""
 
 
@@ -110,7 +110,7 @@ class ColumnModel(NamedTuple):
     def numbers(self) -> tuple[Any, ...]:
         """All numbers without the units, as `nmd_lab.model.entry` takes them."""
         pieces, pf, pd = self.arguments
-        if len(self.pieces) > FEW and not is_searched(self.structure):
+        if len(self.pieces) > MAX_COMPILED_PIECES and not is_searched(self.structure):
             pieces = np.array(pieces)
         return pieces, pf, pd, self.loss.floors, tuple(map(float, self.limits))
 
@@ -188,7 +188,7 @@ def make_column_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Col
         pieces = ()
     flat = tuple(piece.slope == 0 for piece in pieces)
     if not any(flat):
-        flat = flat[: FEW + 1]  # the code is the same for any larger number
+        flat = flat[: MAX_COMPILED_PIECES + 1]  # the code is the same for any larger number
     return ColumnModel(f, d, (type(f), type(d), flat), pieces)
 
 

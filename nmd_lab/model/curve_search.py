@@ -38,7 +38,7 @@ SCALES = (1.0, 2.0**-4, 2.0**4, 2.0**-8, 2.0**8, 2.0**-14, 2.0**14)  # the first
 CELL, ROW = 8, 7  # numbers of a cell and of a block
 BLOCK = 8  # cells that share one row of bounds
 STEP = 1.0  # longest step of a scan, in units of |f'| / |f''|: a sixth of a period
-LARGEST = OFFSET * 2.0**BINADES - OFFSET  # largest |t| / scale in the table
+MAX_TABLED = OFFSET * 2.0**BINADES - OFFSET  # largest |t| / scale in the table
 SIDE = CELLS_PER_BINADE * BINADES
 N_BLOCKS = 2 * SIDE // BLOCK
 _SHIFT = 52 - 8  # leaves 8 bits of the mantissa, one of 256 cells
@@ -95,7 +95,7 @@ def _tabulate(f: Nonlinearity, scale: float) -> Curve:
     """Return the table of f in this unit of t."""
     binade = np.repeat(OFFSET * 2.0 ** np.arange(BINADES), CELLS_PER_BINADE)
     share = np.tile(np.arange(CELLS_PER_BINADE) / CELLS_PER_BINADE, BINADES)
-    right = scale * np.append(binade * (1 + share) - OFFSET, LARGEST)
+    right = scale * np.append(binade * (1 + share) - OFFSET, MAX_TABLED)
     edges = np.concatenate([-right[:0:-1], right])
     centre, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges)[:, None] / 2
     nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
@@ -152,7 +152,7 @@ def _bounds(cells: Array, d: Array, values: Array, good: Any, rough: Any) -> Arr
 def cell_of(t: float, per_scale: float) -> Any:
     """Return the number of the cell that holds t; -1 beyond the table."""
     size = abs(t) * per_scale
-    if not size < LARGEST:
+    if not size < MAX_TABLED:
         return np.int64(-1)
     number = (np.float64(size + OFFSET).view(np.int64) >> _SHIFT) - _FIRST
     return SIDE + number if t >= 0.0 else SIDE - 1 - number
@@ -190,16 +190,16 @@ ScalarMap = Callable[..., Any]
 """A compiled function of scalars."""
 
 MARGIN = 0.9  # fraction of rho that the harmful bend may reach
-MOST_STEPS, MOST_FREE_STEPS = 60, 12  # of Newton's method; after the latter it bisects a bracket
+MAX_STEPS, MAX_FREE_STEPS = 60, 12  # of Newton's method; after the latter it bisects a bracket
 CUBIC = 1e-5  # square of the last step in the norm of g'', relative to rho (t - v)^2, if d'' is 1
 QUADRATIC = 1e-10  # the same for other losses
-TINY = 1e-20  # the same for a bisection, or where d has a kink
+KINK_TOL = 1e-20  # the same for a bisection, or where d has a kink
 NEAR_KINK = 1e-8  # distance at which t moves to the kink, relative to |t - v|
 N_GOLDEN = 120
-SHARE = 0.5 * (3.0 - math.sqrt(5.0))  # of the longer side, at which golden sections look
-TOLERANCE = 1e-15  # width of the last bracket of golden sections, relative to |t|
+GOLDEN_SHARE = 0.5 * (3.0 - math.sqrt(5.0))  # of the longer side, at which golden sections look
+GOLDEN_TOL = 1e-15  # width of the last bracket of golden sections, relative to |t|
 FIRST_REACH, LAST_REACH = 1e-6, 1e30  # distances from v at which a t with finite loss is sought
-MOST_BLOCKS = 5_000  # on each side of v
+MAX_BLOCKS = 5_000  # on each side of v
 BEYOND = 1.0 / 32.0  # length of a block beyond the table, relative to |t|
 
 
@@ -276,7 +276,7 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
 
     def newton(t, at, left, right, guarded, v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
         y, slope, bend, third = at
-        for k in range(MOST_STEPS if guarded else MOST_FREE_STEPS):
+        for k in range(MAX_STEPS if guarded else MAX_FREE_STEPS):
             if not lowest <= y <= highest:
                 return np.nan
             if has_kink and y == x:
@@ -299,13 +299,13 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
                     beyond = slopes(x, x + (x - y), pd)[0] * slope + rho * (kink - v)
                     passed = (kink - t) * (other - kink) >= 0.0
                     other = kink if passed and gradient * beyond <= 0.0 else other
-                if not left <= other <= right or k > MOST_FREE_STEPS:
-                    other, allowed = 0.5 * (left + right), TINY
+                if not left <= other <= right or k > MAX_FREE_STEPS:
+                    other, allowed = 0.5 * (left + right), KINK_TOL
             step, moved, t = other - t, other - v, other
             if not has_kink and step * step * max(curvature, rho) <= allowed * rho * moved * moved:
                 return t
             y, slope, bend, third = curve_at(t, curve)
-            if has_kink and step * step <= TINY * moved * moved:
+            if has_kink and step * step <= KINK_TOL * moved * moved:
                 kink = t + (x - y) / slope
                 return kink if abs(kink - t) <= NEAR_KINK * abs(moved) else t
         return t if guarded else np.nan
@@ -324,7 +324,7 @@ def _compile_scan(
         target, bottom = min(max(least_at(x, pd), smallest), largest), min(value(x, x, pd), 0.0)
         middle, at_middle, left_out = v, at_v, False
         above = forward(v, curve, pf) > target
-        for _ in range(MOST_BLOCKS):
+        for _ in range(MAX_BLOCKS):
             cost = 0.5 * rho * (middle - v) * (middle - v) + bottom
             if cost >= lowest:
                 break
@@ -383,8 +383,10 @@ def next_block(t, side, curve):  # type: ignore[no-untyped-def]
     scale = 1.0 / curve[2]
     cell = cell_of(t + side * 1e-9 * (scale + abs(t)), curve[2])
     if cell < 0:
-        inwards = side * t < 0.0 and abs(t) > LARGEST * scale
-        far = max(abs(t) * (1.0 - BEYOND), LARGEST * scale) if inwards else abs(t) * (1.0 + BEYOND)
+        inwards = side * t < 0.0 and abs(t) > MAX_TABLED * scale
+        far = (
+            max(abs(t) * (1.0 - BEYOND), MAX_TABLED * scale) if inwards else abs(t) * (1.0 + BEYOND)
+        )
         return math.copysign(far, t), -math.inf, math.inf
     block = cell // BLOCK
     end = bound_at(block + 1 if side > 0.0 else block, 0, curve)
@@ -416,10 +418,10 @@ def compile_golden(objective: ScalarMap) -> ScalarMap:
 
     def golden(a, t, b, at_t, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
         for _ in range(N_GOLDEN):
-            if abs(b - a) <= TOLERANCE * abs(t):
+            if abs(b - a) <= GOLDEN_TOL * abs(t):
                 break
             to_b = abs(b - t) > abs(a - t)
-            other = t + SHARE * ((b if to_b else a) - t)
+            other = t + GOLDEN_SHARE * ((b if to_b else a) - t)
             attained = objective(other, v, x, rho, curve, pf, pd)
             if attained < at_t:
                 a, t, at_t, b = (t, other, attained, b) if to_b else (a, other, attained, t)

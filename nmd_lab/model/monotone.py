@@ -29,10 +29,10 @@ KNOTS = 20
 FLATTEST = 0.02
 """Smallest slope of a learned f, in units of the column: equal values at an end stay apart."""
 
-FEWEST = 8
+MIN_DIFFERENT = 8
 """Different values from which f is learned; with fewer it is the straight line."""
 
-LEAST = 1e-13
+MIN_SPREAD = 1e-13
 """Standard deviation of X, over its largest size, below which f is the straight line, too."""
 
 
@@ -164,7 +164,7 @@ class Monotone(PiecewiseLinear):
         values, counts = np.unique(x, return_counts=True)
         centre = float(x.mean()) if centred and x.size else 0.0
         spread = float(x.std()) if x.size else 0.0
-        if values.size < FEWEST or spread < LEAST * float(np.abs(x).max()):
+        if values.size < MIN_DIFFERENT or spread < MIN_SPREAD * float(np.abs(x).max()):
             return Monotone([0.0, 1.0], [centre, centre + 1.0])
         scores = ndtri((np.cumsum(counts) - counts / 2) / x.size)
         z = ndtri((np.arange(KNOTS) + 0.5) / KNOTS)
@@ -302,7 +302,7 @@ def _root_of_gram(knots: Array, t: Array, x: Array, weights: Array) -> Array:
 
 
 MIN_VALUES = 5  # different known values from which their distribution is learned
-FAR = -1e4  # knot at which f is 0, in standard deviations or limits: no draw is there
+FIRST_KNOT = -1e4  # knot at which f is 0, in standard deviations or limits: no draw is there
 RARE = 0.01  # fraction of a normal column below 0, of that below a limit, that is harmless
 
 
@@ -321,13 +321,13 @@ def f_within_limits(low: Array, high: Array) -> Monotone | None:
         logs = np.log(np.maximum([low[above], high[above]], 0))
     (of_x, centre, spread), (of_log, mean, sd) = _normal(low, high), _normal(*logs)
     if of_log - logs[0][known[above]].sum() > of_x:
-        t = mean + sd * np.append(FAR, np.linspace(-5, 4, 19))
+        t = mean + sd * np.append(FIRST_KNOT, np.linspace(-5, 4, 19))
         return Monotone(t.tolist(), [0.0, *np.exp(t[1:]).tolist()])
     largest = float(high[np.isneginf(low)].max(initial=0))
     below_0, below = ndtr((np.array([0.0, largest]) - centre) / spread)
     if largest == 0 or below_0 < RARE * below:
         return None
-    t = np.concatenate([[FAR], np.linspace(-4, 1, 18), [2]])
+    t = np.concatenate([[FIRST_KNOT], np.linspace(-4, 1, 18), [2]])
     values = np.where(t < 1, np.exp(np.minimum(t, 1) - 1), t)
     least = float(x[above].min())
     return Monotone((least * t).tolist(), [0.0, *(least * values[1:]).tolist()])

@@ -112,7 +112,7 @@ def _newton(codes: NDArray[np.intp], y: Array, weights: Array, cuts: Array) -> A
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 DENSITY = math.exp(-LOG_ROOT)  # of a standard normal variable at 0
 LIKELY = 1e-2  # probability from which a difference of distribution functions is exact enough
-NARROW = 1e-2
+MAX_NARROW = 1e-2
 SQRT_HALF = math.sqrt(0.5)
 SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 ASYMPTOTIC = 12.0  # from here on, ten terms of the asymptotic series have an error below 2e-13
@@ -143,7 +143,7 @@ def log_probability(a: float, b: float) -> float:
             )
         return math.log(0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0))))
     width, middle = b - a, 0.5 * (a + b)
-    if width * max(1.0, middle) < NARROW:
+    if width * max(1.0, middle) < MAX_NARROW:
         curved = width * width * (middle * middle - 1.0) / 24.0
         return math.log(width) - 0.5 * middle * middle - LOG_ROOT + math.log1p(curved)
     ratio = mills_ratio(a)
@@ -169,12 +169,12 @@ def slopes(a: float, b: float) -> tuple[float, float, float]:
     log_p = log_probability(a, b)
     at_a = math.exp(-0.5 * a * a - LOG_ROOT - log_p) if a > -math.inf else 0.0
     at_b = math.exp(-0.5 * b * b - LOG_ROOT - log_p) if b < math.inf else 0.0
-    if (b - a) * max(1.0, abs(a + b)) < NARROW:  # the difference would cancel
+    if (b - a) * max(1.0, abs(a + b)) < MAX_NARROW:  # the difference would cancel
         return at_a, at_b, -0.5 * (a + b)
     return at_a, at_b, at_b - at_a
 
 
-SHORT = 1e-7  # of a step of Newton's method after which no other one is needed
+STEP_TOL = 1e-7  # of a step of Newton's method after which no other one is needed
 
 FIRST_RANGE = 2.5
 """Largest magnitude of the y with which a fit begins."""
@@ -326,7 +326,7 @@ class Ordinal(Loss):
                 new = 0.5 * (left + right)
             step = abs(new - y)
             y = new
-            if step <= SHORT * (1.0 + abs(y)):
+            if step <= STEP_TOL * (1.0 + abs(y)):
                 break
         return y
 

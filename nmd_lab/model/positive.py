@@ -132,7 +132,7 @@ def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     return first - tail
 
 
-MOST_STEPS = 200
+MAX_STEPS = 200
 
 
 @compile_scalar
@@ -144,7 +144,7 @@ def cubic(y: float, a: float, b: float, c: float, d: float) -> float:
 @compile_scalar
 def cubic_root(y: float, a: float, b: float, c: float, d: float) -> float:
     """Return the root of a y^3 + b y^2 + c y + d to which Newton's iterates from y converge."""
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         slope = (3.0 * a * y + 2.0 * b) * y + c
         if slope <= 0.0:
             break
@@ -186,7 +186,7 @@ def cubic_minima(
 @compile_scalar
 def exponential_root(u: float, a: float, c: float, b: float, q: float) -> float:
     """Return the root of a (u - c) + b e^u (e^u - q) to which Newton's iterates converge."""
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         z = math.exp(u)
         slope = a + b * z * (2.0 * z - q)
         if slope <= 0.0:

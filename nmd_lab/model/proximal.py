@@ -34,7 +34,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
-from .column_model import FEW, ColumnModel, Structure, is_searched, make_column_model
+from .column_model import (
+    MAX_COMPILED_PIECES,
+    ColumnModel,
+    Structure,
+    is_searched,
+    make_column_model,
+)
 from .curve_search import ScalarMap, compile_golden, compile_search, value_at, value_inside
 from .loss import FloatArray, Loss
 from .nonlinearity import Nonlinearity
@@ -78,7 +84,7 @@ def compile_t_update(structure: Structure) -> ScalarMap:
 
 def best_piece(flat: tuple[bool, ...], loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return the best of the solutions on each piece."""
-    if len(flat) > FEW and not any(flat):
+    if len(flat) > MAX_COMPILED_PIECES and not any(flat):
         return _best_of_many(_piece_candidate(False, loss, proximal))
     # A chain of functions instead of a loop, because each piece has compiled code of its own.
     candidates = {each: _piece_candidate(each, loss, proximal) for each in set(flat)}

@@ -171,7 +171,7 @@ class Power(Nonlinearity):
         return np.asarray(np.maximum(x, 0) ** (1 / self.p), dtype=x.dtype)
 
 
-LARGEST = 300.0
+MAX_EXPONENT = 300.0
 """Where exp(t) stops: it is exp(300) or exp(-300) beyond, so that no product overflows."""
 
 INSTEAD_OF_ZERO = 0.1
@@ -182,7 +182,7 @@ Numbers = tuple[float, ...]
 
 def exp_frobenius(v: float, x: float, rho: float, pf: Numbers, pd: Numbers) -> float:
     """Return the minimiser of (x - e^t)^2 / 2 + rho/2 (t - v)^2."""
-    t: float = exponential_minimum(rho, v, 1.0, x, -math.inf, LARGEST)
+    t: float = exponential_minimum(rho, v, 1.0, x, -math.inf, MAX_EXPONENT)
     return t
 
 
@@ -264,12 +264,12 @@ class Exp(Nonlinearity):
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
-        return math.exp(min(max(1.0 * float(t), -LARGEST), LARGEST))
+        return math.exp(min(max(1.0 * float(t), -MAX_EXPONENT), MAX_EXPONENT))
 
     @staticmethod
     def derivative(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
-        return math.exp(1.0 * float(t)) if -LARGEST < t < LARGEST else 0.0
+        return math.exp(1.0 * float(t)) if -MAX_EXPONENT < t < MAX_EXPONENT else 0.0
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(x), and log(0.1) where x is not positive."""

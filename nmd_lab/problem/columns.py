@@ -266,7 +266,7 @@ REACH = 5.0  # standard deviations of the starting T in which the best constant 
 GRID = 17  # constants that are compared first
 PRECISION = 1e-8  # error of the best constant, as a fraction of this distance
 STEP = 1e-2  # distance for the second derivative, in standard deviations of the starting T
-LARGEST = 3.0  # size of a column whose T has a unit of its own (log-odds, logarithms), at most
+MAX_UNIT = 3.0  # size of a column whose T has a unit of its own (log-odds, logarithms), at most
 NULL = 0.5  # mean loss at the best constant, to which a loss without a unit is brought
 NOISE = 0.3  # weight of minus the logarithm of a likelihood; fraction of noise in the variance
 
@@ -327,7 +327,7 @@ def _size(
         curvature = (weight if distance else weight / NOISE) * change / step**2
         if 0 < curvature < math.inf:
             size = 1 / math.sqrt(curvature)
-    return size if distance else min(size, LARGEST)
+    return size if distance else min(size, MAX_UNIT)
 
 
 def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -> float:

@@ -18,7 +18,7 @@ from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
 
 RANDOM_SCALE = 0.3  # standard deviation of random factors, over (mean of T² / √rank)^(1/4)
-LARGEST_GRAM = 1000  # largest min(m, n) of an SVD from the Gram matrix; Lanczos beyond it
+MAX_GRAM = 1000  # largest min(m, n) of an SVD from the Gram matrix; Lanczos beyond it
 OVERSAMPLING = 10  # columns of the random range beyond the rank, for "randomized"
 POWER_ITERATIONS = 2  # for "randomized", which sharpen the spectrum
 
@@ -72,7 +72,7 @@ def svd_start(
     R, fill = observations.centred(model.pseudo_inverse, offsets)
     if kind == "randomized":
         W, H = svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
-    elif not sparse.issparse(R) and min(R.shape) <= LARGEST_GRAM:
+    elif not sparse.issparse(R) and min(R.shape) <= MAX_GRAM:
         W, H = _svd_through_gram(R, rank)
     else:
         W, H = _svd_by_lanczos(R, fill, rank, rng)
@@ -92,7 +92,7 @@ def svd_memory(
     matrix = 2 * m * n * itemsize + m * n // 4  # and masks
     if n_sparse is not None:
         matrix = 4 * 8 * n_sparse  # its temporary arrays have double precision
-    if kind != "randomized" and n_sparse is None and short <= LARGEST_GRAM:
+    if kind != "randomized" and n_sparse is None and short <= MAX_GRAM:
         doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
     else:
         doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + OVERSAMPLING)

@@ -39,7 +39,7 @@ from nmd_lab.request.penalty import PenaltyRule
 from .initialization import Start
 
 NEARBY = 18.0  # largest |log2 of the largest |x|| of data that are fitted as they are, not copied
-FARTHEST = 400.0  # log2 of the largest unit of X, and minus that of the smallest
+MAX_LOG2_UNIT = 400.0  # log2 of the largest unit of X, and minus that of the smallest
 
 
 Data = TypeVar("Data", Observations, CsrRows)
@@ -212,7 +212,7 @@ def scaling_for(model: Model, largest: float) -> Scaling:
     degree, of_loss = model.degrees
     if degree is None or of_loss is None or largest == 0:
         return Scaling(model)
-    logarithm = min(max(math.log2(largest), -FARTHEST), FARTHEST)
+    logarithm = min(max(math.log2(largest), -MAX_LOG2_UNIT), MAX_LOG2_UNIT)
     W_size = logarithm / (2 * degree)
     exponent = 0 if abs(logarithm) <= NEARBY else round(W_size)
     return Scaling(model, exponent=exponent, ones=2.0 ** (W_size - exponent))

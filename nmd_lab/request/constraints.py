@@ -296,7 +296,7 @@ BY_NAME: dict[str, type[FactorConstraint]] = {
 """Constraints of the package by name."""
 
 
-SHARE = 0.03
+L1_SHARE = 0.03
 """Default weight of an l1 penalty, as a fraction of the one that removes an ordinary component."""
 
 
@@ -346,7 +346,7 @@ class GivenConstraints:
         gets a ridge: of the same weight, or, with the default weight, of about the same effect.
         """
         free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (W, H))
-        ridge = SHARE * natural * size
+        ridge = L1_SHARE * natural * size
         against_H = _ridge_against(H, ridge) if free_W else 0.0
         against_W = _ridge_against(W, ridge) if free_H else 0.0
         W = _weighted(W, ridge * math.sqrt(size / shape[0]))

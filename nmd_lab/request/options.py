@@ -38,7 +38,7 @@ NOISE_BY = ("auto", "columns", "one")
 KEPT_BYTES = 1 << 30
 """Memory that the kept draws may take by default."""
 
-FEWEST_KEPT = 20
+MIN_KEPT = 20
 """Number of draws that are kept at least."""
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
@@ -312,7 +312,7 @@ class SampleOptions(Asked):
         """Return the number of sweeps from one kept draw to the next."""
         keep = self.keep
         if keep is None:
-            keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
+            keep = max(MIN_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
         return -(-self.draws // min(keep, self.draws))
 
 

@@ -93,10 +93,10 @@ def _variances(halves: Array) -> tuple[Array, Array]:
     return within, within * (n - 1) / n + between
 
 
-LARGEST_RHAT = 1.05
+MAX_RHAT = 1.05
 """Largest split R-hat of a new observation that has converged."""
 
-MOST_UNSETTLED = 0.05
+MAX_UNSETTLED = 0.05
 """Largest fraction of the probed predictions that may exceed it."""
 
 
@@ -134,7 +134,7 @@ def unsettled(draws: Draws, trace: xr.Dataset) -> float:
     assert halves is not None
     within, total = _variances(halves)
     noise = variance.mean(axis=(0, 1))
-    return float(np.mean(total + noise > LARGEST_RHAT**2 * (within + noise)))
+    return float(np.mean(total + noise > MAX_RHAT**2 * (within + noise)))
 
 
 def labelled_singular_values(draws: Draws, dataset: xr.Dataset) -> xr.DataArray:

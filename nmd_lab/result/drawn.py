@@ -419,7 +419,7 @@ class Drawn(Fitted):
         >>> posterior.converged
         True
         """
-        return self._unsettled <= convergence.MOST_UNSETTLED
+        return self._unsettled <= convergence.MAX_UNSETTLED
 
     @property
     def _unsettled(self) -> float:

@@ -18,7 +18,7 @@ from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
 
-from .convergence import LARGEST_RHAT, effective_rank, singular_values
+from .convergence import MAX_RHAT, effective_rank, singular_values
 from .draws import CHAIN, DRAW, Draws
 from .predict import block, mean_of, std_of
 from .selection import TRIAL, VARIABLES, as_text, choice_in_words, in_short
@@ -522,7 +522,7 @@ def _convergence(rhat: float, ess: float) -> str:
 def _settled(posterior: Any) -> str:
     """Return the fraction of the predictions that have not converged, empty for short chains."""
     share = posterior._unsettled
-    return "" if np.isnan(share) else f"{share:.0%} have an R-hat above {LARGEST_RHAT}"
+    return "" if np.isnan(share) else f"{share:.0%} have an R-hat above {MAX_RHAT}"
 
 
 FEW_DRAWS = 24

@@ -43,7 +43,7 @@ from .new_rows import unhide_cells
 from .problem import SampledProblem, problem_of
 from .sampled_model import knows_T
 
-FAINT = 1e-12
+MIN_PROBABILITY = 1e-12
 """Smallest probability of a hidden level, so that one cell does not decide."""
 
 COVERED = 0.9
@@ -52,7 +52,7 @@ COVERED = 0.9
 CELLS_OF_PRIOR = 100
 """Number of cells that the prior counts for, by which the spread is 1."""
 
-NARROWEST, WIDEST = 0.71, 1.4
+MIN_SPREAD, MAX_SPREAD = 0.71, 1.4
 """Limits of the spread: a weighted mean of two draws can have no smaller one."""
 
 TEMPERATURES = np.exp(np.linspace(-1.4, 0.4, 37))
@@ -164,7 +164,7 @@ class Hidden(NamedTuple):
         z = np.sqrt(rho) * (self.values - v)
         logs = 0.5 * np.log(rho) - 0.5 * z**2
         masses = self._masses(problem, state, v[self.is_level])
-        logs[self.is_level] = np.log(self._observed(masses) + FAINT)
+        logs[self.is_level] = np.log(self._observed(masses) + MIN_PROBABILITY)
         return Scores(logs, ndtr(z), self._of_classes(masses))
 
     def _masses(self, problem: SampledProblem, state: ChainState, v: Array) -> Array:
@@ -187,7 +187,7 @@ class Hidden(NamedTuple):
         if at.any():
             sums = np.bincount(self.cells[at], masses[at, 1], self.cells.max() + 1)
             found[at] = 0.0
-            found[at, 1] = masses[at, 1] / np.maximum(sums[self.cells[at]], FAINT)
+            found[at, 1] = masses[at, 1] / np.maximum(sums[self.cells[at]], MIN_PROBABILITY)
         return found
 
     def calibration(self, spread: float, temperature: Array | float) -> dict[str, NDArray[Any]]:
@@ -202,9 +202,9 @@ class Hidden(NamedTuple):
         """
         if self.is_level.all():
             return 1.0
-        z = np.abs(ndtri(np.clip(below[~self.is_level], FAINT, 1 - FAINT)))
+        z = np.abs(ndtri(np.clip(below[~self.is_level], MIN_PROBABILITY, 1 - MIN_PROBABILITY)))
         ratio = np.quantile(z, COVERED) / ndtri((1 + COVERED) / 2)
-        return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), NARROWEST, WIDEST))
+        return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), MIN_SPREAD, MAX_SPREAD))
 
     def temperatures(self, masses: Array) -> Array | float:
         """Return the temperature of each column of the matrix; `masses` are those of the mixture.
@@ -220,18 +220,18 @@ class Hidden(NamedTuple):
         first = np.where(second < 1, 1 - second, 1.0)  # a high temperature leaves these references
         references = np.where(np.arange(self.n_codes) == 1, second, first)
         ratios = masses / references
-        observed = np.log(self._observed(ratios)[at] + FAINT)
+        observed = np.log(self._observed(ratios)[at] + MIN_PROBABILITY)
         scores = np.zeros((n, TEMPERATURES.size))
         for k, temperature in enumerate(TEMPERATURES):
             powers = np.where(masses > 0, references * ratios ** (1 / temperature), 0).sum(axis=1)
-            sums = np.log(np.bincount(self.cells, powers)[self.cells[at]] + FAINT)
+            sums = np.log(np.bincount(self.cells, powers)[self.cells[at]] + MIN_PROBABILITY)
             scores[:, k] = np.bincount(self.firsts[at], observed / temperature - sums, n)
         whole = logs[np.argmax(scores.sum(axis=0) - 0.5 * (logs / WIDTH) ** 2)]
         prior = 0.5 * ((logs - whole) / WIDTH_OF_COLUMNS) ** 2
         return np.asarray(TEMPERATURES[np.argmax(scores - prior, axis=1)])
 
 
-HIDDEN = 0.1
+HIDDEN_SHARE = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
 
 TUNING_SWEEPS_SINGLE, TUNING_SWEEPS_MEMBER = 100, 90
@@ -468,7 +468,7 @@ def make_ensemble(
         common[first[at[counts[level.ravel()] < RARE]]] = False
         common = common[first]
     is_hidden = np.zeros(x.size, bool)
-    is_hidden[common] = test_set(i[common], j[common], x[common], table, HIDDEN, rng)
+    is_hidden[common] = test_set(i[common], j[common], x[common], table, HIDDEN_SHARE, rng)
     observed, hidden = few.select(~is_hidden), few.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.scaling, problem.noises)
     pairs = {False: (problem, trial)}

@@ -56,7 +56,7 @@ PRECISION = 1000.0
 """First precision of the noise there, in units of the variance of a column: nearly all of T is
 WH."""
 
-FEW = 1 << 18
+MAX_FEW_ENTRIES = 1 << 18
 """Number of entries that counts as few."""
 
 
@@ -126,7 +126,7 @@ def _first_factors(
         T = _starting_T(problem).astype(np.float64, copy=False)
         T = T - (mean + fill)
         W, H = svd_by_random_range(_as_operator(problem, T, fill), rank, rng)
-        if few and problem.n_entries < FEW:
+        if few and problem.n_entries < MAX_FEW_ENTRIES:
             W, H = SHRUNK * W, SHRUNK * H
     else:
         options, of_X = Options(random_state=rng).settled(), problem.scaling
@@ -162,11 +162,11 @@ def _as_operator(problem: SampledProblem, values: FloatArray, fill: float) -> Li
     return RowBlocks(matrix, fill, rows).operator()
 
 
-MOST_COLUMNS = 64
+MAX_FULL_COLUMNS = 64
 """Columns of the matrix up to which a member has as many components; with more, as many as
 others."""
 
-MOST_WORK = 1 << 30
+MAX_FULL_WORK = 1 << 30
 """Rows times the cube of the columns up to which the same holds, so that a sweep takes seconds."""
 
 
@@ -183,7 +183,7 @@ def full_rank(
             column_models[k] = numbers._replace(centre=centre, size=size or 1.0)
             noises[k] = "gaussian"
     (m, n), scaling = problem.shape, Scaling(Model(tuple(column_models), problem.model.model_index))
-    is_full = n <= min(MOST_COLUMNS, m) and m * n**3 <= MOST_WORK
+    is_full = n <= min(MAX_FULL_COLUMNS, m) and m * n**3 <= MAX_FULL_WORK
     rank = n if is_full else problem.rank
     return problem_of(observations, options, rank, scaling, tuple(noises))
 

@@ -358,7 +358,7 @@ class SampledProblem:
 RANK = 20
 """Upper bound for the rank, if none is given."""
 
-MOST_PRECISE = 1e4
+MAX_PRECISION = 1e4
 """Largest precision of T of a column in units of its variance, for near copies."""
 
 
@@ -409,7 +409,7 @@ def problem_of(
     if by_column:
         _, columns, x = stored.entries()
         spreads = units_of_groups(columns, x, stored.shape[1]).deviation
-        prior = Prior(1.0, spreads, most_precise=MOST_PRECISE)
+        prior = Prior(1.0, spreads, most_precise=MAX_PRECISION)
     elif noises[0] == "ordinal":
         prior = Prior(1.0, 1.0)
     else:

@@ -160,7 +160,9 @@ def draw_index(logs, stream):  # type: ignore[no-untyped-def]
     return logs.size - 1
 
 
-NARROW = 1e-4  # below this width, in standard deviations, the quadratic term has no influence
+MAX_FLAT_WIDTH = (
+    1e-4  # below this width, in standard deviations, the quadratic term has no influence
+)
 WIDE, NEAR = 2.5, 0.6  # standard deviations at which normal numbers are accepted often enough
 
 
@@ -174,7 +176,7 @@ def mass_between(a, b, width):  # type: ignore[no-untyped-def]
     if a <= 0.0 <= b:
         return SQRT_HALF_PI * (math.erf(b * SQRT_HALF) - math.erf(a * SQRT_HALF))
     near, far = (a, b) if a > 0.0 else (-b, -a)
-    if width < NARROW:
+    if width < MAX_FLAT_WIDTH:
         fall = near * width
         return width * (1.0 - 0.5 * fall) if fall < 1e-8 else -math.expm1(-fall) / near
     fall = 0.5 * width * (near + far)

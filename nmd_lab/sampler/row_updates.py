@@ -25,13 +25,13 @@ from .row_draws import draw_rows, draw_rows_with_few
 
 Doubles = NDArray[np.float64]
 
-SHARE = 1 << 13
+MIN_THREAD_ENTRIES = 1 << 13
 """Smallest number of entries of a thread."""
 
 BLOCK_ROWS = 256
 """Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
 
-LARGEST = 1 << 24
+MAX_DENSE_COPY = 1 << 24
 """Largest matrix of which a dense copy is made: 128 MiB."""
 
 Labels = NDArray[np.int64]
@@ -308,7 +308,7 @@ class DenseUpdate:
 def positions_of_most(storage: CsrStorage) -> NDArray[np.intp] | None:
     """Return the positions in a flat matrix, if most of one of moderate size is stored in order."""
     m, n = storage.shape
-    if not 2 * storage.indices.size > m * n or m * n > LARGEST:
+    if not 2 * storage.indices.size > m * n or m * n > MAX_DENSE_COPY:
         return None
     positions = np.repeat(np.arange(m) * n, np.diff(storage.indptr)) + storage.indices
     return positions if np.all(np.diff(positions) > 0) else None
@@ -322,7 +322,7 @@ def each_share(
     All threads but the last have a multiple of `unit` rows.
     """
     entries, m = int(indptr[-1]), indptr.size - 1
-    parts = max(1, min(threads, entries // SHARE, m))
+    parts = max(1, min(threads, entries // MIN_THREAD_ENTRIES, m))
     ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1]) // unit * unit
     borders = [0, *ends.tolist(), m]
 

@@ -273,16 +273,16 @@ FULL, FACTORS = (tuple(Size(groups, is_full) for groups in (8, 30)) for is_full 
 SIZES_WITH_FULL = FULL[0], *FACTORS, *FULL, *FACTORS[::-1]
 """Sizes of the members where some may be of full rank."""
 
-FEWEST, DRAWS_OF_A_MEMBER = 3, 40
+MIN_MEMBERS, DRAWS_OF_A_MEMBER = 3, 40
 """Number of members for few draws or a large X, and of draws for each of more members."""
 
-ROWS_OF_A_GROUP = 6
+MIN_ROWS_OF_A_GROUP = 6
 """Smallest number of rows for each group."""
 
-MOST_CELLS = 250_000
+MAX_CELLS = 250_000
 """Cells of X up to which members are tuned with all of its rows."""
 
-FEWEST_ROWS = 1000
+MIN_ROWS = 1000
 """Rows with which they are tuned at least, however many columns there are."""
 
 
@@ -298,7 +298,7 @@ def ensemble_for(
     than the normal one, have no form as numbers.
     """
     m, few = problem.shape[0], observations
-    largest = m // ROWS_OF_A_GROUP
+    largest = m // MIN_ROWS_OF_A_GROUP
     if not (is_auto(options.groups) and problem.by_column and largest >= 2):
         sizes: tuple[Size, ...] = (Size(1 if is_auto(options.groups) else int(options.groups)),)
         return make_ensemble(problem, observations, observations, options, sizes, rng)
@@ -306,12 +306,12 @@ def ensemble_for(
     is_normal = problem.limits is None and "after" not in problem.noises
     may_be_full = is_normal and not was_asked and not problem.offset_columns.before
     all_sizes = SIZES_WITH_FULL if may_be_full else SIZES
-    number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
-    if observations.n_observed > MOST_CELLS and isinstance(options.init, str):
-        rows = max(MOST_CELLS * m // observations.n_observed, FEWEST_ROWS)
+    number = max(MIN_MEMBERS, options.draws // DRAWS_OF_A_MEMBER)
+    if observations.n_observed > MAX_CELLS and isinstance(options.init, str):
+        rows = max(MAX_CELLS * m // observations.n_observed, MIN_ROWS)
         rare = _rows_of_rare_levels(problem, rows / m)
-        number, few = FEWEST, some_rows(observations, rows, rng, rare)
-        largest = few.shape[0] // ROWS_OF_A_GROUP
+        number, few = MIN_MEMBERS, some_rows(observations, rows, rng, rare)
+        largest = few.shape[0] // MIN_ROWS_OF_A_GROUP
     sizes = tuple(size._replace(groups=min(size.groups, largest)) for size in all_sizes[:number])
     return make_ensemble(problem, observations, few, options, sizes, rng)
 

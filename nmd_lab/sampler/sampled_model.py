@@ -130,7 +130,7 @@ BEYOND = 0.5
 """Standard deviations of a column beyond its values, to which predictions go where f is learned."""
 
 
-SHARE = 0.5
+QUANTILE_SHARE = 0.5
 """Share of the quantiles in the learned f of a column.  With 0 a skewed column is predicted badly;
 with 1 columns that are linear in one another are not so any more."""
 
@@ -192,7 +192,7 @@ def _learned(loss: Any, facts: Facts, sparse: Any) -> dict[Any, Monotone]:
         learns[:] = False
     assert facts.columns is not None
     learns &= ~np.isfinite(facts.columns.ends).any(axis=1)
-    functions: list[Monotone | None] = [Monotone(share=SHARE)] * n
+    functions: list[Monotone | None] = [Monotone(share=QUANTILE_SHARE)] * n
     if sparse is not None and sparse.limits is not None:
         limited = np.isin(sparse.indices, sparse.indices[sparse.limits.codes != 0])
         is_signed = (sparse.values[limited] < 0).any()

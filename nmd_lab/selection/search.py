@@ -36,7 +36,7 @@ MAX_STEPS = 14  # largest number of ridges in one direction
 RANK_RATIO = 4 / 3  # least ratio between a rank and a larger one to try
 LONG_RANK = 32  # number of components with which trials take long
 ROUNDING = 1e-4  # relative decrease of the mean loss by another ridge that may be rounding
-LEAST_GAIN = 1e-3  # the same that is worth a further step
+MIN_GAIN = 1e-3  # the same that is worth a further step
 RANK_GAIN = 0.002  # decrease of the mean loss that is worth LONG_RANK components
 
 
@@ -381,7 +381,7 @@ class Search:
                 other = run(setting)
                 gain = 1 - other.mean / trial.mean if trial.mean > 0 else 0.0
                 trial = other if gain > ROUNDING else trial
-                if not gain > LEAST_GAIN:
+                if not gain > MIN_GAIN:
                     break
             if trial is not begun_at:
                 break

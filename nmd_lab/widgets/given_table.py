@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from nmd_lab.data.labels import is_frame, pandas_of
-from nmd_lab.data.typed_table import MOST_CATEGORIES, kind_of_objects, plain_label
+from nmd_lab.data.typed_table import MAX_CATEGORIES, kind_of_objects, plain_label
 
 from .printer import expression, given_code
 
@@ -113,7 +113,7 @@ def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | N
     elif kind in ("identifiers", "text") and _are_dates(column):
         kind = "dates"
     change = None if column.dtype.kind == "M" else CHANGES.get(kind)
-    too_many = change == CLASSES and column.map(str).nunique() > MOST_CATEGORIES
+    too_many = change == CLASSES and column.map(str).nunique() > MAX_CATEGORIES
     numbers = pd.to_numeric(column) if kind == "numbers" else column
     differs = kind == "identifiers" and column.dropna().is_unique
     why = DIFFERENT if differs or _are_ids(name, numbers) else LEFT_OUT.get(kind, "")

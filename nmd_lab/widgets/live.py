@@ -16,7 +16,7 @@ from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.api.fits import ResumableFit
 from nmd_lab.api.messages import (
-    FEWEST,
+    MIN_SWEEPS,
     OPTIONS,
     Messages,
     message_of_chains,
@@ -316,7 +316,7 @@ def doubt(posterior: Posterior) -> str:
     """Return what is to be done, and why, if the draws have not converged; empty if they have."""
     if not message_of_chains(posterior):
         return ""
-    share, few = posterior._unsettled, posterior.trace.sizes["sweep"] < FEWEST
+    share, few = posterior._unsettled, posterior.trace.sizes["sweep"] < MIN_SWEEPS
     why = "too few to judge them" if few else f"another chain would differ in {share:.0%} of cells"
     return f"more draws may help: {why}"
 

@@ -42,7 +42,7 @@ from .state import Field, hidden_fields
 from .words import Number
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
-LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
+MIN_RATINGS, MIN_COLUMNS = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 MAX_SUGGESTIONS = 500  # row labels that are suggested
 MAX_MAPPED, MAX_NAMED = 3000, 120  # columns in the map, the most rated ones, and with a name there
@@ -79,8 +79,8 @@ class RatingsState(ModelState):
         self.observations = self.data.observations
         self.person = NewPerson(self.data)  # a person who is not in the data
         self.counts = self.person.counts
-        enough = int((self.counts >= LEAST).sum()) >= ENOUGH
-        self.least = LEAST if enough else 1  # number of ratings from which a column is suggested
+        enough = int((self.counts >= MIN_RATINGS).sum()) >= MIN_COLUMNS
+        self.least = MIN_RATINGS if enough else 1
         self.before = self.search = ""
         self.sort: str = SORTS[0]
         self.asked = str(self.data.labels("rows")[0])  # whose ratings are listed

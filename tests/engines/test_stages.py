@@ -10,7 +10,7 @@ from given import given, prepare
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
-from nmd_lab.engines.lbfgs import MOST_PAIRS, Descent, descend
+from nmd_lab.engines.lbfgs import MAX_PAIRS, Descent, descend
 from nmd_lab.engines.stages import Lagrangian, Refiner, optimality
 from nmd_lab.model.losses import KL_FLOOR
 
@@ -230,6 +230,6 @@ def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
             descend(descent, evaluate, function.preconditioner_at, function.state.pairs)
     finally:
         tracemalloc.stop()
-    pairs = 2 * MOST_PAIRS * start.x.nbytes
+    pairs = 2 * MAX_PAIRS * start.x.nbytes
     assert peaks[0] <= 2.1 * matrices
     assert peaks[-1] <= 2.3 * matrices + pairs

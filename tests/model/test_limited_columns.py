@@ -47,7 +47,7 @@ def test_concentrations_are_filled_as_well_as_by_their_logarithms(panel, posteri
     of_logs = nmd.impute(np.log(X), at_most=below, draws=100, random_state=0)
     ours, half = (error(panel, filled) for filled in (posterior.impute(X), X / 2))
     assert ours < 1.1 * error(panel, np.exp(of_logs)) < 0.75 * half
-    assert "6 numbers with an end ('a' above 0," in repr(posterior)
+    assert "6 numeric ('a' above 0," in repr(posterior)
 
 
 def test_a_posterior_draws_within_the_limits_of_its_fit(panel, posterior, tmp_path):
