@@ -271,7 +271,7 @@ def fill_by_factors(
     with errors_about("picture"):
         if method == "sample":
             fit: Any = sample(X, rank, random_state=rng, **options)
-            weights = 1 / np.maximum(fit.uncertainty(noise=False), similar.TINY) ** 2
+            weights = 1 / np.maximum(fit.uncertainty(noise=False), similar.MIN_VARIANCE) ** 2
         else:
             fit = complete(X, rank, random_state=rng, **options)
             weights = xr.ones_like(X)

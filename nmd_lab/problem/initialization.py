@@ -154,8 +154,7 @@ def svd_by_random_range(
     """Return about U √Σ and √Σ Vᵀ of a matrix (Halko, Martinsson and Tropp, 2011)."""
     width = min(rank + OVERSAMPLING, *A.shape)
     Q = np.linalg.qr(A @ rng.standard_normal((A.shape[1], width)))[0]
-    whole = width == min(A.shape)  # Q spans all of the range
-    for _ in range(0 if whole else POWER_ITERATIONS):  # sharpen the spectrum
+    for _ in range(POWER_ITERATIONS):  # sharpen the spectrum
         Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
     U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
     root = np.sqrt(values[:rank])
