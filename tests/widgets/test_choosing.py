@@ -95,9 +95,9 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     explorer.start()
     assert joined(explorer.state).rank == explorer.rank
     trials = explorer.result.selection
-    of_rank, _, error = explorer.status["why"].partition(": error of hidden entries ")
+    of_rank, _, error = explorer.status["why"].partition(": held-out error ")
     assert of_rank == f"{explorer.rank} components"
-    assert error.partition(";")[0] in repr(explorer.result)  # as the result prints it
+    assert error.partition(" of ")[0] in repr(explorer.result)  # as the result prints it
     (line,) = explorer.dots["ranks"]["panels"][0]["series"]
     best = trials.groupby("rank").map(lambda each: each["error"].min())
     assert len(line["x"]) > 2
@@ -109,7 +109,7 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     act(explorer, "point", chart="ranks", id=line["ids"][0])
     assert joined(explorer.state).rank == line["ids"][0]
     assert explorer.dots["ranks"]["panels"][0]["series"] == [line]  # another point can follow
-    assert explorer.status["why"] == f"{of_rank}: error of hidden entries {error}"
+    assert explorer.status["why"] == f"{of_rank}: held-out error {error}"
 
 
 @pytest.mark.usefixtures("at_once")
