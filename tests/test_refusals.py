@@ -156,7 +156,6 @@ REFUSED = [
     (SAMPLE, "several types in column 'x'.*drop", table(["a", 1, "a", 2.5])),
     (SAMPLE, "identifiers or free text in column 'x'.*drop", table(list("pqrs"))),
     (SAMPLE, "free text in column 'x'", table([f"says {k}" for k in "abcd"])),
-    (SAMPLE, "dates in column 'x'.*days", table(pd.date_range("2020-01-01", periods=4))),
     (SAMPLE, "no observed value in column 'x': drop", table([np.nan] * 4)),
     (COMPLETE, "no observed value in column 'x': drop.*MatrixCompletion", table([np.nan] * 4)),
     (SAMPLE, "no observed value in column 'x'", table(pd.Categorical([None] * 4, ["p", "q"]))),

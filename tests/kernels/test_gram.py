@@ -20,7 +20,7 @@ def ratings(m=90, n=30):
 
 
 def shrink_chunks(monkeypatch, entries, fewest=1, memory=100):
-    for name, value in {"ENTRIES": entries, "FEWEST": fewest, "MEMORY": memory}.items():
+    for name, value in {"ENTRIES": entries, "MIN_CHUNKS": fewest, "MEMORY": memory}.items():
         monkeypatch.setattr(gram, name, value)
 
 

@@ -171,8 +171,8 @@ def test_members_are_tuned_with_some_rows_of_a_large_table(monkeypatch):
     at = few.isna() & frame.notna()
     errors = []
     for most in (250_000, 800):
-        monkeypatch.setattr(run, "MOST_CELLS", most)
-        monkeypatch.setattr(run, "FEWEST_ROWS", 150)
+        monkeypatch.setattr(run, "MAX_CELLS", most)
+        monkeypatch.setattr(run, "MIN_ROWS", 150)
         filled = nmd.impute(few, draws=40, random_state=0)
         errors.append(float(((filled - whole)[at] ** 2).mean().mean() ** 0.5))
     ensemble = prepared(few)
@@ -182,8 +182,8 @@ def test_members_are_tuned_with_some_rows_of_a_large_table(monkeypatch):
 
 
 def test_rare_levels_are_among_the_rows_of_the_tuning(monkeypatch):
-    monkeypatch.setattr(run, "MOST_CELLS", 400)
-    monkeypatch.setattr(run, "FEWEST_ROWS", 40)
+    monkeypatch.setattr(run, "MAX_CELLS", 400)
+    monkeypatch.setattr(run, "MIN_ROWS", 40)
     frame = mixed()
     highest = frame["ash"].cat.categories[-1]
     rare = frame["ash"].eq(highest).to_numpy().nonzero()[0]
@@ -195,15 +195,15 @@ def test_rare_levels_are_among_the_rows_of_the_tuning(monkeypatch):
 
 
 def test_a_given_fit_starts_a_large_table(monkeypatch):
-    monkeypatch.setattr(run, "MOST_CELLS", 400)
+    monkeypatch.setattr(run, "MAX_CELLS", 400)
     frame = curve()
     fit = nmd.complete(frame, 2, alpha=1.0, random_state=0)
     assert nmd.sample(frame, 2, init=fit, **QUICK).draws.sizes["draw"] == QUICK["draws"]
 
 
 def test_a_large_table_that_is_stopped_early_has_all_rows(monkeypatch):
-    monkeypatch.setattr(run, "MOST_CELLS", 400)
-    monkeypatch.setattr(run, "FEWEST_ROWS", 40)
+    monkeypatch.setattr(run, "MAX_CELLS", 400)
+    monkeypatch.setattr(run, "MIN_ROWS", 40)
     posterior = nmd.sample(mixed(), time_limit=1e-9, **QUICK)
     assert posterior.draws.sizes["row"] == 178
     assert np.isfinite(posterior.draws["W"]).all()

@@ -114,7 +114,7 @@ def test_filled_holes_say_least_about_a_row(problem, monkeypatch):
 
 
 def test_several_threads_draw_the_same_bits(problem, monkeypatch):
-    monkeypatch.setattr(row_updates, "SHARE", 1)
+    monkeypatch.setattr(row_updates, "MIN_THREAD_ENTRIES", 1)
     T = np.tile(problem.T, (40, 1))
     T[np.arange(40), np.arange(40) % N] = np.nan
     seen, found = observe(T).as_sparse(), []
