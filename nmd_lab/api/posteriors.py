@@ -228,9 +228,9 @@ def impute(
     """Impute the missing cells of a table: once with best guesses, or n times with draws.
 
     The missing cells are predicted by the posterior of X ≈ f(WH) that `sample` draws, with a model
-    for the kind of each column: numbers, booleans, ordered levels, categories, or text with few
-    values.  For multiple imputation, each copy has draws from the predictive distribution of the
-    missing cells given the observed ones ::
+    for the kind of each column: numbers, dates, booleans, ordered levels, categories, or text with
+    few values.  For multiple imputation, each copy has draws from the predictive distribution of
+    the missing cells given the observed ones ::
 
         x_missing ~ p(x_missing | x_observed) = ∫ p(x_missing | W, H, noise) p(W, H, noise |
         x_observed)

@@ -351,7 +351,8 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
     except ValueError as error:
         raise ValueError("X has rows of unequal lengths: fill them up with NaN.") from error
     if len(shape) != 2:
-        raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
+        example = "X.reshape(len(X), -1)" if len(shape) > 2 else "a DataFrame or an array"
+        raise ValueError(f"X has {len(shape)} dimensions: give a matrix, such as {example}.")
     if isinstance(X, pd.DataFrame):
         check_no_long_table(X)
         row, row_coords = index_labels(X.index, "row", taken=())

@@ -239,4 +239,7 @@ def explained_share(fit: Any, X: Any, observed: Any, weights: Any) -> float:
 def refuse_sparse(X: Any) -> None:
     """Raise ValueError for data whose missing cells cannot be filled."""
     if is_sparse(X):
-        raise ValueError("X is sparse, and would not be without missing cells: give dense data.")
+        raise ValueError(
+            "X is sparse, and a filled X would be dense: take predict() of a fit for some entries, "
+            "or reconstruct() for all."
+        )

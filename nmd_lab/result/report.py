@@ -264,18 +264,20 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
     alike = "normal and alike in all rows (relations that are curved are missed)"
     if groups > 1:
         alike = f"normal and alike in each of at most {groups} groups of rows"
+    ensemble: list[str] = []
     if "member" in posterior.draws:
         fractions = np.bincount(posterior.draws["member"].values.ravel()) / len(posterior._draws)
         listed = ", ".join(f"{each:.0%}" for each in fractions)
-        alike += f", in an ensemble whose {fractions.size} members have {listed} of the draws"
-        if (spread := np.mean(posterior.draws.get("spread", 1))) != 1:
-            alike += f" and whose intervals of numbers hidden cells scale by {spread:.2f}"
+        ensemble = [f"The {fractions.size} models of an ensemble have {listed} of the draws."]
+        if (spread := f"{np.mean(posterior.draws.get('spread', 1)):.2f}") != "1.00":
+            ensemble += [f"Intervals of numbers are {spread} times as wide, as held-out cells ask."]
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
         *([f"The table was read as {taken}."] if taken else []),
         "Whether a cell is missing may depend on what is observed, not on what is missing.",
         f"A row has at most {posterior.rank} hidden numbers, {alike}, and the number behind each "
         "cell is linear in them.",
+        *ensemble,
         *(text for noise, text in ASSUMED.items() if noise in noises),
     )
 

@@ -32,7 +32,7 @@ for name, model in rivals.items():
 """,
     "complete": """
 error = nmd.metrics.rmse(test.values, fit.predict(test).values)
-assert_printed("fit.predict(test).values)", error)
+assert_printed("fit.predict(test))", error)
 alone = {"alpha": 1e6, "offsets": "both", "offset_alpha": 3.0, "random_state": 0}
 offsets = nmd.complete(train, 1, "identity", **alone).predict(test).values
 assert_printed("offsets alone", nmd.metrics.rmse(test.values, offsets))
