@@ -33,6 +33,7 @@ from nmd_lab.request.options import SampleOptions
 from nmd_lab.request.settings import Compute
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import limits_of
+from nmd_lab.result.entries import refuse_sparse
 from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
@@ -309,6 +310,7 @@ def impute(
     >>> len(slopes), bool(np.std(slopes) > 0)
     (5, True)
     """
+    refuse_sparse(frame)
     plain = pandas_of(frame)
     posterior = sample(plain, **options)
     filled = posterior.impute(plain, n, random_state=options.get("random_state"))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 import xarray as xr
 from made_draws import made_up
 from refused import check_all_refused
@@ -130,3 +131,8 @@ def refused_calls():
 
 def test_refused_in_one_sentence():
     check_all_refused(refused_calls())
+
+
+def test_impute_refuses_a_sparse_matrix_before_it_draws():
+    with pytest.raises(ValueError, match=r"X is sparse.*predict"):
+        nmd.impute(sparse.csr_array(np.eye(5)), draws=8, callback=pytest.fail)
