@@ -1,10 +1,9 @@
 // The strip: the model built component by component, and the components, the largest first, each explained in words.
 
 import { button, draw, h, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { Sheet, mosaicOf, pictureScale, tilesOf } from "./mosaic.mjs";
+import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
 const ORANGE = "#d55e00", BLUE = "#0072b2";
-const TALL = 1.25, NARROW = 74; // height of a tile with its number, in widths, and its least width in pixels
 
 /** Return the button that turns a table from the draws to the fit, and back. */
 export const swapper = (text, send) => (text ? button(text, () => send({ do: "swap" }), { class: "nmd-swap" }) : null);
@@ -15,7 +14,6 @@ export class Components {
     this.element = made(h("section.nmd-components", { "aria-label": "components" }));
     this.head = made(h("div.nmd-strip-head"));
     this.gallery = made(h("div.nmd-gallery", { role: "group", "aria-label": "components", ...steps(".nmd-component", { ArrowRight: 1, ArrowLeft: -1 }) }));
-    new ResizeObserver(() => this.fit()).observe(this.gallery);
   }
 
   show(data, swap) {
@@ -38,23 +36,12 @@ export class Components {
     });
   }
 
-  /** Choose the number of columns with which the tiles fill a place that is not one line. */
-  fit() {
-    const { clientWidth, clientHeight } = this.gallery, { count } = this.data ?? { count: 1 };
-    const best = tilesOf({ count, height: TALL, width: 1 }, clientWidth, clientHeight);
-    const columns = Math.max(2, Math.min(best.columns, Math.floor(clientWidth / NARROW)));
-    const high = clientHeight / Math.ceil(count / columns) / TALL;
-    const tile = Math.max(NARROW - 6, Math.min(clientWidth / columns - 6, high));
-    this.gallery.style.cssText = `--columns: ${columns}; --tile: ${Math.floor(tile)}px`;
-  }
-
   draw() {
     const { data } = this;
     if (!data) return draw(this.element);
     draw(this.gallery, Array.from({ length: data.count }, (_, k) => this.tile(k)));
     this.write();
     draw(this.element, this.head, this.gallery);
-    this.fit();
     stopAt(this.element, ".nmd-component");
   }
 

@@ -15,8 +15,6 @@ const RESTARTED = "The kernel was restarted or has ended: run the cell again to 
 const FITTING = ":is(.nmd-again, .nmd-stop, .nmd-swap), :is(.nmd-popover, .nmd-brushes, .nmd-lists, .nmd-cells) :is(button, input, select)";
 const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,.tiff,.bmp";
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
-const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
-  "dots", "tables", "runs", "code_text", "selection"];
 const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
 /** Return the part of a text that stays on the line of the word before it, up to the first space, and the rest. */
@@ -281,15 +279,15 @@ function render({ model: source, el }) {
   const ended = () => page.ended();
   const theme = new MutationObserver(change);
   for (const each of [document.documentElement, document.body]) theme.observe(each, { attributes: true });
-  for (const name of PARTS) model.on(`change:${name}`, change);
-  model.on("comm_live_update", ended);
+  model.listeners.add(change);
+  source.on?.("comm_live_update", ended);
   show();
   change();
   page.send({ do: "opened" });
   return () => {
     theme.disconnect();
-    for (const name of PARTS) model.off(`change:${name}`, change);
-    model.off("comm_live_update", ended);
+    model.end();
+    source.off?.("comm_live_update", ended);
   };
 }
 

@@ -38,16 +38,14 @@ export function decodedValues(codes, { low, high }) {
   return Float32Array.from(codes, (code) => (code === 255 ? NaN : low + (code / 254) * (high - low)));
 }
 
-const KEPT = 8; // every so many components their sum is kept, so that a jump takes few steps
-
 /** W and H of what is on the stage; two more components are the offsets of rows and of columns. */
 export class Factors {
   constructor(data) {
-    Object.assign(this, { data, W: numbers(data.shown), H: numbers(data.H), table: numbers(data.table), k: 0, kept: new Map() });
+    Object.assign(this, { data, W: numbers(data.shown), H: numbers(data.H), k: 0 });
     this.rank = data.rank - 2;
     this.size = this.H.length / data.rank;
     this.count = this.W.length / data.rank;
-    this.f = functionOf(data, this.table);
+    this.f = functionOf(data, numbers(data.table));
     this.sums = new Float32Array(this.count * this.size);
     for (const offset of [this.rank, this.rank + 1]) this.add(offset, 1);
   }
@@ -63,39 +61,13 @@ export class Factors {
     return sums;
   }
 
-  /** Bring the sums to the first k components, from now or from the nearest of those that are kept. */
-  go(k) {
-    const near = Math.round(k / KEPT) * KEPT;
-    if (this.kept.has(near) && Math.abs(k - near) < Math.abs(k - this.k)) {
-      this.sums.set(this.kept.get(near));
-      this.k = near;
-    }
-    while (this.k !== k) {
-      if (this.k < k) this.add(this.k++, 1);
-      else this.add(--this.k, -1);
-      if (this.k % KEPT === 0 && !this.kept.has(this.k)) this.kept.set(this.k, this.sums.slice());
-    }
-  }
-
   whole() { return this.first(this.rank); }
 
+  /** Return f of the sum of the first k components. */
   first(k) {
-    this.go(k);
+    while (this.k < k) this.add(this.k++, 1);
+    while (this.k > k) this.add(--this.k, -1);
     return this.sums.map(this.f);
-  }
-
-  /** Return what `first` does as entries of a palette, which takes a third of the time; null where there are no pixels. */
-  entries(k, scale) {
-    const { H, table, sums, data: { low, high } } = this, last = table.length - 1, gain = last / (high - low);
-    if ((this.holes ??= H.some(Number.isNaN))) return null;
-    if (this.scale !== scale) Object.assign(this, { scale, palette: Uint8ClampedArray.from(table, (value) => value * scale.gain + scale.base) });
-    this.go(k);
-    const { palette } = this, found = (this.found ??= new Uint8Array(sums.length));
-    for (let at = 0; at < sums.length; at++) {
-      const cell = ((sums[at] - low) * gain + 0.5) | 0;
-      found[at] = palette[cell < 0 ? 0 : cell > last ? last : cell];
-    }
-    return found;
   }
 
   /** Return factors of every other row and column of a picture of so many columns. */

@@ -3,7 +3,8 @@
 import { numbers, short } from "./dom.mjs";
 import { Factors, decodedValues } from "./factors.mjs";
 
-const OWN = ["components", "drawing", "modelled", "pictures", "scatter", "selection", "status", "grid", "facts", "tables"];
+const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
+  "dots", "tables", "runs", "code_text", "selection"];
 const SAVED_CELLS = ["state", "data", "model", "sure", "share", "ends"]; // lists of a column of a table, one item a row
 const NO_PYTHON = "This needs Python: the page is a saved file, or its kernel has ended";
 const MOST_ROWS = 40; // rows whose pictures are shown, at most
@@ -14,7 +15,11 @@ const viewOf = (array) => new DataView(array.buffer, array.byteOffset, array.byt
 export class Local {
   constructor(source, alone = false) {
     Object.assign(this, { source, alone, listeners: new Set(), mine: null, staged: {}, changed: {}, stale: true });
-    for (const name of OWN) source.on(`change:${name}`, () => { this.stale = true; });
+    this.changing = () => {
+      this.stale = true;
+      this.tell();
+    };
+    for (const name of PARTS) source.on(`change:${name}`, this.changing);
   }
 
   get(name) {
@@ -22,14 +27,8 @@ export class Local {
     return this.staged[name] ?? this.changed[name] ?? this.source.get(name) ?? null;
   }
 
-  on(event, listener) {
-    if (event.startsWith("change:")) this.listeners.add(listener);
-    this.source.on(event, listener);
-  }
-
-  off(event, listener) {
-    this.listeners.delete(listener);
-    this.source.off(event, listener);
+  end() {
+    for (const name of PARTS) this.source.off(`change:${name}`, this.changing);
   }
 
   /** Take changes that hold until others come, and tell the page. */

@@ -10,13 +10,9 @@ const BETTER = 1.01; // factor of the covered area that more and smaller tiles h
 const blended = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
 const packed = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
-/** Palettes: the red, green and blue of an entry 0 to 255; entry 128 of the signed one is white. */
-export const PALETTES = {
-  gray: (entry) => [entry, entry, entry],
-  signed: (entry) => blended(WHITE, entry < 128 ? TAKES : ADDS, Math.abs(entry - 128) / 128),
-};
-const TABLES = Object.fromEntries(Object.entries(PALETTES)
-  .map(([name, colorOf]) => [name, Uint32Array.from({ length: 256 }, (_, entry) => packed(colorOf(entry)))]));
+const paletteOf = (colorOf) => Uint32Array.from({ length: 256 }, (_, entry) => packed(colorOf(entry)));
+const TABLES = { gray: paletteOf((entry) => [entry, entry, entry]),
+  signed: paletteOf((entry) => blended(WHITE, entry < 128 ? TAKES : ADDS, Math.abs(entry - 128) / 128)) }; // entry 128 is white
 
 /** Return how values become palette entries (value * gain + base), and the colour of missing ones. */
 export function pictureScale(kind, low, high) {
@@ -127,19 +123,6 @@ export class Sheet {
       return sum === sum ? 0xff000000 | (entry(blue) << 16) | (entry(green) << 8) | entry(red) : missing;
     };
     this.write(table ? one : three);
-  }
-
-  /** Write the colours of entries of a palette, or without one of three numbers 0 to 255; each for `step` rows and columns. */
-  paste(entries, table, step = 1) {
-    const { count, height, width } = this.mosaic, { pixels } = this, channels = table ? 1 : 3, wide = Math.ceil(width / step) * channels;
-    for (let line = 0; line < count * height; line++) { // `write`, written out for its speed
-      const begin = this.line(Math.floor(line / height), line % height), from = Math.floor(line / step) * wide;
-      for (let x = 0; x < width; x++) {
-        const at = from + ((x / step) | 0) * channels;
-        pixels[begin + x] = table ? table[entries[at]] : 0xff000000 | (entries[at + 2] << 16) | (entries[at + 1] << 8) | entries[at];
-      }
-    }
-    this.changed();
   }
 
   /** Write grey values with more colour where other numbers are larger: signed ones in two colours, up to `most`. */

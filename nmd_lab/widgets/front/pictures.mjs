@@ -10,7 +10,7 @@ const RAIN = 0.7; // fraction of the pixels under the brush that rain hides
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const GRIP = 10; // pixels next to a divider at which it can be dragged
 const PAUSE = 60; // milliseconds between messages about a stroke of the brush
-const SLOW = 300_000; // numbers of a picture from which every other row and column is drawn while it is built
+const SLOW = 100_000; // numbers of a picture from which every other row and column is drawn while it is built
 const SETTLED = 150; // milliseconds after which all of them are
 const PLAY = 2500; // milliseconds in which all components are built
 
@@ -114,12 +114,12 @@ export class Pictures {
   restep() {
     const { values, sheets, data, scale, built, factors } = this;
     if (!data || !scale) return;
-    const quick = this.hurries && built !== null && data.count === 1 && factors.sums.length > SLOW, step = quick ? 2 : 1;
+    const quick = this.hurries && built !== null && this.lit === null && this.layer === "compare" && data.count === 1 && factors.sums.length > SLOW, step = quick ? 2 : 1;
     if (quick) factors.half ??= factors.coarser(data.width, data.channels);
-    const entries = built !== null && this.layer === "compare" ? (quick ? factors.half : factors).entries(built, scale) : null;
-    const model = built === null ? values.model : entries ?? factors.first(built);
-    if (entries) sheets.model.paste(entries, scale.table, step);
-    else if (model) sheets.model.fill(model, scale);
+    const model = built === null ? values.model : (quick ? factors.half : factors).first(built);
+    const place = { ...this.mosaic, height: Math.ceil(data.height / step), width: Math.ceil(data.width / step) };
+    if (sheets.model.mosaic.width !== place.width) sheets.model.resize(place);
+    if (model) sheets.model.fill(model, scale);
     const from = values.beside ?? values.original;
     if (model && from && this.layer === "difference") {
       values.difference = channelMeans(from, model, data.channels);
@@ -210,7 +210,8 @@ export class Pictures {
       if (this.stroke) Object.assign(pen, { fillStyle: `rgb(${HIDDEN})` }).fillRect(...at, ...size);
       for (const [name, from, to] of [[left, 0, cut], [right, cut, 1]]) {
         if (to <= from) continue;
-        pen.drawImage(sheets[name].canvas, across + from * width, down, (to - from) * width, height,
+        const { canvas: sheet } = sheets[name], gain = sheet.width / (columns * width); // a coarser picture has fewer pixels
+        pen.drawImage(sheet, gain * (across + from * width), gain * down, gain * (to - from) * width, gain * height,
           at[0] + from * size[0], at[1], (to - from) * size[0], size[1]);
       }
       edges.push([at[0] + share * size[0], at[1], size[1]]);

@@ -39,11 +39,6 @@ export class Recorded {
   }
 }
 
-/** Return the model of a page that a record has. */
-export function recorded(record, images) {
-  return new Local(new Recorded(record, images), true);
-}
-
 async function pixelsOf(text) {
   const image = await createImageBitmap(new Blob([bytesOf(text)], { type: "image/webp" }), { colorSpaceConversion: "none" });
   const pen = made(h("canvas", { width: image.width, height: image.height })).getContext("2d");
@@ -60,6 +55,6 @@ export async function openRecord(render) {
   turn();
   const record = await new Response(stream).json();
   const images = await Promise.all(record.blobs.map((text) => (text.startsWith(WEBP) ? pixelsOf(text) : null)));
-  render({ model: recorded(record, images), el });
+  render({ model: new Local(new Recorded(record, images), true), el });
   el.querySelector(".nmd-gallery")?.toggleAttribute("inert", !record.shown.drawing?.shown);
 }

@@ -36,17 +36,15 @@ test("the first components are summed with the offsets, forwards and backwards, 
   close(factors.alone(1), [6, -2, 9, -3]);
 });
 
-test("entries of a palette are those of the values, from kept sums too, and every other pixel is one of all", () => {
+test("every other pixel of a coarser picture is one of all", () => {
   const bytes = (numbers) => new DataView(Float32Array.from(numbers).buffer), rank = 20, table = Float32Array.from({ length: 41 }, (_, k) => Math.max(0, k - 20));
-  const random = (n) => Array.from({ length: n }, (_, k) => Math.sin(7 * k + 1)), scale = { gain: 40, base: 3 };
+  const random = (n) => Array.from({ length: n }, (_, k) => Math.sin(7 * k + 1));
   const data = { rank: rank + 2, low: -20, high: 20, shown: bytes(random(5 * (rank + 2))), H: bytes(random((rank + 2) * 7 * 3)), table: bytes(table) };
-  const [factors, plain] = [new Factors(data), new Factors(data)], half = factors.coarser(7, 3);
+  const factors = new Factors(data), half = factors.coarser(7, 3);
   for (const k of [20, 0, 9, 17, 8, 20]) {
-    const entries = factors.entries(k, scale), values = plain.first(k), some = half.first(k);
-    values.forEach((value, at) => assert.ok(Math.abs(Math.min(255, value * 40 + 3) - entries[at]) <= 21, `${value} ${entries[at]}`)); // a cell of this table is 40
+    const values = factors.first(k), some = half.first(k);
     for (const [i, x] of [[0, 0], [1, 2], [2, 3]]) {
       for (const c of [0, 1, 2]) assert.ok(Math.abs(some[(i * 4 + x) * 3 + c] - values[(2 * i * 7 + 2 * x) * 3 + c]) < 1e-4);
     }
   }
-  assert.equal(new Factors({ ...data, H: bytes([NaN, ...random(22 * 21 - 1)]) }).entries(3, scale), null);
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { Local } from "../../../nmd_lab/widgets/front/local.mjs";
-import { recorded as opened } from "../../../nmd_lab/widgets/front/saved.mjs";
+import { Recorded } from "../../../nmd_lab/widgets/front/saved.mjs";
 
 const bytes = (...numbers) => Buffer.from(Float32Array.from(numbers).buffer).toString("base64");
 const floats = (view) => [...new Float32Array(view.buffer)];
@@ -12,7 +12,7 @@ const column = { at: 0, name: "size", state: [0, 2, 0], data: ["3", "", "1"], mo
 
 function recorded(shown) {
   const blobs = [bytes(1, 2), bytes(3, 4), Buffer.from([0, 254, 255]).toString("base64")];
-  return opened({ shown, blobs });
+  return new Local(new Recorded({ shown, blobs }), true);
 }
 
 test("numbers come back, those of large pictures from codes with their holes", () => {
