@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from nmd_lab.studies import Study
 
 from .matrix import MatrixState
 from .matrix_data import is_photograph
-from .page import Page, ending_of, page_of
+from .page import Page, page_of
 from .photographs import PhotographState
 from .printer import call
 from .ratings import RatingsState
@@ -308,7 +309,10 @@ class Explorer(Page):
         (True, 'digits.html')
         """
         path = Path(path or self.state.filename).expanduser()
-        ending = ending_of(path)
+        ending, known = path.suffix.lower(), self.state.endings
+        if ending not in chain(*known.values()):
+            text = self.state.endings_text
+            raise ValueError(f"path={os.fspath(path)!r} has an unknown ending: give {text}.")
         if self.state.result is None and (ending != ".html" or self.state.opens):
             raise ValueError("there is no result yet: fit first.")
         if check_target(path).exists() and path.absolute() not in self._saved:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +25,7 @@ from nmd_lab.request.penalty import as_penalty_rule
 from nmd_lab.request.settings import ADMM
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.files import as_table as as_frame
+from nmd_lab.result.files import write_table
 from nmd_lab.result.posterior import Posterior
 
 from .background import Begun, Measure, in_sample, many
@@ -51,6 +53,7 @@ BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 MAX_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too
 MAX_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background
 MAX_JOIN = 5.0  # seconds that a stroke of the brush waits for a run to stop
+TABLES = (".csv", ".parquet", ".xlsx")  # endings of files with the filled table
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 TAKE = "take them in", "Fit these columns too: texts as classes, and numbers as they are"
 LEAVE = "leave them out", "Fit without these columns"
@@ -517,19 +520,30 @@ class MatrixState(ModelState):
         body = fitting_code(data, arguments, result, before) + printing_code(data)
         drawn = self._drawn_code(body, data.paint)
         filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
-        has_cells = data.picture is None and bool(np.isnan(data.original).any())
-        return load + body + drawn + filled * (has_cells or self.has_kinds)
+        return load + body + drawn + filled * (self._has_gaps(data) or self.has_kinds)
 
-    def filled(self) -> Any:
-        """Return the data as a table without missing cells, among the columns that are left out."""
+    def _has_gaps(self, data: MatrixData) -> bool:
+        """Return whether entries of a matrix that is no picture are missing."""
+        return data.picture is None and data.has_missing
+
+    @property
+    def endings(self) -> dict[str, tuple[str, ...]]:
+        """Endings of the files that can be written, by what is in them."""
+        data = self.shown_data()
+        fills = is_frame(self.X) or (data is not None and self._has_gaps(data))
+        return super().endings | ({"the filled table": TABLES} if fills else {})
+
+    def write(self, path: Path) -> None:
+        """Write the result, or the table without missing cells among those that are left out."""
+        if path.suffix.lower() not in TABLES:
+            return super().write(path)
         model = self.posterior or self.result
         filled = as_frame(model.impute(self.X), model)
-        if self._table is None:
-            return filled
-        whole = pandas_of(self.input).copy()
-        for name, column in filled.items():
-            whole[name] = column
-        return whole
+        if self._table is not None:
+            whole = pandas_of(self.input).copy()
+            whole[filled.columns] = filled
+            filled = whole
+        write_table(filled, path, plain=True)
 
     def _drawn_code(self, before: str, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
@@ -542,7 +556,7 @@ class MatrixState(ModelState):
             drawn = mask_code(seen, painted) + drawn
         if not self.has_kinds:
             return drawn
-        known = "X" if np.isnan(self.data.original).any() or not settings.held_out else "seen"
+        known = "X" if self.data.has_missing or not settings.held_out else "seen"
         report = call("posterior.report", known, *["held_out"] * bool(settings.held_out))
         return f"{drawn}{printing_code(self.data, 'posterior')}{report}\n"
 
@@ -562,7 +576,7 @@ def fitting_code(
 
     def fit(result: Decomposition | None, paint: Paint | None, **options: Any) -> str:
         if paint is None or not paint.n_painted:
-            holes = share > 0 or bool(np.isnan(data.original).any())
+            holes = share > 0 or data.has_missing
             verb = "complete" if holes or options else "decompose"
             return fit_call(result, verb, seen, named | options)
         options["observed"] = Code("mask")

@@ -106,6 +106,7 @@ class MatrixData:
         # Rows and columns of the entries that only the fit misses
         self.hidden = np.nonzero(np.isnan(self.observed) & ~np.isnan(self.original))
         self.has_holes = bool(np.isnan(self.observed).any())
+        self.has_missing = bool(np.isnan(self.original).any())
 
     @property
     def shape(self) -> tuple[int, int]:

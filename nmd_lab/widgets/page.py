@@ -37,7 +37,7 @@ from nmd_lab._version import __version__
 
 from .background import COARSE, at_most
 from .pictures import as_bytes, still_html
-from .state import TABLES, State, value_of
+from .state import State, value_of
 
 FOLDER = Path(__file__).parent / "front"
 
@@ -206,7 +206,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "stop": lambda _: self.stop(),
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
-            "select": lambda m: self.select(**self.state.place(m)),
+            "select": lambda m: self.select(**{each: m[each] for each in m if each != "do"}),
             "clear": lambda _: self._clear_selection(),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "open": lambda m: self._state_opened(m, buffers),
@@ -356,17 +356,6 @@ body {{ max-width: 1200px; margin: 12px auto; padding: 0 16px; }}
 <script type="text/plain" id="record">{record}</script>
 <script type="module">{script}</script>
 """
-
-
-def ending_of(path: str | os.PathLike[str]) -> str:
-    """Return the ending of a file that an explorer can write, or raise an error."""
-    ending = Path(path).suffix.lower()
-    if ending not in (".html", ".nc", *TABLES):
-        raise ValueError(
-            f"path={os.fspath(path)!r} has an unknown ending: give .html for the page, which needs "
-            f"no Python, .nc for the result, or {', '.join(TABLES)} for the filled table."
-        )
-    return ending
 
 
 def page_of(explorer: Any, coarse: int = 0) -> bytes:

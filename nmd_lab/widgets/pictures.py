@@ -80,19 +80,6 @@ class Frame(NamedTuple):
             means: Array = total / counts
         return means
 
-    def entry(self, at: Mapping[str, Any]) -> dict[str, int]:
-        """Return row and column of the matrix, and number of the pixel, at y, x of a picture."""
-        y, x = int(at["y"]), int(at["x"])
-        pixel = y * self.width + x
-        if self.picture is None:
-            row, column = self.rows[y], self.columns[x * self.channels]
-        else:
-            found = self.columns_at(np.array([pixel]))
-            if not found.size:
-                raise ValueError("no entry of the matrix is at this pixel.")
-            row, column = self.rows[int(at["picture"])], found[0]
-        return {"row": int(row), "column": int(column), "pixel": pixel}
-
     def columns_at(self, pixels: Rows) -> Rows:
         """Return the columns at pixels of a row that is a picture, where there are some."""
         assert self.picture is not None

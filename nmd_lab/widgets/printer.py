@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from IPython.core.getipython import get_ipython
+
 from nmd_lab.api.fits import complete, decompose
 from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.request.settings import ADMM, as_solver
@@ -108,11 +110,7 @@ def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, A
 
 def name_in_notebook(value: Any) -> str | None:
     """Return the variable or the output that holds an object in the notebook, or None."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return None
-    shell = get_ipython()
+    shell: Any = get_ipython()
     variables = {} if shell is None else shell.user_ns
     outputs = {f"Out[{number}]": held for number, held in variables.get("Out", {}).items()}
     held = (name for name, each in (variables | outputs).items() if each is value)

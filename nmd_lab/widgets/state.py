@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 from nmd_lab._runtime.checks import check_share, check_word, sentence
 from nmd_lab.request.options import Options
-from nmd_lab.result.files import write_table
 from nmd_lab.result.summary import validation_error
 
 from .background import Background, History, Memo
@@ -21,7 +20,6 @@ from .printer import cell, name_in_notebook
 from .tables import Order
 from .words import NEARLY_NONE, THIS, Number, Piece, choice_words, model_words
 
-TABLES = (".csv", ".parquet", ".xlsx")  # endings of files with the filled table
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 
 Check = Callable[[Any], Any]  # raises an error if a value is wrong
@@ -117,7 +115,6 @@ class State:
     numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
     lengths = ("iterations", "draws", "shape")  # settings that change no model
     filename = "fit.nc"  # of the result, at first
-    endings = MappingProxyType({".html": "the page", ".nc": "the result"})  # of files
     opens = False  # whether a fit begins by itself when the page is opened
     data_code: str | None = None  # code that gives the data, if they are from a file
     about = ""  # a line below the sentence, such as what is left out, with the button "take"
@@ -251,16 +248,19 @@ class State:
             raise ValueError(f"no {name} here: explore data, and a matrix to hide pixels of it.")
         self.actions[name](message)
 
-    def filled(self) -> Any:
-        """Return the data as a table without missing cells."""
-        raise ValueError("only a table, or a matrix with missing entries, can be filled here.")
+    @property
+    def endings(self) -> dict[str, tuple[str, ...]]:
+        """Endings of the files that can be written, by what is in them."""
+        return {"the page": (".html",), "the result": (".nc",)}
+
+    @property
+    def endings_text(self) -> str:
+        """The endings in words."""
+        return ", ".join(f"{', '.join(each)} {what}" for what, each in self.endings.items())
 
     def write(self, path: Path) -> None:
-        """Write the result to a file, or the table that it fills if the ending is of one."""
-        if path.suffix.lower() in TABLES:
-            write_table(self.filled(), path, plain=True)
-        else:
-            self.result.save(path)
+        """Write the result to a file; the ending is one of `endings`."""
+        self.result.save(path)
 
     def close(self) -> None:
         """Stop everything, and forget it."""
@@ -316,13 +316,6 @@ class State:
         title = "" if run is None else self.history.words(run)
         n_painted = 0 if paint is None else paint.n_painted
         return pictures_part(frame, limits, names, layers, beside_title=title, n_painted=n_painted)
-
-    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return positions "row", "column" and "pixel" that a message picks."""
-        if "picture" not in message:
-            return {name: value for name, value in message.items() if name != "do"}
-        frame = self.frame()
-        return {} if frame is None else frame.entry(message)
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
@@ -389,7 +382,7 @@ class State:
             "planned": max(active.planned, 1),
             "warnings": list(active.warnings),
             "filename": self.filename,
-            "endings": ", ".join(f"{ending} {what}" for ending, what in self.endings.items()),
+            "endings": self.endings_text,
             "folder": Path.cwd().as_posix(),
             "save": "" if self.result is not None else "there is no result yet",
             "headline": headline,

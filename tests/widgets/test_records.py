@@ -45,7 +45,7 @@ def test_session_of_pictures(session):
     session.step("a wrong rank", explorer)
     enter(explorer, "rank", "3")
     act(explorer, "lasso", rows=[3, 50, 7])
-    act(explorer, "select", picture=1, y=2, x=5)
+    act(explorer, "select", row=explorer.pictures["ids"][1], column=21, pixel=21)
     session.step("another rank, and picked rows", explorer)
     session.step("done again", done(explorer))
     act(explorer, "history", number=1)
@@ -155,7 +155,7 @@ def test_rows_of_a_component_and_rows_that_are_picked():
     act(explorer, "lasso", rows=[3, 50, 7])
     assert explorer.selection["rows"] == explorer.pictures["ids"] == [3, 50, 7]
     assert explorer.components["chosen"] is None
-    act(explorer, "select", picture=1, y=2, x=5)
+    act(explorer, "select", row=explorer.pictures["ids"][1], column=21, pixel=21)
     assert (explorer.selection["row"], explorer.selection["column"]) == (50, 21)
     act(explorer, "lasso", rows=[])
     assert explorer.pictures["ids"] == before

@@ -147,7 +147,7 @@ def test_components_of_a_table_stay_as_they_are_with_a_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("page.txt", r"has an unknown ending: give \.html for the page"),
+        ("page.txt", r"has an unknown ending: give \.html the page, \.nc the result"),
         ("page", r"has an unknown ending"),
         ("nowhere/page.html", r"is in no existing folder: make it first"),
         ("there.html", r"exists already: give another name"),

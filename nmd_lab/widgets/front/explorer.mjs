@@ -59,14 +59,14 @@ class Page {
 
   show() {
     const selection = this.get("selection"), facts = this.get("facts") ?? {}, pictures = this.get("pictures"), drawing = this.get("drawing");
-    const grid = this.get("grid"), dots = this.get("dots") ?? {}, { row, column, pixel, rows } = selection ?? {};
+    const grid = this.get("grid"), dots = this.get("dots") ?? {}, { row, column, rows } = selection ?? {};
     if (drawing !== this.drawing) Object.assign(this, { drawing, factors: drawing?.shown ? new Factors(drawing) : null });
     this.stage = facts.stage ?? (grid ? "table" : dots.study ? "study" : facts.lists ? "ratings" : "pictures");
     this.draw();
     this.grid.show(grid, selection);
     this.pictures.square = ["photograph", "patches"].includes(this.stage); // the cells of another matrix fill the stage
     this.pictures.sure = "sample" in (this.get("status").buttons ?? {});
-    this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column }, facts.painted);
+    this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column }, facts.painted);
     this.charts.study.show(dots.study ?? null, facts.point ?? null);
     const things = this.get("scatter")?.things;
     this.components.picked = things ? [] : rows ?? [];

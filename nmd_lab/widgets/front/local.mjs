@@ -117,10 +117,7 @@ export class Local {
   // Without a kernel
 
   select(picked) {
-    const pictures = this.get("pictures"), { picture, y, x } = picked, isMatrix = pictures?.layout === "matrix";
-    const pixel = () => ({ pixel: y * pictures.width + x,
-      row: isMatrix ? y * pictures.step : pictures.ids[picture], column: isMatrix ? x * pictures.step : null });
-    this.tell({ selection: { ...this.get("selection"), ...(y >= 0 ? pixel() : picked) } });
+    this.tell({ selection: { ...this.get("selection"), ...picked } });
   }
 
   /** Show the fits of a point of a study; a second click shows those of the best model again. */

@@ -357,8 +357,9 @@ export class Pictures {
   }
 
   select() {
-    const { picture, y, x } = this.cursor ?? {};
-    if (this.cursor) this.send({ do: "select", picture, y, x });
+    const { picture, y, x } = this.cursor ?? {}, { layout, step, width, ids } = this.data, pixel = y * width + x;
+    const place = () => (layout === "matrix" ? { row: y * step, column: x * step } : { row: ids[picture], column: pixel });
+    if (this.cursor) this.send({ do: "select", pixel, ...place() });
   }
 
   begin() {

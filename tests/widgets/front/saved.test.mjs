@@ -83,12 +83,3 @@ test("a table is sorted by a column, and again the other way round, missing cell
   model.send({ do: "arrange", column: 0 });
   assert.deepEqual([model.get("grid").labels, model.get("grid").reverse], [["f", "t", "s"], true]);
 });
-
-test("a pixel of a picture is one of a row, and of a matrix an entry", () => {
-  const rows = recorded({ pictures: { layout: "rows", ids: [3, 9], width: 8 } });
-  rows.send({ do: "select", picture: 1, y: 2, x: 3 });
-  assert.deepEqual([rows.get("selection").row, rows.get("selection").pixel], [9, 19]);
-  const matrix = recorded({ pictures: { layout: "matrix", step: 2, width: 8 } });
-  matrix.send({ do: "select", picture: 0, y: 2, x: 3 });
-  assert.deepEqual([matrix.get("selection").row, matrix.get("selection").column], [4, 6]);
-});
