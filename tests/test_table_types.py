@@ -1,5 +1,8 @@
 """A DataFrame comes back from `impute` in its types, and bad ones are refused."""
 
+import datetime as dt
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,6 +81,7 @@ def tables(draw):
 @given(tables())
 @settings(max_examples=20, deadline=None)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:all observed values are equal")
 def test_types_order_and_labels_come_back(frame):
     before = frame.copy()
     posterior = nmd.sample(frame, 1, **QUICK)
@@ -243,6 +247,74 @@ def test_a_missing_date_becomes_the_day_that_the_other_columns_tell(verb):
         ends = result.intervals(frame)["when"]
         assert (ends["low"] <= filled["when"])[holes].all()
         assert "date" in result.report(frame).columns["kind"].tolist()
+
+
+TIMES = {
+    "years before nanoseconds": lambda days: (
+        np.datetime64("1500-01-01", "s") + days.astype("m8[D]")
+    ),
+    "years after nanoseconds": lambda days: np.datetime64("9000-01-01", "s") + days.astype("m8[D]"),
+    "milliseconds": lambda days: np.datetime64("2020-01-01", "ns") + days.astype("m8[ms]"),
+}
+
+
+@pytest.mark.parametrize("made", TIMES.values(), ids=TIMES)
+def test_dates_of_any_time_and_unit_are_filled(made):
+    frame, _ = of_dates()
+    when = pd.Series(made(np.round(100 * frame["a"].to_numpy())))
+    frame["when"] = when.where(frame["when"].notna())
+    filled, holes = nmd.complete(frame, 1, alpha=0.01).impute(frame), frame["when"].isna()
+    assert filled["when"].dtype == when.dtype
+    pd.testing.assert_series_equal(filled["when"][~holes], when[~holes], check_names=False)
+    off = (filled["when"] - when)[holes].abs()
+    assert off.median() < (when.max() - when.min()) / 40
+
+
+def test_the_ends_of_an_interval_are_dates_that_the_column_can_have():
+    frame, _ = of_dates()
+    frame["when"] = frame["when"].where(np.arange(60) % 7 > 0, pd.Timestamp.max)  # of no end
+    ends = nmd.sample(frame.astype({"when": "M8[ns]"}), 1, **QUICK).intervals(frame, 0.99)["when"]
+    assert ends["high"].max() <= pd.Timestamp.max
+    assert (ends["low"] <= ends["high"]).all()
+
+
+def test_dates_of_several_time_zones_are_refused():
+    frame, when = of_dates()
+    zones = [each.tz_localize(("UTC", "Asia/Tokyo")[k % 2]) for k, each in enumerate(when)]
+    frame["when"] = pd.Series(zones, dtype=object)
+    with pytest.raises(
+        TypeError, match=r"several time zones.* column 'when': run `X\['when'\] = pd"
+    ):
+        nmd.complete(frame, 1)
+
+
+def test_a_report_has_times_where_the_column_has_some():
+    frame, _ = of_dates()
+    frame["when"] = frame["when"] + pd.to_timedelta(np.arange(60), unit="min")
+    shown = str(nmd.sample(frame, 1, **QUICK).report(frame))
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-\d\d-\d\d \d\d:\d\d ", shown)
+
+
+def test_the_imputer_takes_dates_beside_numbers():
+    frame, _ = of_dates()
+    days, seen = (frame["when"] - pd.Timestamp(0)) / pd.Timedelta(days=1), frame["when"].notna()
+    found = nmd.MatrixCompletion(1, random_state=0).fit_transform(frame)
+    np.testing.assert_allclose(found[seen, 2], days[seen])
+    assert not np.isnan(found).any()
+
+
+def test_batches_take_no_dates():
+    frame, _ = of_dates()
+    with pytest.raises(TypeError, match=r"dates in column 'when'.*: use fit\(X\)"):
+        nmd.NMD(1).partial_fit(frame)
+
+
+@pytest.mark.parametrize("value", ["abc", dt.date(2020, 1, 1)])
+def test_new_rows_of_objects_are_no_numbers(value):
+    X = pd.DataFrame({"a": np.arange(30.0), "b": [True, False, True] * 10})
+    new = pd.DataFrame({"a": [value], "b": [True]}, index=["new"])
+    with pytest.raises(TypeError, match="column 'a', which are no numbers: convert"):
+        nmd.sample(X, 1, **QUICK).impute(new)
 
 
 def test_new_rows_of_numbers_are_no_dates():

@@ -10,28 +10,32 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-DAY, FIRST_DAY = pd.Timedelta(days=1), pd.Timestamp(0)
+DAY, FIRST_DAY = pd.Timedelta(days=1), pd.Timestamp(0).as_unit("us")
+LAST = 106_751  # day in 2262, up to which a date has nanoseconds
 
 
 def days_of(column: Any) -> NDArray[np.float64]:
     """Return the dates of a pandas.Series as days."""
-    dates = pd.to_datetime(column)
-    dates = dates if dates.dt.tz is None else dates.dt.tz_localize(None)
-    return np.asarray((dates - FIRST_DAY) / DAY, dtype=np.float64)
+    return np.asarray((_clock(column) - FIRST_DAY) / DAY, dtype=np.float64)
 
 
 def dates_of(days: NDArray[np.floating], column: Any) -> Any:
-    """Return days as dates like those of a pandas.Series: whole days where it has no others."""
-    known = pd.to_datetime(column)
-    there = known.dropna()
-    step = "D" if (there == there.dt.normalize()).all() else "s"
-    dates = FIRST_DAY + pd.to_timedelta(pd.Series(days, column.index), unit="D").dt.round(step)
+    """Return days as dates like those of a pandas.Series: whole days where it has no others.
+
+    The same is true of seconds.  No date is beyond those of nanoseconds and of the column.
+    """
+    known, there = pd.to_datetime(column), _clock(column).dropna()
+    step = next(step for step in ("D", "s", "us") if (there == there.dt.floor(step)).all())
+    ends = np.trunc([*days_of(there), -LAST, LAST])
+    since = np.rint(np.clip(days, ends.min(), ends.max()) * (DAY / pd.Timedelta("1us")))
+    dates = (FIRST_DAY + pd.Series(since.astype("timedelta64[us]"), column.index)).dt.round(step)
     if known.dt.tz is not None:  # of a time that there is twice, the first
         first = np.ones(len(dates), dtype=bool)
         dates = dates.dt.tz_localize(known.dt.tz, ambiguous=first, nonexistent="shift_forward")
@@ -40,11 +44,24 @@ def dates_of(days: NDArray[np.floating], column: Any) -> Any:
     return dates.astype(known.dtype)
 
 
+def _clock(column: Any) -> Any:
+    """Return the dates of a pandas.Series without their time zone, in microseconds."""
+    try:
+        return pd.to_datetime(column).dt.tz_localize(None).astype("datetime64[us]")
+    except (ValueError, AttributeError) as error:
+        name = column.name
+        raise TypeError(
+            f"X has dates of several time zones, or dates that pandas does not have, in column "
+            f"{name!r}: run `X[{name!r}] = pd.to_datetime(X[{name!r}], utc=True, errors='coerce')`."
+        ) from error
+
+
 def date_text(days: float, *, time: bool = False) -> str:
     """Return days since 1970 as a date, with its time or without.
 
     >>> date_text(18262.52), date_text(18262.52, time=True)
     ('2020-01-02', '2020-01-01 12:28')
     """
-    date = FIRST_DAY + days * DAY
-    return f"{date:%Y-%m-%d %H:%M}" if time else f"{date.round('D'):%Y-%m-%d}"
+    if time:
+        return str(np.datetime64(math.floor(days * 1440), "m")).replace("T", " ")
+    return str(np.datetime64(round(days), "D"))

@@ -345,13 +345,15 @@ class TypedColumn:
                 )
             return days_of(column)[:, None]
         if not self.categories:
-            if not missing.all() and getattr(column.dtype, "kind", "O") not in "buifO":
+            numbers, dtype_kind = np.full(len(column), np.nan), getattr(column.dtype, "kind", "O")
+            try:  # NumPy would take times for numbers
+                known = column[~missing].astype(object) if dtype_kind in "mM" else column[~missing]
+                numbers[~missing] = known.to_numpy(dtype=np.float64)
+            except (TypeError, ValueError) as error:
                 raise TypeError(
                     f"X has values of type {column.dtype} in column {self.name!r}, which are no "
                     "numbers: convert them as those of the fit were."
-                )
-            numbers = np.full(len(column), np.nan)
-            numbers[~missing] = column[~missing].to_numpy(dtype=np.float64)
+                ) from error
             return numbers[:, None]
         position = {category: k for k, category in enumerate(self.categories)}
         codes = np.array([position.get(value, -1) for value in column])

@@ -75,10 +75,10 @@ def with_parameters_of(function: Callable[..., Any]) -> Callable[[Function], Fun
     return decorate
 
 
-def has_classes(column: Any) -> bool:
-    """Return whether a column holds booleans, levels, categories or text with few values."""
+def has_kinds(column: Any) -> bool:
+    """Return whether a column holds booleans, levels, categories, dates or text with few values."""
     is_class = hasattr(column.dtype, "categories") or getattr(column.dtype, "kind", "O") == "b"
-    return is_class or kind_of_objects(column) in ("text", "booleans")
+    return is_class or kind_of_objects(column) in ("text", "booleans", "dates")
 
 
 def as_numbers(table: TypedTable | None, X: Any) -> Any:
@@ -93,12 +93,14 @@ def as_numbers(table: TypedTable | None, X: Any) -> Any:
 
 
 def refuse_classes(X: Any) -> None:
-    """Raise TypeError if a column of a DataFrame holds levels or categories."""
-    names = [name for name, dtype in X.dtypes.items() if hasattr(dtype, "categories")]
+    """Raise TypeError if a column of a DataFrame holds levels, categories or dates."""
+    types = X.dtypes.items()
+    names = [name for name, each in types if hasattr(each, "categories") or each.kind == "M"]
     if names:
+        columns = f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}"
         raise TypeError(
-            f"X has categories in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}, "
-            "which the fit has not, or partial_fit does not take: use fit(X)."
+            f"X has categories or dates in {columns}, which the fit has not, or partial_fit does "
+            "not take: use fit(X)."
         )
 
 
@@ -324,7 +326,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._table = None
         if is_frame(X):
             refuse_repeats(X.columns)
-            if reset and any(has_classes(column) for _, column in X.items()):
+            if reset and any(has_kinds(column) for _, column in X.items()):
                 self._table = table_of(X)
             X = as_numbers(self._table, X)
         elif not sparse.issparse(X):

@@ -309,7 +309,8 @@ def _shown(
 ) -> pd.DataFrame:
     """Return cells with labels, what they are filled with, and their uncertainty."""
     labelled, texts, table = with_labels(labels, cells), [], labels.table
-    ends = intervals_at(draws, _entries(cells), level)
+    ends, (_, j, x) = intervals_at(draws, _entries(cells), level), data.observations.entries()
+    times = data.columns[np.unique(j[x % 1 > 0])]  # columns of dates with times of the day
     for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
         column = None if table is None else table.of_matrix[position]
         if cell.kind == "class":
@@ -318,7 +319,8 @@ def _shown(
             at = column.nearest(np.array([[low], [high]])).astype(int)
             texts.append(" to ".join(str(column.categories[k]) for k in at))
         elif column is not None and column.kind == "date":
-            texts.append(f"{date_text(low)} to {date_text(high)}")
+            time = position in times
+            texts.append(f"{date_text(low, time=time)} to {date_text(high, time=time)}")
         else:
             texts.append(f"{low:.4g} to {high:.4g}")
     values = list(labelled["predicted"])
