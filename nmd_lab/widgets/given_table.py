@@ -20,21 +20,15 @@ ID = re.compile(r"(?i:(^|[_ -])id$)|[a-z]I[dD]$")  # end of the name of such a c
 MOST_NAMED = 4  # columns that the line about those that are left out names for each reason
 
 CLASSES = 'X[{}].map(str, na_action="ignore").astype("category")'
-CHANGES = {  # what makes numbers or classes of a column, by what it holds
-    "numbers": "pd.to_numeric(X[{}])",
-    "dates": 'pd.to_datetime(X[{}], format="ISO8601")',
-    "durations": "X[{}] / pd.Timedelta(seconds=1)",
-    "words": 'pd.to_numeric(X[{}], errors="coerce")',
-    "identifiers": CLASSES,
-    "mixed": CLASSES,
-    "others": CLASSES,
-}
-LEFT_OUT = {  # why, by the same
-    "empty": "no value",
-    "words": "numbers with words",
-    "identifiers": "free text",
-    "mixed": "several types",
-    "others": "several types",
+KINDS = {  # why a column is left out, and what makes numbers or classes of it, by what it holds
+    "numbers": ("", "pd.to_numeric(X[{}])"),
+    "dates": ("", 'pd.to_datetime(X[{}], format="ISO8601")'),
+    "durations": ("", "X[{}] / pd.Timedelta(seconds=1)"),
+    "empty": ("no value", None),
+    "words": ("numbers with words", 'pd.to_numeric(X[{}], errors="coerce")'),
+    "identifiers": ("free text", CLASSES),
+    "mixed": ("several types", CLASSES),
+    "others": ("several types", CLASSES),
 }
 DIFFERENT = "all different"
 
@@ -112,12 +106,13 @@ def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | N
         kind = "empty"
     elif kind in ("identifiers", "text") and _are_dates(column):
         kind = "dates"
-    change = None if column.dtype.kind == "M" else CHANGES.get(kind)
-    too_many = change == CLASSES and column.map(str).nunique() > MAX_CATEGORIES
+    why, change = KINDS.get(kind, ("", ""))
+    change = "" if column.dtype.kind == "M" else change  # dates already
+    if change == CLASSES and column.map(str).nunique() > MAX_CATEGORIES:
+        change = None
     numbers = pd.to_numeric(column) if kind == "numbers" else column
     differs = kind == "identifiers" and column.dropna().is_unique
-    why = DIFFERENT if differs or _are_ids(name, numbers) else LEFT_OUT.get(kind, "")
-    return why, None if too_many or kind == "empty" else change or ""
+    return DIFFERENT if differs or _are_ids(name, numbers) else why, change
 
 
 def _are_dates(texts: Any) -> bool:

@@ -2,8 +2,8 @@
 
 The widget shows the parts of a state, and passes on what the user does.  The file contains the
 page and the record of all that it shows: what a reader does there, the page answers itself.
-Pictures of many pixels are in the 8 bits that the page draws, a photograph as a browser compresses
-one, and many weights of a model in 16 bits.  A notebook keeps a file of fewer rows and pixels.
+Pictures of many pixels are in the 8 bits that the page draws, and a photograph as a browser
+compresses one.  A notebook keeps a file of fewer rows and pixels.
 """
 
 from __future__ import annotations
@@ -332,9 +332,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self._picture.update(self._saved_output(), raw=True)
 
 
-NEEDS_PYTHON = "This needs Python: the page is a saved file"
 EXACT, FEW_EXACT = 1 << 14, 1 << 10  # bytes of a picture up to which its numbers are as they are
-WIDE = 65_535  # code of the largest of many weights
 FIXED = "the file of these data has the components as they are"
 QUALITY, LOWER = 88, 75  # of a photograph and of a coarse one, up to 100
 
@@ -508,16 +506,14 @@ def shown_by(explorer: Any) -> Record:
     if components:
         components = components | {"values": compact(components["values"])}
         components |= {} if drawing else {"hint": FIXED}
-    if drawing:
-        most = 254 if COARSE.get() else WIDE
-        drawing = drawing | {name: compact(drawing[name], most) for name in ("W", "shown", "H")}
-        modelled = None if COARSE.get() else modelled  # which the page draws
+    if drawing and COARSE.get():  # a few digits are enough, and the page draws the model
+        modelled = None
+        drawing = drawing | {name: compact(drawing[name]) for name in ("W", "shown", "H")}
     return shown | {
         "status": status
         | {
             "message": said,
             "failed": False,
-            "save": NEEDS_PYTHON,
             "buttons": {},
             "sentence": [piece for piece in status["sentence"] if piece[1] != "take"],
             "folder": "",
@@ -536,10 +532,10 @@ def shown_by(explorer: Any) -> Record:
     }
 
 
-def compact(value: Any, most: int = 254) -> Any:
-    """Return many numbers as codes in 8 or 16 bits, and anything else as it is."""
+def compact(value: Any) -> Any:
+    """Return many numbers as codes in 8 bits, and anything else as it is."""
     is_large = isinstance(value, bytes) and len(value) > at_most(EXACT, FEW_EXACT)
-    return {"floats": as_bytes(value, most)} if is_large else value
+    return {"floats": as_bytes(value)} if is_large else value
 
 
 def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:

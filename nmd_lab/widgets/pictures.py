@@ -213,17 +213,12 @@ def errors_of_terms(
     return [error(t) for t in first], [error(first[-1] - term) for term in terms]
 
 
-def as_bytes(values: bytes, most: int = 254) -> dict[str, Any]:
-    """Return float32 numbers as codes of 8 or 16 bits, and what 0 and `most` stand for.
-
-    Of 8 bits, 255 stands for NaN.
-    """
+def as_bytes(values: bytes) -> dict[str, Any]:
+    """Return float32 numbers as codes 0 to 254, and what these stand for; 255 stands for NaN."""
     numbers = np.frombuffer(values, "<f4")
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-    codes = np.nan_to_num((numbers - low) * (most / ((high - low) or 1.0)), nan=255)
-    kind = np.uint8 if most < 255 else "<u2"
-    record = {"low": low, "high": high, "codes": np.rint(codes).astype(kind).tobytes()}
-    return record if most < 255 else record | {"most": most}
+    codes = np.nan_to_num((numbers - low) * (254 / ((high - low) or 1.0)), nan=255)
+    return {"low": low, "high": high, "codes": np.rint(codes).astype(np.uint8).tobytes()}
 
 
 MAX_SIDE, MAX_STILL = 400, 480  # pixels of data and model side by side, and on the screen

@@ -82,8 +82,7 @@ class Page {
     const unsure = stage === "table" && none && (this.get("tables") ?? []).find(({ name }) => name === "unsure");
     const bare = ["study", "patches"].includes(stage) || (none && still && !unsure);
     const posterior = bare && ["photograph", "pictures"].includes(stage);
-    const one = posterior && stage === "photograph"; // its facts have room next to the picture
-    Object.assign(frame.dataset, { stage: posterior ? "posterior" : stage, bare, still, one });
+    Object.assign(frame.dataset, { stage: posterior ? "posterior" : stage, bare, still });
     draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running), this.popover(status)),
       h("div.nmd-progress", { hidden: !running, role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
         style: `width: ${Math.min(100, (100 * done) / planned)}%` }),
@@ -230,7 +229,7 @@ class Page {
   /** Return small tables of texts. */
   tables() {
     return (this.get("tables") ?? []).filter(({ name }) => name !== "unsure").map(({ name, caption, head, rows }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
-      h(`table.nmd-table.nmd-${name}`, { style: `--rows: ${rows.length}` }, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts) => h("tr", texts.map((text, j) =>
+      h(`table.nmd-table.nmd-${name}`, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts) => h("tr", texts.map((text, j) =>
         h(j ? "td" : "th", { scope: j ? null : "row" }, text))))))));
   }
 

@@ -28,14 +28,13 @@ export class Recorded {
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, this.revived(each)]));
   }
 
-  decoded({ low, high, codes, image, missing, channels, most = 254 }) {
+  decoded({ low, high, codes, image, missing, channels }) {
     if (image) {
       const holes = missing && bytesOf(this.blobs[missing.blob]), pixels = this.images[image.blob], gain = (high - low) / 255;
       const size = (pixels.length / 4) * channels, isHole = (k) => holes && (holes[k >> 3] >> (7 - (k & 7))) & 1;
       return Float32Array.from({ length: size }, (_, k) => (isHole(k) ? NaN : low + gain * pixels[4 * Math.floor(k / channels) + (k % channels)]));
     }
-    const bytes = bytesOf(this.blobs[codes.blob]);
-    return most === 254 ? decodedValues(bytes, { low, high }) : Float32Array.from(new Uint16Array(bytes.buffer), (code) => low + (code / most) * (high - low));
+    return decodedValues(bytesOf(this.blobs[codes.blob]), { low, high });
   }
 }
 
