@@ -143,8 +143,9 @@ def test_a_matrix(notebook):
     page.locator(".nmd-build input").fill("10")
     page.hover(".nmd-component >> nth=2")
     page.locator(".nmd-pictures > .nmd-read", has_text="component 2: orange +").wait_for()
+    drawn = f"{PICTURES}.factors.add(2, 1, new Float32Array({PICTURES}.factors.sums.length))"
     alone = of_kernel(notebook, "np.outer(fitted.W[ids, 2], fitted.H[2]).ravel().tolist()")
-    np.testing.assert_allclose(values(page, f"{PICTURES}.factors.alone(2)"), alone, atol=1e-4)
+    np.testing.assert_allclose(values(page, drawn), alone, atol=1e-4)
     shown = float(page.inner_text(".nmd-word-number").strip("±"))
     assert shown == pytest.approx(
         float(of_kernel(notebook, "explorer.status['headline']['off']")), rel=0.05
@@ -277,7 +278,7 @@ def test_ratings_with_stars_and_intervals(notebook):
         rated(page, 1, number)
     assert first.bounding_box() == at
     assert suggested.inner_text() != before
-    page.locator(".nmd-about-you", has_text="your stars add").wait_for()
+    page.locator(".nmd-about-you", has_text="you rate").wait_for()
     added = [float(each) for each in page.locator(".nmd-top li .nmd-for-you").all_inner_texts()]
     assert added == sorted(added, reverse=True)
 
@@ -433,10 +434,10 @@ explorer
 def test_columns_that_are_left_out_are_named_and_one_click_takes_them_in(notebook):
     notebook.show(TABLE)
     page = notebook.page
-    page.get_by_text("left out: id, name (all different)").wait_for()
+    page.locator(".nmd-sentence").get_by_text("left out: id, name (all different)").wait_for()
     page.locator(".nmd-cell", has_text="2021-0").first.wait_for()
     page.get_by_role("button", name="take them in").click()
     page.get_by_text("taken in: id, name").wait_for()
     page.get_by_role("button", name="leave them out").click()
-    page.get_by_text("left out: id, name (all different)").wait_for()
+    page.locator(".nmd-sentence").get_by_text("left out: id, name (all different)").wait_for()
     assert "X = table.drop(columns=" in copied(page)

@@ -82,7 +82,7 @@ class Page {
     const unsure = stage === "table" && none && (this.get("tables") ?? []).find(({ name }) => name === "unsure");
     const bare = ["study", "patches"].includes(stage) || (none && still && !unsure);
     const posterior = bare && ["photograph", "pictures"].includes(stage);
-    Object.assign(frame.dataset, { stage: posterior ? "posterior" : stage, bare, still });
+    Object.assign(frame.dataset, { stage: posterior ? "posterior" : stage, bare });
     draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running), this.popover(status)),
       h("div.nmd-progress", { hidden: !running, role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
         style: `width: ${Math.min(100, (100 * done) / planned)}%` }),

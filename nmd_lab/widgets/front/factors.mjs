@@ -50,7 +50,7 @@ export class Factors {
     for (const offset of [this.rank, this.rank + 1]) this.add(offset, 1);
   }
 
-  /** Add a component to the sums, times 1 or -1. */
+  /** Add a component to the sums, or to other numbers, times 1 or -1. */
   add(c, sign, sums = this.sums) {
     const { W, H, size, count, data: { rank } } = this;
     for (let i = 0, to = 0; i < count; i++) {
@@ -79,9 +79,5 @@ export class Factors {
       return H[Math.floor(at / wide) * size + 2 * Math.floor(place / channels) * channels + (place % channels)];
     });
     return new Factors({ ...data, shown: new DataView(shown.buffer), H: new DataView(columns.buffer) });
-  }
-
-  alone(c) {
-    return this.add(c, 1, new Float32Array(this.sums.length));
   }
 }

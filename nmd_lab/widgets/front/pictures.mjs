@@ -132,7 +132,7 @@ export class Pictures {
     this.notes.lit = `component ${this.lit}: orange +, blue −`;
     this.notes.spread = `uncertainty: 0 (grey) to ${short(this.most, 2)} (purple)`;
     if (shown && this.lit !== null && this.factors) {
-      const alone = this.factors.alone(this.lit), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
+      const alone = factors.add(this.lit, 1, new Float32Array(factors.sums.length)), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
       sheets.lit.tint(shown, each, data, absoluteLimit(each), true);
     }
     this.paint();

@@ -48,10 +48,7 @@ async function pixelsOf(text) {
 export async function openRecord(render) {
   const packed = bytesOf(document.getElementById("record").textContent), el = document.getElementById("explorer");
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const theme = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;
-  const turn = () => { root.dataset.theme = theme.matches ? "dark" : "light"; };
-  theme.addEventListener("change", turn);
-  turn();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.documentElement.toggleAttribute("data-turned")); // which the page hears
   const record = await new Response(stream).json();
   const images = await Promise.all(record.blobs.map((text) => (text.startsWith(WEBP) ? pixelsOf(text) : null)));
   render({ model: new Local(new Recorded(record, images), true), el });

@@ -33,7 +33,7 @@ test("the first components are summed with the offsets, forwards and backwards, 
   const factors = new Factors({ rank: 4, low: -20, high: 20, shown: bytes(W.flat()), H: bytes(H.flat()), table: bytes(table) });
   const sum = (k) => W.flatMap((w) => [0, 1].map((p) => [...[0, 1].slice(0, k), 2, 3].reduce((all, c) => all + w[c] * H[c][p], 0)));
   for (const k of [0, 2, 1, 0, 1, 2]) close(factors.first(k), sum(k), 1e-4);
-  close(factors.alone(1), [6, -2, 9, -3]);
+  close(factors.add(1, 1, new Float32Array(4)), [6, -2, 9, -3]);
 });
 
 test("every other pixel of a coarser picture is one of all", () => {
