@@ -151,7 +151,8 @@ def test_predictions_end_where_a_tenth_of_a_column_does(amounts):
     truth, X, hidden = amounts
     posterior = nmd.sample(X, 2, draws=60, tune=40, random_state=0)
     assert posterior.noise == ("clipped",) * 4
-    assert "columns: 4 numeric ('amount' from 0, 'share' to 0.5" in repr(posterior)
+    columns = "columns: 4 numeric ('amount' from 0, 'share' to 0.5, 'number', 'other')"
+    assert columns in repr(posterior)
     assert "numeric from 0" in posterior.report(X).columns["kind"].tolist()
     plain = nmd.sample(
         X, 2, nonlinearity={"amount": "identity", "share": "identity"}, draws=60, tune=40,
