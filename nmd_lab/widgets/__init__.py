@@ -13,7 +13,9 @@ try:
     import ipywidgets  # noqa: F401
     import PIL  # noqa: F401
 except ImportError as error:
-    raise ImportError("Explorers need ipywidgets: pip install 'nmd-lab[lab]'.") from error
+    raise ImportError(
+        "Explorers need ipywidgets: pip install anywidget ipywidgets pillow."
+    ) from error
 
 from .explorer import Explorer, explore
 

@@ -230,7 +230,7 @@ class Explorer(Page):
     result, value : Decomposition, Posterior, Dataset or None
         Result so far; `observe` and `interact` hear of a new one when a run ends.
     posterior : Posterior or None
-        Draws that "How sure?" has made.
+        Draws that "draw intervals" has made, or the background after a fit.
     state : object
         Data, settings and fit.
     rank, alpha, nonlinearity : object
@@ -332,7 +332,7 @@ class Explorer(Page):
         return getattr(self.state, "posterior", None)
 
     def how_sure(self) -> None:
-        """Draw from the posterior with the present settings, as How sure? does.
+        """Draw from the posterior with the present settings, as "draw intervals" does.
 
         Raises
         ------
@@ -407,8 +407,8 @@ def explore(X: Any = None, **options: Any) -> Explorer:
 
     Notes
     -----
-    Explorers require ``pip install "nmd-lab[lab]"``.  Fits run in the background, so that the page
-    stays responsive; a run ends with the stop button or with :meth:`Explorer.stop`.
+    Explorers need ``pip install anywidget ipywidgets pillow``.  Fits run in the background, so that
+    the page stays responsive; a run ends with the stop button or with :meth:`Explorer.stop`.
 
     Examples
     --------

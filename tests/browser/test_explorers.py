@@ -199,6 +199,9 @@ def a_lasso_picks_rows(notebook):
     expected = {row for row, left in zip(rows, lefts, strict=True) if left > middle + 1}
     assert expected <= chosen <= {r for r, x in zip(rows, lefts, strict=True) if x > middle - 1}
     assert set(map(int, page.evaluate(IDS).split(","))) <= chosen
+    said = page.inner_text(".nmd-words")  # the pictures are those that have room
+    assert said.startswith(f"{len(chosen)} rows picked"), said
+    assert f"; {page.evaluate(f'{PICTURES}.mosaic.count')} pictures shown" in said
     changes(page, IDS, lambda: plane.press("Escape"))
     plane.press("ArrowRight")  # the model draws at the place of a row as the kernel does
     row = page.evaluate(f"{PLANE}.rows[{PLANE}.at]")
@@ -437,7 +440,7 @@ def test_columns_that_are_left_out_are_named_and_one_click_takes_them_in(noteboo
     page.locator(".nmd-sentence").get_by_text("left out: id, name (all different)").wait_for()
     page.locator(".nmd-cell", has_text="2021-0").first.wait_for()
     page.get_by_role("button", name="take them in").click()
-    page.get_by_text("taken in: id, name").wait_for()
+    page.locator(".nmd-sentence").get_by_text("taken in: id, name").wait_for()
     page.get_by_role("button", name="leave them out").click()
     page.locator(".nmd-sentence").get_by_text("left out: id, name (all different)").wait_for()
     assert "X = table.drop(columns=" in copied(page)

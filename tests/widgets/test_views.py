@@ -196,7 +196,7 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
         ("import nmd_lab as nmd; nmd.widgets.explore(nmd.datasets.digits(20), rank=2)\n"
          "import sys; assert 'matplotlib' not in sys.modules", ""),
         ("import sys; sys.modules['ipywidgets'] = None; import nmd_lab as nmd; nmd.widgets",
-         "ImportError: Explorers need ipywidgets: pip install 'nmd-lab[lab]'."),
+         "ImportError: Explorers need ipywidgets: pip install anywidget ipywidgets pillow."),
     ],
 )  # fmt: skip
 def test_what_explorers_import(code, fails_with):

@@ -102,7 +102,7 @@ export class Chart {
   paint() {
     const { data, points, at, width, height } = this, grouped = points.some((point) => point.button);
     const least = points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
-    const lowest = least ? `, lowest ${data.y} ${short(least.y, 2)} (${least.name || least.x})` : "";
+    const lowest = least ? `, lowest ${data.y} ${short(least.y)} (${least.name || least.x})` : "";
     const look = (event) => this.look(this.under(event));
     const parts = [data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
     if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
@@ -182,7 +182,7 @@ export class Chart {
     return this.points.flatMap((point, k) => {
       const { left: cx, top: cy, name, y, id, color: fill } = point, chosen = id !== null && id === this.selected;
       const press = () => this.press(point);
-      const role = { role: "button", "data-point": k, "aria-label": `${name}: ${short(y, 2)}`,
+      const role = { role: "button", "data-point": k, "aria-label": `${name}: ${short(y)}`,
         "aria-pressed": chosen, focus: () => this.look(point),
         keydown: (event) => keyOf(event, { Enter: press, " ": press })?.() };
       const ring = { cx, cy, r: 8, fill: "none", stroke: "currentColor", "stroke-width": 2 };

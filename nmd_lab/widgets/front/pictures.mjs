@@ -314,7 +314,7 @@ export class Pictures {
     const texts = this.cursor && Object.keys(names).filter((name) => this.values[name]).map((name) => {
       const values = this.values[name], channels = values.length / (count * height * width);
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
-      return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value)).join(" / ")}`;
+      return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value, name === "spread" ? 2 : 3)).join(" / ")}`;
     });
     const about = brush && BRUSHES[brush] + (this.data.n_painted ? "" : "; drag over a picture");
     const read = texts && (!brush || this.read.ariaLive !== "off") ? [`${where}: ${texts.join(", ")}`] : [this.painted, this.notes[this.sides[1]], about];
