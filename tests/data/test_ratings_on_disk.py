@@ -67,7 +67,9 @@ def test_files_are_read_by_chunks(kind, lines, table, tmp_path):
     [("identity", "frobenius", True), *some([(*pair, False) for pair in PAIRS], 2)],
 )
 def test_fits_have_the_bits_of_those_in_memory(f, loss, in_chunks, tmp_path, monkeypatch):
-    for name, value in {"ENTRIES": 1500, "MIN_CHUNKS": 2, "MEMORY": 50.0}.items() if in_chunks else ():
+    for name, value in (
+        {"ENTRIES": 1500, "MIN_CHUNKS": 2, "MEMORY": 50.0}.items() if in_chunks else ()
+    ):
         monkeypatch.setattr(gram, name, value)
     full = noisy(f, (400, 50))
     seen = np.random.default_rng(1).random(full.shape) < 0.2
