@@ -205,5 +205,8 @@ def test_without_pytorch_the_message_says_how_to_get_it():
     from nmd_lab.devices import device_of
 
     device_of.cache_clear()
-    with mock.patch.dict(sys.modules, {"torch": None}), pytest.raises(ImportError, match="pip install torch"):
+    with (
+        mock.patch.dict(sys.modules, {"torch": None}),
+        pytest.raises(ImportError, match="pip install torch"),
+    ):
         nmd.decompose(np.eye(5), 1, compute=nmd.Compute(device="cpu"))
