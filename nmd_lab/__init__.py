@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .api.fits import complete, decompose
     from .api.posteriors import impute, sample
     from .api.resuming import resume
+    from .data.folds import split_observed
     from .data.long_table import (
         observations_from_files,
         observations_from_sparse,
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     )
     from .data.patches import from_patches, patches
     from .data.sparse import SparseObservations
-    from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .inpainting.inpaint import inpaint
     from .model.losses import KL, L1, Frobenius
