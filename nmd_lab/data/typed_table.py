@@ -170,9 +170,7 @@ OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 """Types of objects that pandas turns into numbers of little meaning."""
 
 SIGNS = "<>≤≥"  # before an upper or a lower limit
-MIN_LINES_OF_A_TEXT = (
-    1.25  # lines for each distinct text; below, categories would have almost one line
-)
+MIN_LINES_OF_A_TEXT = 1.25  # lines for each distinct text, so that categories have several
 MAX_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 MIN_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
 MAX_NAMED = 5  # classes of a column that a warning names

@@ -166,9 +166,7 @@ completed with errors 2, 7, 11 and 20 % larger (median), and sampled with 0, 1, 
 of one unit whose spreads are like those of normal numbers have 13 without the tenths.
 """
 
-MIN_SPREAD = (
-    1e-13  # standard deviation of a column, over its largest size, up to which it is constant
-)
+MIN_SPREAD = 1e-13  # standard deviation of a column that varies, over its largest size
 RARE = 0.5  # fraction of a column at the smallest value of all, from which it does not count
 
 

@@ -223,12 +223,8 @@ def _means(values: Array, down: int, across: int) -> Array:
         return np.asarray(np.sum(blocks, axis=(1, 3), where=finite) / finite.sum(axis=(1, 3)))
 
 
-MIN_DECREASE = (
-    1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
-)
-MIN_ERROR_RATIO = (
-    0.25  # ratio of the errors where seen and held out below which a fit is overfitted
-)
+MIN_DECREASE = 1e-3  # of the objective in the last tenth of an unfinished run
+MIN_ERROR_RATIO = 0.25  # of the errors where seen and held out, if a fit is not overfitted
 
 
 def unfinished(fit: Any) -> float:

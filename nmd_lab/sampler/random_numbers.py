@@ -160,9 +160,7 @@ def draw_index(logs, stream):  # type: ignore[no-untyped-def]
     return logs.size - 1
 
 
-MAX_FLAT_WIDTH = (
-    1e-4  # below this width, in standard deviations, the quadratic term has no influence
-)
+MAX_FLAT_WIDTH = 1e-4  # in standard deviations, up to which the quadratic term does not count
 WIDE, NEAR = 2.5, 0.6  # standard deviations at which normal numbers are accepted often enough
 
 
