@@ -261,15 +261,14 @@ class Explorer(Page):
     (True, (2, 2))
     """
 
+    _state_opened = staticmethod(state_opened)
+
     def __init__(self, X: Any = None, **options: Any) -> None:
         is_path = isinstance(X, str | os.PathLike)
         state = state_of_file(Path(X), **options) if is_path else state_of(X, **options)
         super().__init__(state)
         if state.said:
             self._tell(state.said)
-
-    def _state_opened(self, message: Mapping[str, Any], buffers: Sequence[Any]) -> State:
-        return state_opened(message, buffers)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page to a file of HTML, the result to one of NetCDF, or the filled table.

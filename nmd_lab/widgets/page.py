@@ -16,11 +16,11 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import anywidget
@@ -105,6 +105,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     nonlinearity: Any = traitlets.Any(None, allow_none=True)
 
     state: State
+    _state_opened: ClassVar[Callable[[Message, Sequence[Any]], State]]  # the state for a file
 
     def __init__(self, state: State) -> None:
         self._lock = threading.RLock()
@@ -227,10 +228,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page or the result to a file; a subclass does it."""
-        raise NotImplementedError
-
-    def _state_opened(self, message: Message, buffers: list[Any]) -> State:
-        """Return the state for a file; a subclass has them."""
         raise NotImplementedError
 
     def _opened(self) -> None:
@@ -485,9 +482,8 @@ def shown_by(explorer: Any) -> Record:
         facts["shapes"] = []
     facts.pop("swap", None)  # what it would show is not in the file
     if "lists" in facts:
-        fields = [each | {"options": []} for each in facts["lists"]["fields"]]
         known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]
-        facts["lists"] = facts["lists"] | {"fields": fields, "known": known}
+        facts["lists"] = facts["lists"] | {"fields": [], "known": known}
     modelled, drawing = shown["modelled"], shown["drawing"]
     if pictures and "stage" in facts and pictures["scale"] != "signed":
         sizes = [pictures[name] for name in ("count", "height", "width", "channels")]

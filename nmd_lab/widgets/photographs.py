@@ -364,20 +364,18 @@ class PhotographState(State):
     def _pictures(self) -> dict[str, Any]:
         """Return the pictures that stay as they are while the photograph is filled."""
         run = self.history.compared
-        title = "" if run is None else self.history.words(run)
-        key = self.mask, self.result, run and run.fit, title
-        return self.memo("pictures", lambda: self._layers(run and run.fit), *key)
+        return self.memo("pictures", self._layers, self.mask, self.result, run and run.fit)
 
-    def _layers(self, other: xr.Dataset | None) -> dict[str, Any]:
+    def _layers(self) -> dict[str, Any]:
         """Return the pictures, with those of a run that is compared."""
-        filled = self.result
+        filled, run = self.result, self.history.compared
         layers = {"original": self.pixels, "seen": self.visible}
         if filled is not None:
             spread, known = filled["std"].to_numpy(), ~np.isnan(self.visible)
             # A pixel that a stroke has just hidden, or given back, is not filled yet
             layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
-        if other is not None:
-            layers["beside"] = other["picture"].to_numpy().astype(float)
+        if run is not None:
+            layers["beside"] = run.fit["picture"].to_numpy().astype(float)
         shown = {name: self._at(each) for name, each in layers.items()}
         # Without hidden pixels both sides of the divider would be alike
         return self.pictures(self.frame(), self.limits, [], shown) | {"many_missing": True}

@@ -160,7 +160,7 @@ class Grid(NamedTuple):
 
     def _interval(self, column: TypedColumn, ends: Any, at: Any) -> str:
         """Return an interval of a column as text."""
-        if column.kind == "date":
+        if column.kind == "date" or column.is_class:
             return " – ".join(self._text(column, end, at) for end in ends)
         return _ends(*ends)
 

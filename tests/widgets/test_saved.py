@@ -155,10 +155,11 @@ def test_components_of_a_table_stay_as_they_are_with_a_sentence(tmp_path):
 )
 def test_a_wrong_path_is_refused_before_any_work(tmp_path, monkeypatch, name, words):
     explorer = digits()
-    (tmp_path / "there.html").touch()
+    (tmp_path / "there.html").write_text("precious")
     monkeypatch.setattr(explorer_module, "page_of", pytest.fail)
     with pytest.raises((ValueError, OSError), match=words):
         explorer.save(tmp_path / name)
+    assert (tmp_path / "there.html").read_text() == "precious"
 
 
 def test_there_must_be_a_result_and_no_run(tmp_path):

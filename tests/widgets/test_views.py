@@ -93,10 +93,6 @@ def test_saving(explorer, tmp_path, monkeypatch):
     assert nmd.load(path).W.identical(explorer.result.W)
     act(explorer, "save", filename=path)  # its own file is written again
     assert said(explorer) == f"saved as {tmp_path / 'fit.nc'}"  # where it is
-    (tmp_path / "mine.nc").write_text("precious")
-    act(explorer, "save", filename=str(tmp_path / "mine.nc"))
-    assert "mine.nc exists already" in said(explorer)
-    assert (tmp_path / "mine.nc").read_text() == "precious"
 
 
 def test_several_at_once_do_not_mix():
