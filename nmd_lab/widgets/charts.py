@@ -343,16 +343,10 @@ def _image(w: Array, h: Array, frame: Frame) -> Array:
     return image[::step, ::step]
 
 
-def order_of(fitted: FittedValues) -> tuple[Array, Array]:
-    """Return the components by size, the largest first, and signs, as `Decomposition.rotate`."""
+def oriented(fitted: FittedValues) -> FittedValues:
+    """Return the same model with its components as `Decomposition.rotate`, the largest first."""
     W, H = np.asarray(fitted.W), np.asarray(fitted.H)
     order = np.argsort(-np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1), kind="stable")
     largest = np.take_along_axis(H, np.abs(H).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return order, np.where(largest < 0, -1, 1).astype(W.dtype)[order]
-
-
-def oriented(fitted: FittedValues) -> FittedValues:
-    """Return the same model with the order and the signs of `order_of`."""
-    order, signs = order_of(fitted)
-    W, H = np.asarray(fitted.W)[:, order], np.asarray(fitted.H)[order]
-    return fitted._replace(W=W * signs, H=H * signs[:, None])
+    signs = np.where(largest < 0, -1, 1).astype(W.dtype)[order]
+    return fitted._replace(W=W[:, order] * signs, H=H[order] * signs[:, None])

@@ -22,7 +22,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 
 from .background import Begun, Measure, Positions, in_sample
-from .charts import MAX_COMPONENTS, order_of, plane_part, texts
+from .charts import MAX_COMPONENTS, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
 from .model_state import DRAWS, ITERATIONS, MAX_JUDGED, MODEL, ModelState, Numbers
@@ -153,9 +153,9 @@ class RatingsState(ModelState):
 
     @property
     def shown(self) -> FittedValues | None:
-        """The last iterate while the fit runs, and then the result; None without a fit."""
+        """The last iterate while the fit runs, and then the result, as the page numbers it."""
         last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
-        return None if last is None else last._fitted
+        return self.factors.sorted(None if last is None else last._fitted)
 
     # Predictions for a row, or for the new person, who is None
 
@@ -190,10 +190,7 @@ class RatingsState(ModelState):
         """Return what `model_of` does, or the fit without the components that are off."""
         off = self.off
         model, at = self.model_of(row, ratings, drawn=not off)
-        if off and model is not None and self.shown is not None:
-            order, _ = order_of(self.shown)
-            model = model.without([int(order[k]) for k in off])
-        return model, at
+        return model.without(off) if off and model is not None else model, at
 
     def predicted(self, row: int | None, ratings: Any = None) -> Numbers:
         """Return the predictions of all columns in a row, NaN without a model."""
@@ -320,7 +317,7 @@ class RatingsState(ModelState):
 
     def parts(self) -> dict[str, Any]:
         """Return curves, intervals, components, the map of the columns, and the lists of a row."""
-        shown, (row, problem) = self.factors.sorted(self.shown), self._row()
+        shown, (row, problem) = self.shown, self._row()
         labels, data = self.observations.labels, self.data
         columns = data.column_titles() if data.titles else texts(labels, "columns")
         parts = super().parts()
@@ -346,9 +343,7 @@ class RatingsState(ModelState):
         }
         model, at = self.model_of(row, drawn=False)
         if model is not None and not problem and often.size:
-            order, signs = order_of(self.shown or shown)
-            w = np.asarray(model.W[at])[order] * signs
-            plane["person"] = {"name": self.asked, "weights": w.tolist()}
+            plane["person"] = {"name": self.asked, "weights": np.asarray(model.W[at]).tolist()}
         return plane
 
     def _fields(self, problem: str) -> list[dict[str, Any]]:

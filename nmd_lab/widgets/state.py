@@ -366,10 +366,12 @@ class State:
     def status(self, note: tuple[str, bool] | None) -> dict[str, Any]:
         """Return the status of the work that was begun last, or of an error in what is shown."""
         active, choice = self.active, self.choice
-        headline, pieces, why_not = None, [("", "")], dict.fromkeys(self.buttons, "")
+        headline, pieces, endings = None, [("", "")], ""
+        why_not = dict.fromkeys(self.buttons, "")
         try:
             number = self.number()
             headline, pieces = number and number.record, self.sentence(number)
+            endings = self.endings_text
             why_not = {name: self.why_not(name) for name in self.buttons}
         except Exception as error:
             note = sentence(error), True
@@ -382,7 +384,7 @@ class State:
             "planned": max(active.planned, 1),
             "warnings": list(active.warnings),
             "filename": self.filename,
-            "endings": self.endings_text,
+            "endings": endings,
             "folder": Path.cwd().as_posix(),
             "save": "" if self.result is not None else "there is no result yet",
             "headline": headline,
