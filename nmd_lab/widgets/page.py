@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakSet
 
 import anywidget
@@ -105,7 +105,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     nonlinearity: Any = traitlets.Any(None, allow_none=True)
 
     state: State
-    _state_opened: ClassVar[Callable[[Message, Sequence[Any]], State]]  # the state for a file
+    _state_opened: Callable[[Message, Sequence[Any]], State]  # returns the state for a file
 
     def __init__(self, state: State) -> None:
         self._lock = threading.RLock()
