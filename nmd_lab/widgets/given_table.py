@@ -31,6 +31,9 @@ KINDS = {  # why a column is left out, and what makes numbers or classes of it, 
     "others": ("several types", CLASSES),
 }
 DIFFERENT = "all different"
+TAKE = "take them in", "Fit these columns too: texts as classes, and numbers as they are"
+LEAVE = "leave them out", "Fit without these columns"
+TABLES = (".csv", ".parquet", ".xlsx")  # endings of files with the filled table
 
 
 class GivenTable(NamedTuple):
@@ -51,6 +54,12 @@ class GivenTable(NamedTuple):
         if source == "X" and ".drop(" in first:  # so that it runs twice
             first = f'{first[:-1]}, errors="ignore")'
         return given_code("X", source, first) + self.lines
+
+    def with_filled(self, given: Any, filled: Any) -> Any:
+        """Return what the user gave with these columns filled."""
+        whole = pandas_of(given).copy()
+        whole[filled.columns] = filled
+        return whole
 
     @property
     def words(self) -> str:

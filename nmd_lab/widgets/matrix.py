@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab.data.inputs import observe_dense
-from nmd_lab.data.labels import is_frame, pandas_of, picture_of
+from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit.summary import Decided
 from nmd_lab.model.fitted_values import FittedValues
@@ -30,7 +30,7 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
-from .given_table import as_table
+from .given_table import LEAVE, TABLES, TAKE, as_table
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import (
     DRAWS,
@@ -53,10 +53,7 @@ BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 MAX_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too
 MAX_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background
 MAX_JOIN = 5.0  # seconds that a stroke of the brush waits for a run to stop
-TABLES = (".csv", ".parquet", ".xlsx")  # endings of files with the filled table
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
-TAKE = "take them in", "Fit these columns too: texts as classes, and numbers as they are"
-LEAVE = "leave them out", "Fit without these columns"
 DAYS = """.assign(
         **{{name: (each[name] - pd.Timestamp(0)) / pd.Timedelta(days=1) for name in {}}}
     )"""
@@ -520,17 +517,13 @@ class MatrixState(ModelState):
         body = fitting_code(data, arguments, result, before) + printing_code(data)
         drawn = self._drawn_code(body, data.paint)
         filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
-        return load + body + drawn + filled * (self._has_gaps(data) or self.has_kinds)
-
-    def _has_gaps(self, data: MatrixData) -> bool:
-        """Return whether entries of a matrix that is no picture are missing."""
-        return data.picture is None and data.has_missing
+        return load + body + drawn + filled * (data.has_gaps or self.has_kinds)
 
     @property
     def endings(self) -> dict[str, tuple[str, ...]]:
         """Endings of the files that can be written, by what is in them."""
         data = self.shown_data()
-        fills = is_frame(self.X) or (data is not None and self._has_gaps(data))
+        fills = is_frame(self.X) or (data is not None and data.has_gaps)
         return super().endings | ({"the filled table": TABLES} if fills else {})
 
     def write(self, path: Path) -> None:
@@ -540,9 +533,7 @@ class MatrixState(ModelState):
         model = self.posterior or self.result
         filled = as_frame(model.impute(self.X), model)
         if self._table is not None:
-            whole = pandas_of(self.input).copy()
-            whole[filled.columns] = filled
-            filled = whole
+            filled = self._table.with_filled(self.input, filled)
         write_table(filled, path, plain=True)
 
     def _drawn_code(self, before: str, paint: Paint | None) -> str:

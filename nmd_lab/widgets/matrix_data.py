@@ -109,6 +109,11 @@ class MatrixData:
         self.has_missing = bool(np.isnan(self.original).any())
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether entries of a matrix that is no picture are missing in the data."""
+        return self.picture is None and self.has_missing
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
         m, n = self.original.shape
