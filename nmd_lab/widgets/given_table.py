@@ -55,12 +55,6 @@ class GivenTable(NamedTuple):
             first = f'{first[:-1]}, errors="ignore")'
         return given_code("X", source, first) + self.lines
 
-    def with_filled(self, given: Any, filled: Any) -> Any:
-        """Return what the user gave with these columns filled."""
-        whole = pandas_of(given).copy()
-        whole[filled.columns] = filled
-        return whole
-
     @property
     def words(self) -> str:
         """What is left out, and why; or what was taken in."""
@@ -106,6 +100,13 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     exec("".join(lines), {"X": table, "pd": pd})  # which quotes all names
     taken = could if take else []
     return GivenTable(table, first, "".join(lines), left_out, taken, can_take=bool(could))
+
+
+def with_filled(given: Any, filled: Any) -> Any:
+    """Return a table that the user gave with some columns filled."""
+    whole = pandas_of(given).copy()
+    whole[filled.columns] = filled
+    return whole
 
 
 def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | None]:

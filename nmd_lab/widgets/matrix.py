@@ -30,7 +30,7 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
-from .given_table import LEAVE, TABLES, TAKE, as_table
+from .given_table import LEAVE, TABLES, TAKE, as_table, with_filled
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import (
     DRAWS,
@@ -533,7 +533,7 @@ class MatrixState(ModelState):
         model = self.posterior or self.result
         filled = as_frame(model.impute(self.X), model)
         if self._table is not None:
-            filled = self._table.with_filled(self.input, filled)
+            filled = with_filled(self.input, filled)
         write_table(filled, path, plain=True)
 
     def _drawn_code(self, before: str, paint: Paint | None) -> str:
