@@ -356,7 +356,7 @@ def test_other_calls_are_refused():
         (r"sparse: .* posterior_\.predict", sampled.predict, STORED),
         ("exceeds the smaller of n_samples=2", COMPLETION(5, **few).partial_fit, GOOD[:2]),
         ("would be lost in transform", NMD(2, offsets="rows").partial_fit, GOOD),
-        ("categories in column 'b'.*use fit", COMPLETION(1).partial_fit, kinds),
+        ("categories or dates in column 'b'.*use fit", COMPLETION(1).partial_fit, kinds),
         ("give all batches alike", COMPLETION(2, **few).partial_fit(GOOD).partial_fit, STORED),
     ])  # fmt: skip
     with pytest.raises(ValueError, match="feature names should match"):  # scikit-learn's sentences

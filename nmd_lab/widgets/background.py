@@ -170,7 +170,7 @@ class Recording:
         self.of_result: float | None = None  # held-out error of the result, an earlier iterate
         self.remembers = remembers  # whether the fit begins at one that has seen these entries
         self.state: State | None = None  # last iterate
-        self.measure = measure  # of the error at entries that are hidden from the fit, if any are
+        self.measure = measure  # of the error at entries that are held out of the fit, if any are
         self.seen: dict[int, float] = {}
         self.held_out: dict[int, float] = {}
 

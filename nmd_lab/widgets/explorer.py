@@ -65,8 +65,8 @@ def read_picture(path: Path) -> tuple[Any, str, str]:
     size = f"{height} x {width} pixels"
     code = f'np.asarray(Image.open("{path.as_posix()}").convert("RGB"))'
     if (picture == picture[..., :1]).all():
-        return picture[..., 0] / 255, f"a grey picture of {size}", f"{code}[..., 0] / 255"
-    return picture / 255, f"a picture of {size} in colours", f"{code} / 255"
+        return picture[..., 0] / 255, f"a grey image of {size}", f"{code}[..., 0] / 255"
+    return picture / 255, f"an image of {size} in colours", f"{code} / 255"
 
 
 class DataSet(NamedTuple):
@@ -416,7 +416,7 @@ def explore(X: Any = None, **options: Any) -> Explorer:
     >>> import nmd_lab as nmd
     >>> explorer = nmd.widgets.explore(nmd.datasets.digits(20))
     >>> explorer.state.title
-    '20 pictures of 8 × 8'
+    '20 images of 8 × 8'
 
     A table of measurements:
 

@@ -43,7 +43,7 @@ from .background import NO_RUN, STARTING, Background, Begun, Measure, Positions,
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
     "converged": "done in {}",
-    "validation": "done in {}; shown is that with the best guesses of hidden entries",
+    "validation": "done in {}; shown is that with the lowest error at held-out entries",
     "max_iter": "not settled after {}: ⟲ resumes",
 }
 PLAIN = {  # words of the library, as the page has them
@@ -218,7 +218,7 @@ class LiveFit(Background):
 
         def watch(trials: int) -> None:
             so_far = f"{many(trials, 'trial')} so far"
-            self._show_progress(stop, f"choosing by hidden entries: {so_far}")
+            self._show_progress(stop, f"choosing by held-out entries: {so_far}")
 
         choice = choice_for(Choosing(stop, watch))
         with self._lock:
@@ -277,7 +277,7 @@ class Findings(NamedTuple):
     @property
     def summary(self) -> str:
         """The coverage in one line."""
-        return self.covers(" of the hidden values" if self.held_out else " of the known values")
+        return self.covers(" of the held-out values" if self.held_out else " of the known values")
 
     def covers(self, which: str = "") -> str:
         """Return the coverage as a part of a sentence."""

@@ -62,11 +62,11 @@ NUMBERS = """numbers, known = (
 )
 off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
 off /= known.std(ddof=0).replace(0, 1)
-print(f"hidden numbers{1}: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
+print(f"held-out numbers{1}: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
 """
 CLASSES = """classes = held_out.select_dtypes(exclude=["number", "datetime"])
 right = {0}.impute(seen)[classes.columns] == classes
-print(f"hidden classes{1}: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
+print(f"held-out classes{1}: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
 """
 
 
@@ -346,7 +346,7 @@ class MatrixState(ModelState):
             return size_words("{} rows × {} columns", (m, len(table.columns)), share)
         share = float(np.mean(known))
         if data.picture is not None:
-            kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
+            kind = f"images of {data.picture.shape[0]} × {data.picture.shape[1]}"
             guessed = self.values["shape"] is None and self.guessed is not None
             words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
             return size_words(words, (m, n), share)
@@ -368,7 +368,7 @@ class MatrixState(ModelState):
             if (guess := self.guess()) is None:
                 return None
             if data.is_constant:
-                words = "Each column has one value, which is guessed to "
+                words = "Each column has one value, which is predicted to "
                 return Number(guess.error, words, least=math.inf)
             if fit._fitted.model.is_mixed and data.labels.table is not None:
                 return self._number_of_table(data, None if of_fit else self.drawn_table)
@@ -395,11 +395,11 @@ class MatrixState(ModelState):
         if math.isnan(numbers):
             value, after = (f"{100 * each:.0f} %" for each in (right, commonest))
             after = f", the commonest class in {after}"
-            return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
+            return Number(1 - right, "Held-out classes are predicted right in ", after, value=value)
         classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
         more = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
         more += "" if drawn is None else self.covered
-        before, after = "Hidden numbers are guessed to ", f" SD{classes}"
+        before, after = "Held-out numbers are predicted to ", f" SD{classes}"
         return Number(numbers, before, after, {"each column's average": by_means}, more=more)
 
     # The page
@@ -466,7 +466,7 @@ class MatrixState(ModelState):
         return self.factors.shown_rows(self._fitted(), self.selection, data.shape[0])
 
     def frame(self) -> Frame | None:
-        """Return which entries are shown as pictures; None without data."""
+        """Return which entries are shown as images; None without data."""
         data = self.shown_data()
         return None if data is None else self._frame_of(data)
 

@@ -240,7 +240,7 @@ def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
     Image.fromarray(levels.squeeze(-1) if size[3] == 1 else levels).save(file, kind)
     scale = MAX_STILL / levels.shape[1]
     height = round(min(max(scale, 0.2), 8) * levels.shape[0])
-    sizes = f"{size[0]} picture{'s' * (size[0] > 1)} of {size[1]} x {size[2]}"
+    sizes = f"{size[0]} image{'s' * (size[0] > 1)} of {size[1]} x {size[2]}"
     return (
         f'<img alt="{", ".join(shown)}: {sizes}" width="{MAX_STILL}" height="{height}" '
         f'style="image-rendering: pixelated" '

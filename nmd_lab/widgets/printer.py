@@ -24,7 +24,7 @@ MAX_WIDTH = 88  # characters of the longest call on one line
 
 # Lines that print the number of the page
 PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
-PRINT_HIDDEN = 'print(f"hidden {}: ±{{{}:.3g}}")\n'
+PRINT_HIDDEN = 'print(f"held-out {}: ±{{{}:.3g}}")\n'
 
 
 def cell(lines: str) -> str:

@@ -73,7 +73,7 @@ class Field(NamedTuple):
 
 def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
     """Return the fraction of what is hidden at random, and the seed."""
-    share, seed = f"Fraction of hidden {what}", f"Seed of hidden {what} and of the start"
+    share, seed = f"Fraction of held-out {what}", f"Seed of held-out {what} and of the start"
     check = partial(check_share, name)
     return (
         Field(name, "Hidden", "share", (), "data", share, value=HIDDEN, check=check),
@@ -301,7 +301,7 @@ class State:
         raise NotImplementedError
 
     def frame(self) -> Frame | None:
-        """Return which entries are shown as pictures; None without pictures."""
+        """Return which entries are shown as images; None without pictures."""
         return None
 
     def pictures(
@@ -343,7 +343,7 @@ class State:
         """Return the number of what is shown, or of the fit in any case; None before a fit."""
         if self.result is None:
             return None
-        where = "The relative error is ", " where seen; nothing is hidden"
+        where = "The relative error is ", " where seen; nothing is held out"
         error = self.result._returned("relative_error")
         return self.guess() or Number(error, *where, sign="", least=NEARLY_NONE)
 

@@ -84,11 +84,6 @@ def chart_points(
     return points
 
 
-def measure_name(name: Any) -> str:
-    """Return the name of a measure for a reader, with the word that the explorers have."""
-    return label_text(name).replace("held-out", "hidden").replace("held out", "hidden")
-
-
 def is_numeric(results: xr.Dataset, dim: str) -> bool:
     """Return whether the labels of a dimension are numbers."""
     return results[dim].dtype.kind in "iuf"
@@ -106,7 +101,7 @@ class StudyState(State):
             raise ValueError("results has no dimension but the seed: give a study that varies one.")
         columns = self.results.data_vars.items()
         metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
-        named = {name: measure_name(name) for name in metrics}
+        named = {name: label_text(name) for name in metrics}
         self.fields = [
             Field("metric", "Measure", "choice", metrics, "data", option_labels=named),
             Field("x", "Along x", "choice", [*sizes], "data"),
@@ -213,7 +208,7 @@ class StudyState(State):
     def _measure(self) -> str:
         """Return the name of the measure for a reader."""
         metric = self.results[self.values["metric"]]
-        return measure_name(metric.attrs.get("long_name", metric.name))
+        return label_text(metric.attrs.get("long_name", metric.name))
 
     def _difference(self) -> str:
         """Return the paired difference of the next model in words."""
@@ -281,7 +276,7 @@ class StudyState(State):
 
     def _ranking(self) -> dict[str, Any]:
         """Return the table of the models, the best one first."""
-        models, metric = self.models, measure_name(self.values["metric"])
+        models, metric = self.models, label_text(self.values["metric"])
         spread = models.T.groupby("seed").mean().std().fillna(0)
         rows = [
             [*map(label_text, self._labels(k).values()), f"{mean:.4g}", f"{spread.iloc[k]:.2g}"]
@@ -306,7 +301,7 @@ class StudyState(State):
         caption = (
             f"{_labels_text(point.labels)}: {point.mean:.4g} (SD over seeds {point.spread:.2g})"
         )
-        head = [measure_name(n.replace("n_iter", "iterations")) for n in dims + names]
+        head = [label_text(n.replace("n_iter", "iterations")) for n in dims + names]
         return _shortened(head, rows, caption, "fits")
 
     # Code

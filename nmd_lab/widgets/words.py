@@ -67,7 +67,8 @@ class Number(NamedTuple):
         range, least = range_words(low, high) * bool(limits), NEARLY_NONE * (high - low)
         (_, error), *rivals = errors.items()
         named = {f"each {of}'s average" if name == "average" else name: e for name, e in rivals}
-        return cls(error, f"Hidden {things} are guessed to ", range, named, more=more, least=least)
+        before = f"Held-out {things} are predicted to "
+        return cls(error, before, range, named, more=more, least=least)
 
     @property
     def pieces(self) -> list[Piece]:

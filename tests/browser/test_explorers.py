@@ -201,7 +201,7 @@ def a_lasso_picks_rows(notebook):
     assert set(map(int, page.evaluate(IDS).split(","))) <= chosen
     said = page.inner_text(".nmd-words")  # the pictures are those that have room
     assert said.startswith(f"{len(chosen)} rows picked"), said
-    assert f"; {page.evaluate(f'{PICTURES}.mosaic.count')} pictures shown" in said
+    assert f"; {page.evaluate(f'{PICTURES}.mosaic.count')} images shown" in said
     changes(page, IDS, lambda: plane.press("Escape"))
     plane.press("ArrowRight")  # the model draws at the place of a row as the kernel does
     row = page.evaluate(f"{PLANE}.rows[{PLANE}.at]")
@@ -215,7 +215,7 @@ def test_photograph_by_patches_with_rain(notebook):
     notebook.show(PHOTOGRAPH)
     page, seen = notebook.page, f"{PICTURES}.values.seen"
     status_says(page, "^done$")
-    assert "Hidden pixels are guessed to ±" in page.inner_text(".nmd-sentence")
+    assert "Held-out pixels are predicted to ±" in page.inner_text(".nmd-sentence")
 
     # Rain falls while the pointer moves, is filled at once, and everything again after it
     before = np.isnan(values(page, seen)).sum()

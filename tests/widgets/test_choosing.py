@@ -135,7 +135,7 @@ def test_a_choice_that_does_not_end_leaves_auto(how):
     explorer.start()
     state, thread = explorer.state, explorer.state.fit._thread
     assert button(explorer, "run")["disabled"]
-    wait_for(lambda: "choosing by hidden entries" in said(explorer))
+    wait_for(lambda: "choosing by held-out entries" in said(explorer))
     assert state.fit.cannot_proceed()
     explorer.close() if how == "close" else act(explorer, how)
     thread.join(PATIENCE)

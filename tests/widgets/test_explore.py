@@ -43,7 +43,7 @@ def test_a_picture_is_read_with_its_colours(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (12, 9, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "colours.png")
     explorer = widgets.explore(tmp_path / "colours.png", rank=2, iterations=5)
-    assert said(explorer) == "a picture of 12 x 9 pixels in colours"
+    assert said(explorer) == "an image of 12 x 9 pixels in colours"
     np.testing.assert_allclose(picture(explorer, "original")[0], pixels / 255, rtol=1e-6)
     run(explorer)
     Image.fromarray(pixels[..., 0]).save(tmp_path / "grey.png")
@@ -231,7 +231,7 @@ def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
     waves = rng.uniform(0.1, 0.4, (40, 2, 1, 1))
     X = np.sin(waves[:, 0] * x + waves[:, 1] * y).reshape(40, -1)
     explorer = plain(widgets.explore, X)
-    assert sentence(explorer) == "40 rows, shown as pictures of 30 × 24"
+    assert sentence(explorer) == "40 rows, shown as images of 30 × 24"
     assert explorer.pictures["layout"] == "rows"
     assert explorer.status["buttons"]["flat"]["label"] == "rows as numbers"
     act(explorer, "flat")

@@ -173,14 +173,14 @@ def test_a_notebook_keeps_sentence_number_picture_and_page(explorer, monkeypatch
     widget, first = outputs.shown
     assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert "text/html" not in widget
-    assert 'alt="data: 40 pictures of 8 x 8"' in first["text/html"]
+    assert 'alt="data: 40 images of 8 x 8"' in first["text/html"]
     assert "<iframe" not in first["text/html"]
     done(explorer)
     still, page = still_of(outputs.last), page_in(outputs.last)
     assert f'data-explorer="{explorer.static_id}"' in still
     assert escape(explorer.status["headline"]["value"]) in still
-    assert "40 pictures of 8 × 8" in still
-    assert 'alt="data, model: 40 pictures of 8 x 8"' in still
+    assert "40 images of 8 × 8" in still
+    assert 'alt="data, model: 40 images of 8 x 8"' in still
     assert 'id="record"' in page
     act(explorer, "set", name="missing", value=0.2)
     done(explorer)

@@ -226,7 +226,7 @@ def test_a_tiny_matrix_is_shown_as_its_best_simple_model(X):
     m, n = rows.shape
     assert sentence(explorer) == (
         f"a matrix of {m} × {n}: 1 component, linear. The relative error is {said} where seen; "
-        "nothing is hidden."
+        "nothing is held out."
     )
 
 
@@ -234,7 +234,7 @@ def test_a_tiny_matrix_is_shown_as_its_best_simple_model(X):
 def test_nothing_is_judged_where_there_is_nothing_to_guess(values):
     explorer = sure(done(widgets.explore(np.tile(values, (40, 1)), **QUICK | {"alpha": 1e-9})))
     _, said = sentence(explorer).split(". ", 1)
-    assert said == "Each column has one value, which is guessed to ±0."
+    assert said == "Each column has one value, which is predicted to ±0."
     assert explorer.status["headline"]["rivals"] == []
     assert "intervals" not in explorer.dots
 
@@ -243,7 +243,7 @@ def test_an_error_that_is_nearly_none_is_0_and_a_small_component_has_no_exponent
     rng = np.random.default_rng(0)
     z = rng.normal(size=(40, 1)) * rng.normal(size=8)
     explorer = done(widgets.explore(z, **QUICK | {"alpha": 1e-9, "iterations": 100}))
-    assert "Hidden entries are guessed to ±0 of" in sentence(explorer)
+    assert "Held-out entries are predicted to ±0 of" in sentence(explorer)
     z += 1e-4 * rng.normal(size=z.shape)
     settings = {"rank": 2, "alpha": 0.0, "missing": 0.0, "iterations": 100}
     explorer = done(widgets.explore(z, **QUICK | settings))

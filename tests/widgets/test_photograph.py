@@ -91,7 +91,7 @@ def test_the_numbers_are_those_of_the_pixels():
     shown = explorer.status["headline"]
     assert [each["name"] for each in shown["rivals"]] == ["interpolation"]
     np.testing.assert_allclose([shown["off"], shown["rivals"][0]["off"]], expected, rtol=0.01)
-    assert f"Hidden pixels are guessed to ±{expected[0]:.2g} of " in sentence(explorer)
+    assert f"Held-out pixels are predicted to ±{expected[0]:.2g} of " in sentence(explorer)
     covered = np.abs(off) < 1.645 * explorer.result["std"].values[hidden]
     assert f"90 % intervals cover {100 * covered.mean():.0f} %" in sentence(explorer)
     shown = picture(explorer, "reconstruction")[0, ..., 0]
@@ -104,7 +104,7 @@ def test_the_code_repeats_the_picture(X, capsys):
     explorer = filled(X, groups=2, method="sample" if X.ndim == 2 else "complete")
     repeats(explorer, X)
     error = explorer.status["headline"]["off"]
-    assert capsys.readouterr().out == f"hidden pixels: ±{error:.3g}\n"
+    assert capsys.readouterr().out == f"held-out pixels: ±{error:.3g}\n"
     rains(explorer)
     act(explorer, "brush", picture=0, points=[(20, 20)], radius=2.5)
     assert explorer.join(PATIENCE)

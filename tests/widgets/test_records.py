@@ -173,7 +173,7 @@ def test_a_picture_with_its_uncertainty():
     for promised, held in zip(line["x"], line["y"], strict=True):
         low, high = posterior.predict_interval(some, level=promised / 100).T
         assert held == pytest.approx(100 * np.mean((low <= x) & (x <= high)))
-    assert chart["title"].startswith(f"90 % intervals cover {held:.0f} % of the hidden values")
+    assert chart["title"].startswith(f"90 % intervals cover {held:.0f} % of the held-out values")
     assert f"; 90 % intervals cover {held:.0f} %" in sentence(explorer)
     assert explorer.status["why"] == ""  # nothing was chosen, and draws are no reason
 

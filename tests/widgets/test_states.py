@@ -41,7 +41,7 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
     hidden, said = np.isnan(state.data.observed), f"relative error {fit.relative_error:.4g}"
     if hidden.any():
         off = (fit.reconstruct().values - X.values.reshape(100, 64))[hidden]
-        said = f"hidden entries: ±{np.sqrt(np.mean(off**2)):.3g}"
+        said = f"held-out entries: ±{np.sqrt(np.mean(off**2)):.3g}"
     assert capsys.readouterr().out.strip() == said
 
 

@@ -67,7 +67,7 @@ def test_copied_code_prints_the_number_of_a_table(frame, capsys):
         assert float(re.search(r"±([\d.]+) SD", numbers)[1]) == pytest.approx(
             float(shown[0]), abs=0.006
         )
-        assert right == f"hidden classes{by}: {shown[1]} % right"
+        assert right == f"held-out classes{by}: {shown[1]} % right"
         sure(explorer)
 
 

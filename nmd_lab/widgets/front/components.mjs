@@ -62,7 +62,7 @@ export class Components {
     const all = Array.from(numbers(rows, Int32Array)), counts = Array(values?.length ?? 0).fill(0), chosen = new Set(picked);
     all.forEach((row, k) => chosen.has(row) && counts[groups[k]]++);
     const most = Math.max(...counts), common = color && most > 0 ? `, ${Math.round((100 * most) / picked.length)} % ${color} ${values[counts.indexOf(most)]}` : "";
-    return `${picked.length ? `${picked.length} rows picked${common}; ` : ""}${mosaic?.count ?? data.count} pictures shown, Escape on them shows all`;
+    return `${picked.length ? `${picked.length} rows picked${common}; ` : ""}${mosaic?.count ?? data.count} images shown, Escape on them shows all`;
   }
 
   builder() {

@@ -20,7 +20,7 @@ function control(field, enter) {
     h("datalist", { id: `${id}-list` }, options.map(([each]) => h("option", { value: each })))],
   }[kind] ?? (() => h("input", { ...about, type: "text", inputmode: "decimal", value: isAuto ? "" : String(value), disabled: isAuto, placeholder: isAuto ? "auto" : null }));
   const choosing = auto && button("auto", () => enter(name, isAuto ? "" : "auto"), { "aria-pressed": isAuto,
-    title: `Choose the ${label} by hidden entries`, "aria-label": `${label}: choose by hidden entries` });
+    title: `Choose the ${label} by held-out entries`, "aria-label": `${label}: choose by held-out entries` });
   return h(`div.nmd-control.nmd-${name.replaceAll("_", "-")}${problem ? ".nmd-wrong" : ""}`, { key: name },
     h("div.nmd-line", h("span", { title }, label), input(), choosing), problem && h("div.nmd-note", { id: `${id}-note` }, problem));
 }

@@ -2,7 +2,7 @@
 
 import { button, clamp, draw, h, keyOf, made, stopAt, steps } from "./dom.mjs";
 
-const STATES = ["seen", "hidden from the fit", "missing, filled in"];
+const STATES = ["seen", "held out of the fit", "missing, filled in"];
 const CELLS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const HEADS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 
@@ -44,7 +44,7 @@ export class Grid {
   write(cell = "") {
     const { begin, page, total, rows } = this.data, more = total > page;
     const turn = (text, title, by, disabled) => more && button(text, () => this.send({ do: "arrange", begin: begin + by * page }), { title: disabled ? `no ${title}` : title, disabled });
-    const marks = this.bare ? "as the model has them" : "italic: missing, filled in; dotted: hidden, data → model";
+    const marks = this.bare ? "as the model has them" : "italic: missing, filled in; dotted: held out, data → model";
     const all = `rows ${begin + 1} to ${begin + rows.length} of ${total}; ${marks}`;
     draw(this.note, turn("‹", "earlier rows", -1, begin === 0), turn("›", "later rows", 1, begin + page >= total), h("output", { "aria-live": "polite" }, cell || all));
   }
