@@ -102,9 +102,9 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     return GivenTable(table, first, "".join(lines), left_out, taken, can_take=bool(could))
 
 
-def with_filled(given: Any, filled: Any) -> Any:
+def with_filled(table: Any, filled: Any) -> Any:
     """Return a table that the user gave with some columns filled."""
-    whole = pandas_of(given).copy()
+    whole = pandas_of(table).copy()
     whole[filled.columns] = filled
     return whole
 
