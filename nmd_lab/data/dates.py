@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-DAY, FIRST_DAY = pd.Timedelta(days=1), pd.Timestamp(0).as_unit("us")
+DAY, FIRST_DAY = np.timedelta64(86_400_000_000, "us"), np.datetime64(0, "us")
 LAST = 106_751  # day in 2262, up to which a date has nanoseconds
 
 
 def days_of(column: Any) -> NDArray[np.float64]:
     """Return the dates of a pandas.Series as days."""
-    return np.asarray((_clock(column) - FIRST_DAY) / DAY, dtype=np.float64)
+    return np.asarray((_clock(column).to_numpy("M8[us]") - FIRST_DAY) / DAY, dtype=np.float64)
 
 
 def dates_of(days: NDArray[np.floating], column: Any) -> Any:
@@ -34,8 +34,8 @@ def dates_of(days: NDArray[np.floating], column: Any) -> Any:
     known, there = pd.to_datetime(column), _clock(column).dropna()
     step = next(step for step in ("D", "s", "us") if (there == there.dt.floor(step)).all())
     ends = np.trunc([*days_of(there), -LAST, LAST])
-    since = np.rint(np.clip(days, ends.min(), ends.max()) * (DAY / pd.Timedelta("1us")))
-    dates = (FIRST_DAY + pd.Series(since.astype("timedelta64[us]"), column.index)).dt.round(step)
+    since = np.rint(np.clip(days, ends.min(), ends.max()) * DAY.astype(np.float64))
+    dates = pd.Series(FIRST_DAY + since.astype("m8[us]"), column.index).dt.round(step)
     if known.dt.tz is not None:  # of a time that there is twice, the first
         first = np.ones(len(dates), dtype=bool)
         dates = dates.dt.tz_localize(known.dt.tz, ambiguous=first, nonexistent="shift_forward")
