@@ -40,7 +40,10 @@ def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tm
     kept = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
     with pytest.raises(ConnectionError, match=r"a worker .* is gone.*: call nmd_lab.resume\(\)"):
         nmd.complete(X, 3, "relu", callback=kill, compute=kept, **settings)
-    gc.collect()
+    end = time.monotonic() + 60
+    while own_client.futures and time.monotonic() < end:  # they are released in another thread
+        gc.collect()
+        time.sleep(0.05)
     assert not own_client.futures  # the workers that are left have their memory for the next fit
     own_client.wait_for_workers(1, timeout=60)
     data = {"observed": options["observed"]}
