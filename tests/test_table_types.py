@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from people import check_filled
 
 import nmd_lab as nmd
+from nmd_lab.data.readers import read_matrix
 
 QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
@@ -287,6 +288,51 @@ def test_dates_of_several_time_zones_are_refused():
         TypeError, match=r"several time zones.* column 'when': run `X\['when'\] = pd"
     ):
         nmd.complete(frame, 1)
+
+
+def test_new_rows_of_another_time_zone_are_the_same_instants():
+    frame, _ = of_dates()
+    frame["when"] = (frame["when"] + pd.Timedelta(hours=5)).dt.tz_localize("Europe/Berlin")
+    posterior = nmd.sample(frame, 1, **QUICK)
+    new = frame.dropna().iloc[:5].assign(a=np.nan)
+    far = new.assign(when=new["when"].dt.tz_convert("Pacific/Auckland"))
+    here, there = posterior.impute(new), posterior.impute(far)
+    np.testing.assert_allclose(there["a"], here["a"], rtol=1e-12)
+
+
+def test_whole_days_of_a_time_zone_are_filled_by_its_clocks():
+    frame, _ = of_dates()
+    frame["when"] = frame["when"].dt.tz_localize("Pacific/Auckland")
+    filled = nmd.complete(frame, 1, alpha=0.01).impute(frame)["when"]
+    assert filled.dtype == frame["when"].dtype
+    assert (filled == filled.dt.normalize()).all()
+
+
+def test_the_density_of_a_date_is_that_of_its_days():
+    frame, when = of_dates()
+    posterior = nmd.sample(frame, 1, **QUICK)
+    days = (when - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    rows, columns = np.arange(60), ["when"] * 60
+    found = posterior.log_density(rows, columns, when)
+    np.testing.assert_allclose(found, posterior.log_density(rows, columns, days))
+
+
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_dates_as_text_are_refused_with_the_line_that_makes_dates_of_them(repeats):
+    frame, _ = of_dates()
+    text = frame["when"].dt.strftime("%Y-%m-%d").iloc[::repeats].repeat(repeats)
+    table = frame.assign(when=text.to_numpy()[:60])
+    with pytest.raises(TypeError, match="dates as text in column 'when': run") as caught:
+        nmd.sample(table, 1, **QUICK)
+    line = re.search("`(.*)`", str(caught.value))[1]
+    exec(line, {"X": table, "pd": pd})
+    assert table["when"].dtype.kind == "M"
+
+
+def test_a_csv_file_has_dates(tmp_path):
+    frame, _ = of_dates()
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    pd.testing.assert_frame_equal(read_matrix(tmp_path / "x.csv"), frame, check_dtype=False)
 
 
 def test_a_report_has_times_where_the_column_has_some():

@@ -1,4 +1,4 @@
-"""Dates as numbers: days since 1970, by the clocks of their time zone.
+"""Dates as numbers: days since 1970, in UTC where they have a time zone.
 
 >>> import pandas as pd
 >>> dates = pd.Series(pd.to_datetime(["2020-01-02", None]))
@@ -18,12 +18,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 DAY, FIRST_DAY = np.timedelta64(86_400_000_000, "us"), np.datetime64(0, "us")
-LAST = 106_751  # day in 2262, up to which a date has nanoseconds
+LAST = 106_750  # day in 2262, up to which a date has nanoseconds in any time zone
 
 
 def days_of(column: Any) -> NDArray[np.float64]:
     """Return the dates of a pandas.Series as days."""
-    return np.asarray((_clock(column).to_numpy("M8[us]") - FIRST_DAY) / DAY, dtype=np.float64)
+    clock = _clock(column, "UTC").to_numpy("M8[us]")
+    return np.asarray((clock - FIRST_DAY) / DAY, dtype=np.float64)
+
+
+def numbers_of(values: Any) -> NDArray[np.float64]:
+    """Return numbers as they are, and dates of NumPy, pandas or Python as days."""
+    flat = pd.Series(np.asarray(values).ravel())
+    if pd.api.types.infer_dtype(flat) in ("datetime", "datetime64", "date"):
+        return days_of(flat)
+    return flat.to_numpy(dtype=np.float64)
 
 
 def dates_of(days: NDArray[np.floating], column: Any) -> Any:
@@ -31,23 +40,34 @@ def dates_of(days: NDArray[np.floating], column: Any) -> Any:
 
     The same is true of seconds.  No date is beyond those of nanoseconds and of the column.
     """
-    known, there = pd.to_datetime(column), _clock(column).dropna()
-    step = next(step for step in ("D", "s", "us") if (there == there.dt.floor(step)).all())
+    known, there = pd.to_datetime(column), column.dropna()
+    clock, zone = _clock(there), known.dt.tz
+    step = next(step for step in ("D", "s", "us") if (clock == clock.dt.floor(step)).all())
     ends = np.trunc([*days_of(there), -LAST, LAST])
     since = np.rint(np.clip(days, ends.min(), ends.max()) * DAY.astype(np.float64))
-    dates = pd.Series(FIRST_DAY + since.astype("m8[us]"), column.index).dt.round(step)
-    if known.dt.tz is not None:  # of a time that there is twice, the first
-        first = np.ones(len(dates), dtype=bool)
-        dates = dates.dt.tz_localize(known.dt.tz, ambiguous=first, nonexistent="shift_forward")
+    dates = pd.Series(FIRST_DAY + since.astype("m8[us]"), column.index)
+    if zone is None:
+        dates = dates.dt.round(step)
+    else:  # by the clocks of the zone; of a time that there is twice, the first
+        first, dates = np.ones(len(dates), dtype=bool), _clock(dates.dt.tz_localize("UTC"), zone)
+        dates = dates.dt.round(step).dt.tz_localize(
+            zone, ambiguous=first, nonexistent="shift_forward"
+        )
     if column.dtype == object and step == "D":
         return dates.dt.date
     return dates.astype(known.dtype)
 
 
-def _clock(column: Any) -> Any:
-    """Return the dates of a pandas.Series without their time zone, in microseconds."""
+def _clock(column: Any, zone: Any = None) -> Any:
+    """Return the dates of a pandas.Series, in microseconds, by the clocks of their time zone.
+
+    Those of another `zone` if there is one; dates without any stay as they are.
+    """
     try:
-        return pd.to_datetime(column).dt.tz_localize(None).astype("datetime64[us]")
+        dates = pd.to_datetime(column)
+        if zone is not None and dates.dt.tz is not None:
+            dates = dates.dt.tz_convert(zone)
+        return dates.dt.tz_localize(None).astype("datetime64[us]")
     except (ValueError, AttributeError) as error:
         name = column.name
         raise TypeError(

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.io import mmread
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.typed_table import long_table_columns
+from nmd_lab.data.typed_table import long_table_columns, refused_columns
 
 from .entries import check_structure
 from .labels import RESULT_ATTRIBUTE, is_frame
@@ -205,6 +205,8 @@ def _read_table(
         frame.columns = range(frame.shape[1])
     elif all(str(name).isdecimal() for name in frame.columns):  # as `DataFrame.to_csv` wrote them
         frame.columns = frame.columns.astype(int)
+    for name in refused_columns(frame).get("date texts", ()):
+        frame[name] = pd.to_datetime(frame[name], format="ISO8601")
     used = ["first column taken as row labels"] * bool(index)
     used += ["first line taken as column labels"] * bool(header)
     m, n = frame.shape

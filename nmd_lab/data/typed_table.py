@@ -156,6 +156,10 @@ KINDS = {
         "numbers as text or objects",
         "run `X[{names}] = X[{names}].apply(pd.to_numeric)`",
     ),
+    "date texts": (
+        "dates as text",
+        "run `X[{names}] = X[{names}].apply(pd.to_datetime, format='ISO8601')`",
+    ),
     "durations": ("durations", "run `X[{names}] = X[{names}] / pd.Timedelta(seconds=1)`"),
     "mixed": ("values of several types", DROP),
     "empty": ("no value", DROP),
@@ -175,6 +179,7 @@ MAX_TEXTS = 50  # distinct texts that are taken for classes; more are names or f
 MIN_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
 MAX_NAMED = 5  # classes of a column that a warning names
 MAX_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
+DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
 BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
 
 
@@ -231,6 +236,7 @@ def kind_of_objects(column: Any) -> str | None:
     """Return what a column holds that is neither of numbers nor of categories.
 
     "text" and "booleans" are classes, "dates" have numbers, and all other kinds are refused.
+    Dates as text, such as 2020-01-31 12:00, would be classes or free text.
     """
     dtype_kind = getattr(column.dtype, "kind", "O")
     if hasattr(column.dtype, "categories") or dtype_kind in "buif":
@@ -251,6 +257,8 @@ def kind_of_objects(column: Any) -> str | None:
     numbers = pd.to_numeric(text.str.strip(f"{SIGNS}= "), errors="coerce")  # limits without signs
     plain, words = numbers[~signed].dropna(), text[numbers.isna()]
     all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
+    if all_text and text.str.fullmatch(DATE).all() and _are_dates(text):
+        return "date texts"
     are_classes = all_text and distinct <= min(len(text) / MIN_LINES_OF_A_TEXT, MAX_TEXTS)
     mostly = 2 * plain.size >= len(text) and plain.nunique() >= MIN_NUMBERS
     measured = signed.any() or words.map(_is_below).any()
@@ -265,6 +273,11 @@ def kind_of_objects(column: Any) -> str | None:
 def _is_below(word: str) -> bool:
     """Return whether a word among numbers is a usual one for "below a limit"."""
     return word.lower() in BELOW_A_LIMIT or word.startswith(("<", "≤"))
+
+
+def _are_dates(text: Any) -> bool:
+    """Return whether pandas has all dates that a pandas.Series names."""
+    return bool(pd.to_datetime(text, format="ISO8601", errors="coerce").notna().all())
 
 
 Kind = Literal["number", "date", "boolean", "ordered", "categories", "values"]

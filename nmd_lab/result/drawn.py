@@ -289,7 +289,8 @@ class Drawn(Fitted):
         rows, columns
             As for `predict`.
         values : array_like, optional
-            Observations, which broadcast with the positions.  Test data have their own.
+            Observations, which broadcast with the positions.  Dates count as days since 1970.
+            Test data have their own.
 
         Returns
         -------

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from nmd_lab._runtime.checks import check_number
+from nmd_lab.data.dates import numbers_of
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.typed_table import TypedColumn
@@ -85,7 +86,7 @@ def log_densities(draws: Draws, labels: Labels, rows: Any, columns: Any, values:
     entries = entries_of(labels, rows, columns, owner=OWNER)
     if entries.data is not None:
         values = entries.data.observations.entries().values
-    x = np.asarray(values, dtype=np.float64).ravel()
+    x = numbers_of(values)
     return summarise(draws, entries, lambda p, v, at: p.log_density(v, x[at]))
 
 

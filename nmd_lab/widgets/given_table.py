@@ -22,7 +22,7 @@ MOST_NAMED = 4  # columns that the line about those that are left out names for 
 CLASSES = 'X[{}].map(str, na_action="ignore").astype("category")'
 KINDS = {  # why a column is left out, and what makes numbers or classes of it, by what it holds
     "numbers": ("", "pd.to_numeric(X[{}])"),
-    "dates": ("", 'pd.to_datetime(X[{}], format="ISO8601")'),
+    "date texts": ("", 'pd.to_datetime(X[{}], format="ISO8601")'),
     "durations": ("", "X[{}] / pd.Timedelta(seconds=1)"),
     "empty": ("no value", None),
     "words": ("numbers with words", 'pd.to_numeric(X[{}], errors="coerce")'),
@@ -114,22 +114,14 @@ def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | N
     kind = kind_of_objects(column) or ""
     if mostly_known and column.isna().all():
         kind = "empty"
-    elif kind in ("identifiers", "text") and _are_dates(column):
-        kind = "dates"
+    elif kind == "dates" and column.dtype == object:
+        kind = "date texts"
     why, change = KINDS.get(kind, ("", ""))
-    change = "" if column.dtype.kind == "M" else change  # dates already
     if change == CLASSES and column.map(str).nunique() > MAX_CATEGORIES:
         change = None
     numbers = pd.to_numeric(column) if kind == "numbers" else column
     differs = kind == "identifiers" and column.dropna().is_unique
     return DIFFERENT if differs or _are_ids(name, numbers) else why, change
-
-
-def _are_dates(texts: Any) -> bool:
-    """Return whether texts are dates such as 2020-01-31, with a time or without."""
-    known = texts.dropna()
-    dates = pd.to_datetime(known, format="ISO8601", errors="coerce")
-    return bool(known.str.match(r"\d{4}-\d\d-\d\d").all() and dates.notna().all())
 
 
 def _are_ids(name: Any, column: Any) -> bool:
