@@ -122,7 +122,9 @@ def fit(
     if out is not None:
         check_export(out, "out", source=data)
     if reconstruction and (out is None or out.suffix.lower() not in TABLES):
-        raise ValueError("--reconstruction goes with a table: give --out with .csv or .parquet.")
+        raise ValueError(
+            "--reconstruction goes with a table: give --out with .csv, .parquet or .xlsx."
+        )
     if solver := _taken(options, ADMM):
         if paper:
             other = next(iter(solver)).replace("_", "-")
@@ -280,7 +282,10 @@ def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
     is_fit = function.__name__ == "fit"
     endings = ".nc (the fit), .npz (W and H), " if is_fit else ""
     parser.add_argument(
-        "--out", type=Path, required=not is_fit, help=f"result: {endings}.csv or .parquet (filled)"
+        "--out",
+        type=Path,
+        required=not is_fit,
+        help=f"result: {endings}.csv, .parquet or .xlsx (filled)",
     )
     if is_fit:
         parser.add_argument("--reconstruction", action="store_true", help="write f(WH) itself")

@@ -22,6 +22,7 @@ import nmd_lab as nmd
 from nmd_lab import cli
 from nmd_lab.cli import OF_PYTHON, main
 from nmd_lab.fit import loop
+from nmd_lab.result.files import LIBRARIES
 
 PLAIN = ["--alpha", "0", "--rank", "2", "--max-iter", "3", "--tol", "0", "--quiet", "--out"]
 MIXED = "id,age,sex,ill\na,60,m,True\nb,50,f,\nc,,f,False\nd,41,,True\ne,55,m,False\n"
@@ -151,17 +152,20 @@ def test_every_argument_of_the_library_is_an_option(
         assert python not in shown
 
 
-@pytest.mark.parametrize("name", ["fit.csv", "fit.parquet"])
+@pytest.mark.parametrize("name", ["fit.csv", "fit.parquet", "fit.xlsx"])
 def test_known_cells_stay_and_the_reconstruction_is_an_option(name, tmp_path):
-    if name.endswith("parquet") and not any(map(find_spec, ("pyarrow", "fastparquet"))):
-        pytest.skip("needs pyarrow")
+    libraries = LIBRARIES[Path(name).suffix]
+    if libraries and not any(map(find_spec, libraries)):
+        pytest.skip(f"needs {libraries[0]}")
     data, out = tmp_path / "t.csv", tmp_path / name
     data.write_text("id,time,age\na,400.5,60\nb,100.25,50\nc,,70\nd,300.0,40\n")
     before = pd.read_csv(data, index_col=0)
     argv = ["fit", str(data), *PLAIN, str(out), "--rank", "1"]
 
     def written():
-        return pd.read_csv(out, index_col=0) if out.suffix == ".csv" else pd.read_parquet(out)
+        if out.suffix == ".parquet":
+            return pd.read_parquet(out)
+        return (pd.read_csv if out.suffix == ".csv" else pd.read_excel)(out, index_col=0)
 
     assert main(argv) == 0
     filled = written()
@@ -248,8 +252,8 @@ REFUSED = [
     ("fit a.npy --offset-alpha -1", "offset_alpha=-1.0 is out of range"),
     ("fit a.npy --nonlinearty relu", "--nonlinearty is not an option: did you mean '--nonlinear"),
     ("fit a.npy --rank 2 --row user", "row='user' is meant for tables"),
-    ("fit a.npy --reconstruction", "give --out with .csv or .parquet."),
-    ("fit a.npy --reconstruction --out f.nc", "give --out with .csv or .parquet."),
+    ("fit a.npy --reconstruction", "give --out with .csv, .parquet or .xlsx."),
+    ("fit a.npy --reconstruction --out f.nc", "give --out with .csv, .parquet or .xlsx."),
     ("fit a.npy --rank 1 --nonlinearity minmax", '--nonlinearity "minmax(0.5, 95.5)".'),
     ("fit holes.npz --decompose", "or leave out --decompose."),
     ("fit none.csv --rank 2", "does not exist"),
@@ -267,7 +271,7 @@ REFUSED = [
     ("fit none.csv --out fit.doc", "has an unknown ending: give .nc"),
     ("fti a.npy", "invalid choice: 'fti'"),
     ("impute mixed.csv", "required: --out"),
-    ("impute mixed.csv --out x.nc", "unknown ending: give .csv or .parquet"),
+    ("impute mixed.csv --out x.nc", "unknown ending: give .csv, .parquet or .xlsx"),
     ("impute mixed.csv --out x.csv --report x.pdf", "unknown ending: give .html or .md"),
     ("impute mixed.csv --out x.csv --n 0", "n=0 is too small"),
     ("impute mixed.csv --out x.csv --rank 0", "rank=0 is too small"),
@@ -299,8 +303,9 @@ def test_bad_words_and_files_are_refused_in_one_line(mixed, tmp_path, monkeypatc
 
 def test_a_missing_library_is_said_before_any_work(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("nmd_lab.result.files.find_spec", lambda name: None)
-    assert main(["fit", "a.csv", "--rank", "2", "--out", str(tmp_path / "a.parquet")]) == 1
-    assert "needs pyarrow: pip install pyarrow." in capsys.readouterr().err
+    for ending, library in ((".parquet", "pyarrow"), (".xlsx", "openpyxl")):
+        assert main(["fit", "a.csv", "--rank", "2", "--out", str(tmp_path / f"a{ending}")]) == 1
+        assert f"needs {library}: pip install {library}." in capsys.readouterr().err
 
 
 def test_a_table_of_too_many_entries_is_refused_before_any_work(

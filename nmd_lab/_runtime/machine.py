@@ -150,7 +150,7 @@ NEEDED = (
 """Libraries that the package needs; a test compares them with pyproject.toml."""
 
 OPTIONAL = (
-    *("matplotlib", "pillow", "h5netcdf", "h5py", "pooch", "pyarrow"),
+    *("matplotlib", "pillow", "h5netcdf", "h5py", "openpyxl", "pooch", "pyarrow"),
     *("jupyterlab", "ipywidgets", "anywidget", "voila", "dask", "distributed", "torch"),
 )
 """Libraries of the extras, but for those that only developers need."""

@@ -28,15 +28,21 @@ Classes = Iterable[type[Nonlinearity | Loss]]
 Result = Decomposition | Posterior | xr.Dataset
 
 FORMATS = {
-    "fit": ".nc (the fit), .npz (W, H and the offsets), .csv or .parquet (a table)",
-    "table": ".csv or .parquet (the data with their missing cells filled)",
+    "fit": ".nc (the fit), .npz (W, H and the offsets), .csv, .parquet or .xlsx (a table)",
+    "table": ".csv, .parquet or .xlsx (the data with their missing cells filled)",
 }
 """What a file holds, by its ending."""
 
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".parquet", ".xlsx")
 """Endings of tables."""
 
-LIBRARIES = {".nc": ("h5netcdf",), ".npz": (), ".csv": (), ".parquet": ("pyarrow", "fastparquet")}
+LIBRARIES = {
+    ".nc": ("h5netcdf",),
+    ".npz": (),
+    ".csv": (),
+    ".parquet": ("pyarrow", "fastparquet"),
+    ".xlsx": ("openpyxl",),
+}
 """Libraries one of which a format needs."""
 
 MAX_TABLE_ENTRIES = 100_000_000

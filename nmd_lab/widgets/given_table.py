@@ -33,7 +33,6 @@ KINDS = {  # why a column is left out, and what makes numbers or classes of it, 
 DIFFERENT = "all different"
 TAKE = "take them in", "Fit these columns too: texts as classes, and numbers as they are"
 LEAVE = "leave them out", "Fit without these columns"
-TABLES = (".csv", ".parquet", ".xlsx")  # endings of files with the filled table
 
 
 class GivenTable(NamedTuple):

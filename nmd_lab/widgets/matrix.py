@@ -24,13 +24,13 @@ from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import as_penalty_rule
 from nmd_lab.request.settings import ADMM
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.files import TABLES, check_export, write_table
 from nmd_lab.result.files import as_table as as_frame
-from nmd_lab.result.files import write_table
 from nmd_lab.result.posterior import Posterior
 
 from .background import Begun, Measure, in_sample, many
 from .charts import row_texts, texts
-from .given_table import LEAVE, TABLES, TAKE, as_table, with_filled
+from .given_table import LEAVE, TAKE, as_table, with_filled
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import (
     DRAWS,
@@ -530,6 +530,7 @@ class MatrixState(ModelState):
         """Write the result, or the table without missing cells among those that are left out."""
         if path.suffix.lower() not in TABLES:
             return super().write(path)
+        check_export(path, kind="table", shape=self.X.shape)
         model = self.posterior or self.result
         filled = as_frame(model.impute(self.X), model)
         if self._table is not None:
