@@ -122,9 +122,8 @@ def fit(
     if out is not None:
         check_export(out, "out", source=data)
     if reconstruction and (out is None or out.suffix.lower() not in TABLES):
-        raise ValueError(
-            "--reconstruction goes with a table: give --out with .csv, .parquet or .xlsx."
-        )
+        remedy = "give --out with .csv, .parquet or .xlsx"
+        raise ValueError(f"--reconstruction goes with a table: {remedy}.")
     if solver := _taken(options, ADMM):
         if paper:
             other = next(iter(solver)).replace("_", "-")
@@ -280,13 +279,8 @@ def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     is_fit = function.__name__ == "fit"
-    endings = ".nc (the fit), .npz (W and H), " if is_fit else ""
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=not is_fit,
-        help=f"result: {endings}.csv, .parquet or .xlsx (filled)",
-    )
+    endings = ".nc (the fit), .npz (W and H), " * is_fit + ".csv, .parquet or .xlsx (filled)"
+    parser.add_argument("--out", type=Path, required=not is_fit, help=f"result: {endings}")
     if is_fit:
         parser.add_argument("--reconstruction", action="store_true", help="write f(WH) itself")
         parser.add_argument("--decompose", action="store_true", help="absent entries are zeros")
