@@ -199,6 +199,8 @@ def contents(X: Any) -> list[bytes]:
     if isinstance(X, list | tuple):
         return [part for value in X for part in contents(value)]
     if isinstance(X, np.ndarray):
+        if X.dtype == np.longdouble:  # whose bytes are not all of the number
+            return [repr(X.tolist()).encode()]
         return [np.asarray(X).tobytes(), np.ma.getmaskarray(X).tobytes()]
     if isinstance(X, pd.DataFrame):
         return [X.to_csv().encode(), repr(X.dtypes.tolist()).encode()]
