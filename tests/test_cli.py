@@ -262,6 +262,7 @@ REFUSED = [
     ("fit torn.mtx --rank 2", "cannot be read"),
     ("fit torn.npz --rank 2", "cannot be read"),
     ("fit two.npz --rank 2", "variable is not given"),
+    ("fit triples.csv --row user --column film --value stars", "row='user' is not in the table"),
     ("fit mixed.csv --categories theSex", "categories='theSex' is no column of the table"),
     ("fit mixed.csv --out mixed.csv", "is the file of the data: give another path."),
     ("fit mixed.csv --out link.csv", "is the file of the data: give another path."),
@@ -286,7 +287,7 @@ def test_bad_words_and_files_are_refused_in_one_line(mixed, tmp_path, monkeypatc
     X = np.arange(96.0).reshape(12, 8) + 0.5
     files(np.where(X == 5.5, np.nan, X), tmp_path)
     np.save("a.npy", X)
-    for name, text in {"a.doc": "", "empty.csv": "", "torn.mtx": "%%MatrixMarket\n",
+    for name, text in {"a.doc": "", "empty.csv": "", "torn.mtx": "%%MatrixMarket\n", "triples.csv": "1,2,3\n1,3,4\n",
                        "torn.npz": "no"}.items():  # fmt: skip
         Path(name).write_text(text)
     Path("folder").mkdir()

@@ -243,7 +243,8 @@ def _long_table(path: Path, frame: Any, names: dict[str, Any]) -> tuple[Any, str
     for role, name in names.items():
         if name is None:
             raise ValueError(f"{role} is not given: a long table needs row, column and value.")
-    if frame.columns.dtype.kind == "i":  # columns without names are counted
+    counted = frame.columns.dtype.kind == "i"  # columns without names are
+    if counted and all(str(name).isdecimal() for name in names.values()):
         usual = dict(zip(names, ("user", "item", "rating"), strict=True))
         frame = frame.rename(columns={int(name): usual[role] for role, name in names.items()})
         names = usual
