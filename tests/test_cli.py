@@ -287,8 +287,8 @@ def test_bad_words_and_files_are_refused_in_one_line(mixed, tmp_path, monkeypatc
     X = np.arange(96.0).reshape(12, 8) + 0.5
     files(np.where(X == 5.5, np.nan, X), tmp_path)
     np.save("a.npy", X)
-    for name, text in {"a.doc": "", "empty.csv": "", "torn.mtx": "%%MatrixMarket\n", "triples.csv": "1,2,3\n1,3,4\n",
-                       "torn.npz": "no"}.items():  # fmt: skip
+    texts = {"a.doc": "", "empty.csv": "", "torn.mtx": "%%MatrixMarket\n", "torn.npz": "no"}
+    for name, text in (texts | {"triples.csv": "1,2,3\n1,3,4\n"}).items():
         Path(name).write_text(text)
     Path("folder").mkdir()
     Path("link.csv").symlink_to(mixed)
