@@ -308,14 +308,9 @@ class Model:
         x = np.asarray(x, np.float64)
         if limits is None:
             return self._each(lambda kind, x, t: kind.losses(x, t), rows, columns, x, t)
-        return self._each(_losses_within, rows, columns, x, t, *_both(x, limits))
-
-    def t_update(
-        self, x: FloatArray, v: FloatArray, rho: FloatArray, columns: IntArray, limits: Any = None
-    ) -> FloatArray:
-        """Return the minimisers t of loss + rho/2 (t - v)², of flat arrays of entries."""
-        both = () if limits is None else _both(x, limits)
-        return self._each(_solved, 0, columns, x, v, rho, *both)
+        uppers = x if limits.uppers is None else limits.uppers.astype(np.float64)
+        both = limits.codes.reshape(x.shape), uppers.reshape(x.shape)
+        return self._each(_losses_within, rows, columns, x, t, *both)
 
     def log_scores(
         self, losses: FloatArray, x: FloatArray, rows: Any = 0, columns: Any = 0
@@ -401,12 +396,6 @@ class Model:
         return out.reshape(first.shape)
 
 
-def _both(x: FloatArray, limits: Any) -> tuple[IntArray, FloatArray]:
-    """Return codes and upper values of entries, as compiled loops take them."""
-    uppers = x if limits.uppers is None else limits.uppers.astype(np.float64)
-    return limits.codes.reshape(x.shape), uppers.reshape(x.shape)
-
-
 def _losses_within(
     kind: ColumnModel, x: FloatArray, t: FloatArray, codes: IntArray, uppers: FloatArray
 ) -> FloatArray:
@@ -415,16 +404,6 @@ def _losses_within(
     flat = (each.ravel() for each in (x, a, codes, uppers))
     entry_maps(kind, True).losses(*flat, kind.numbers, out)
     return np.asarray(kind.weight * out.reshape(x.shape))
-
-
-def _solved(
-    kind: ColumnModel, x: FloatArray, v: FloatArray, rho: FloatArray, *limits: Any
-) -> FloatArray:
-    """Return the T-updates of entries, with limits or without, in the units of WH."""
-    centre, size, out = kind.centre, kind.size, np.empty_like(v)
-    arrays = centre + size * v, x, rho / (kind.weight * size**2), *(limits or (None, None))
-    entry_maps(kind, bool(limits)).solve(*arrays, kind.numbers, out)
-    return np.asarray((out - centre) / size)
 
 
 def make_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Model:

@@ -169,6 +169,25 @@ def test_orthonormal_components_of_least_squares_are_singular_vectors():
         np.testing.assert_allclose(basis @ basis.T, vectors @ vectors.T, atol=1e-3)
 
 
+@pytest.mark.parametrize("side", ["w_constraint", "h_constraint"])
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
+def test_an_orthonormal_factor_leaves_the_minimum_where_it_is(side, split):
+    """W or H of a random start moves to it; the other factor has all singular values."""
+    X, rng = parts(noise=0.1), np.random.default_rng(1)
+    seen = rng.random(X.shape) < 0.7
+    W = rng.normal(size=(30, 3))
+    for _ in range(500):  # alternating least squares
+        H = np.stack([np.linalg.lstsq(W[at], x[at])[0] for x, at in zip(X.T, seen.T, strict=True)])
+        W = np.stack([np.linalg.lstsq(H[at], x[at])[0] for x, at in zip(X, seen, strict=True)])
+    lowest = 0.5 * np.sum((X - W @ H.T)[seen] ** 2)
+    options = {"tol": 1e-8, "max_iter": 3000, "init": "random", "random_state": 0}
+    solver = nmd.ADMM(split=split)
+    fit = nmd.decompose(
+        X, 3, "identity", observed=seen, **{side: "orthonormal"}, **options, solver=solver
+    )
+    assert np.isclose(fit.objective, lowest, rtol=1e-3)
+
+
 def test_the_objective_has_the_penalties():
     X = parts()
     fit = nmd.decompose(X, 3, "identity", h_constraint=nmd.SparseFactor(0.3), alpha=0.2)
