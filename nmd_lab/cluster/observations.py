@@ -113,7 +113,7 @@ class PartitionFiles:
         self._written.append(name)
         files = self.partitions.map(read_partition, self._paths(folder))
         (most, *_) = self.partitions.answers(len, files)
-        self._read = [self.partitions.map(part_of, files, shared=(k,)) for k in range(most)]
+        self._read = [self.partitions.map(itemgetter(k), files) for k in range(most)]
 
     def _paths(self, folder: Path) -> list[str]:
         return [str(folder / f"{number}.part") for number in range(len(self.partitions))]
@@ -135,11 +135,6 @@ def read_partition(path: str) -> list[Any]:
     header, arrays = read_file(Path(path))
     state: list[Any] = Decoder(PLAIN, arrays).decode(header["state"])
     return state
-
-
-def part_of(state: list[Any], number: int) -> Any:
-    """Return a part of what a file holds."""
-    return state[number]
 
 
 class EntrySummary(NamedTuple):

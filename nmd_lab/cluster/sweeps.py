@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,6 @@ class PartitionSweep:
         if sweep.W_constraint is not None:
             value = sweep.W_constraint.value(next_W[:, sweep.solved_W])
         return StW, CtW, sums, next_W.T @ next_W, next_W.T @ change, change.T @ change, value
-
-    def last_rows(self) -> FloatArray:
-        """Return the rows of W that the last pass has made."""
-        return self.next_W
 
     def column_sums(
         self, W: FloatArray, next_W: FloatArray, H: FloatArray
@@ -155,7 +152,7 @@ class ClusterPasses(Sweep):
         StW, CtW, sums, *products = self.partitions.sum(
             PartitionSweep.over_rows, sweeps, W.parts, shared=shared
         )
-        blocks = self.partitions.map(PartitionSweep.last_rows, sweeps)
+        blocks = self.partitions.map(attrgetter("next_W"), sweeps)
         of_rows = RowProducts(*products)
         next_W: Any = new_rows(self.partitions, blocks, W.shape[1], W.dtype, of_rows)
         result = SweepResult(next_W, StW)

@@ -167,9 +167,6 @@ KINDS = {
 }
 """What refused columns hold, by their kind, and what to do with them."""
 
-DROPPED = ("identifiers", "mixed", "empty", "others")
-"""Kinds of columns that nothing can be made of."""
-
 OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 """Types of objects that pandas turns into numbers of little meaning."""
 

@@ -261,11 +261,11 @@ def flags_of(fit: Any) -> list[str]:
     return flags + [note for note in notes if note]
 
 
-def headline_of(fit: Any, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
+def headline_of(fit: Any) -> dict[str, Any]:
     """Return the held-out error of a fit; if there is none, its error where it has seen X."""
     trials, rmse = fit.selection, f"{fit._labels.attrs.get('units', '')} RMSE at".strip()
     if (validation := validation_error(fit)) is not None:
-        return headline(validation, f"{rmse} held-out entries", rivals or {})
+        return headline(validation, f"{rmse} held-out entries", {})
     if not trials.sizes[TRIAL]:
         where = "relative error where seen, nothing is held out"
         return headline(fit._returned("relative_error"), where, {})
