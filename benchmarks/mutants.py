@@ -36,7 +36,7 @@ ROW_SUMS = "kernels/test_gram.py kernels/test_constraints.py"
 LOSSES = "model/test_likelihoods.py model/test_log_scores.py"
 PROXIMAL = "model/test_proximal.py::test_no_other_point_is_better"
 TARGETS = {
-    "fit/holding_out.py": f"fit/test_holding_out.py fit/test_held_out.py {REFUSALS}",
+    "fit/held_out.py": f"fit/test_holding_out.py fit/test_held_out.py {REFUSALS}",
     "data/folds.py": f"{FOLDS}/test_folds.py {FOLDS}/test_thinning.py",
     "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
     "kernels/row_sums.py": ROW_SUMS,

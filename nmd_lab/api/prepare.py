@@ -21,7 +21,7 @@ from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import refuse_table
 from nmd_lab.devices import device_of
-from nmd_lab.fit.holding_out import hold_out, refuse_empty, score_of
+from nmd_lab.fit.held_out import hold_out, refuse_empty, score_of
 from nmd_lab.fit.limit_noise import with_estimated_sd
 from nmd_lab.fit.loop import FitState, nothing
 from nmd_lab.fit.starts import all_starts

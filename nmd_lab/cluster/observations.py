@@ -25,7 +25,7 @@ from nmd_lab.data.folds import rows_of, split, without
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
-from nmd_lab.fit.holding_out import score_of
+from nmd_lab.fit.held_out import score_of
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
 from nmd_lab.problem.initialization import Start, svd_start

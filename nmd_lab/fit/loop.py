@@ -21,8 +21,6 @@ from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import State, learned_state, state_of, with_learned
 
-from .held_out import HeldOut
-
 WINDOW_CHOSEN = 20  # iterations, for a part of tol, from the factors of the choice
 FIRST_ROUND = 10  # iterations before the first learning
 
@@ -222,7 +220,7 @@ class FitProgress:
         self.engine = None  # the next round begins there
         return learned
 
-    def record(self, state: State, held_out: HeldOut | None) -> int | None:
+    def record(self, state: State, held_out: Any) -> int | None:
         """Add a state; with held-out entries, return for how many iterations none was better."""
         for name in RECORDED:
             self.history[name].append(getattr(state, name))
@@ -255,7 +253,7 @@ def fit_from(
     engine: FitEngine[Any],
     progress: FitProgress,
     *,
-    held_out: HeldOut | None = None,
+    held_out: Any = None,
     interruption: Interruption | None = None,
     bar: bool | None = False,
     save: Callable[[], None] = nothing,

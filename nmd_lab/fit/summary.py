@@ -45,7 +45,6 @@ from nmd_lab.request.constraints import GivenConstraints
 from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import as_penalty_rule
 
-from .held_out import HeldOut
 from .loop import FitState, Stopping
 
 
@@ -223,7 +222,7 @@ class Decided(NamedTuple):
     problem: Problem
     starts: Iterator[Start]
     plan: RefinementPlan
-    held_out: HeldOut | None
+    held_out: Any
     state: FitState
     save: Callable[[], None]
 

@@ -120,11 +120,11 @@ def test_the_error_of_a_trial_is_that_of_its_metric(rng, metric, measure, error)
 
 def test_the_choice_and_the_start_have_streams_of_their_own(X, monkeypatch):
     """What the start draws is not what the choice drew."""
-    from nmd_lab.fit import holding_out
+    from nmd_lab.fit import held_out
 
-    used, split = [], holding_out.split
+    used, split = [], held_out.split
     spy = lambda observations, share, rng: used.append(rng) or split(observations, share, rng)  # noqa: E731
-    monkeypatch.setattr(holding_out, "split", spy)
+    monkeypatch.setattr(held_out, "split", spy)
     given = np.random.default_rng(0)
     nmd.complete(X, 2, init="random", alpha=0, validation=0.1, max_iter=2, random_state=given)
     assert used[0] is not given

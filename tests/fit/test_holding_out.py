@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.fit.holding_out import hold_out
+from nmd_lab.fit.held_out import hold_out
 from nmd_lab.fit.summary import describe
 from nmd_lab.request.options import Options
 
