@@ -293,7 +293,7 @@ def unknown_row(draws: Draws) -> Draws:
 
 def _draw_rows(draws: Draws, seen: SparseObservations, keys: NDArray[np.int64], seed: int) -> Draws:
     """Return the draws of rows, given their observed entries at their places among all columns."""
-    from nmd_lab.sampler.new_rows import draw_new_rows
+    from nmd_lab.sampler.chain import draw_new_rows
 
     both = "row_offsets" in draws.numbers, "column_offsets" in draws.numbers
     kind = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(both)
@@ -312,7 +312,7 @@ def _draw_rows(draws: Draws, seen: SparseObservations, keys: NDArray[np.int64], 
 
 
 def _draws_of_H(draws: Draws, dtype: Any) -> Iterator[Any]:
-    from nmd_lab.sampler.new_rows import DrawOfH
+    from nmd_lab.sampler.chain import DrawOfH
     from nmd_lab.sampler.priors import RowPrior
 
     numbers, (shares, means, precisions) = draws.numbers, draws.row_prior

@@ -36,10 +36,9 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
-from .chain import Chain, ChainState, Draw, with_groups
+from .chain import Chain, ChainState, Draw, unhide_cells, with_groups
 from .cut_points import ends_in_rows
 from .first_state import COLUMNS, full_rank, with_cut_points, with_rank
-from .new_rows import unhide_cells
 from .problem import SampledProblem, problem_of
 from .sampled_model import knows_T
 

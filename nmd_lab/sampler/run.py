@@ -20,10 +20,9 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.fit.loop import Stopping
 from nmd_lab.request.options import SampleOptions
 
-from .chain import Chain, Draw
+from .chain import Chain, Draw, unhide_cells
 from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
 from .first_state import first_chain
-from .new_rows import unhide_cells
 from .problem import SampledProblem
 
 FLOAT32_RANGE = 60
