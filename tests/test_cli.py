@@ -219,13 +219,6 @@ def test_copies_are_below_each_other(mixed, tmp_path):
     assert copies.loc["c", "age"].nunique() == 310
 
 
-def test_draws_are_sweeps_as_in_impute(mixed, tmp_path, asked):
-    """The option has the meaning of the argument, and n is the number of imputations."""
-    words = ["--n", "2", "--draws", "60", "--out", str(tmp_path / "x.csv"), *CLASSES]
-    main(["impute", str(mixed), *words])
-    assert asked[0].options["draws"] == 60
-
-
 def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, asked, capsys):
     data = tmp_path / "t.csv"
     data.write_text("lead,sex,name\n<0.5,m,w\n2,f,x\n3,f,y\n4,m,z\n")

@@ -118,8 +118,3 @@ def test_predictions_look_like_the_data(container):
         whole = whole.loc[data.index, data.columns]
     there = ~np.isnan(numbers) & (numbers != 0)
     np.testing.assert_allclose(array_of(predicted)[there], whole.to_numpy()[there])
-
-
-def test_masked_rows_in_nested_lists_stay_masked():
-    rows = np.ma.masked_array(X, ~SEEN)
-    assert metrics.rmse([list(rows)], np.zeros((1, *X.shape))) == metrics.rmse(ARRAY, 0 * X)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from people import check_filled
+from people import check_filled, people, with_holes
 from sklearn.base import clone
 from stored import stored
 
@@ -94,23 +94,12 @@ def test_fitting_anew_forgets_the_other_inference(X):
 
 @pytest.fixture(scope="module")
 def table():
-    rng = np.random.default_rng(0)
-    w = rng.normal(size=60)
-    table = pd.DataFrame(
-        {
-            "a": pd.array(np.round(5000 + 900 * w), dtype="Int64"),
-            "b": w + 0.1 * rng.normal(size=60),
-            "c": pd.array(w > 0, dtype="boolean"),
-            "sex": np.where(w + 0.3 * rng.normal(size=60) > 0, "f", "m"),
-            "pet": pd.Categorical.from_codes(np.digitize(w, [-0.5, 0.5]), ["cat", "dog", "fish"]),
-        }
-    )
-    return table.mask(rng.random(table.shape) < 0.1)
+    return with_holes(people(60), 0.1).reset_index(drop=True)
 
 
 @pytest.fixture(scope="module")
 def of_table(table):
-    return nmd.MatrixCompletion(1, **SHORT).fit(table[:50])
+    return nmd.MatrixCompletion(2, **SHORT).fit(table[:50])
 
 
 def test_a_table_of_several_kinds_keeps_its_types(of_table, table):

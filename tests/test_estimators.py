@@ -8,6 +8,7 @@ import typing
 import numpy as np
 import pandas as pd
 import pytest
+from people import people, with_holes
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
@@ -93,11 +94,14 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
         estimator(max_iters=3)
 
 
-def test_negative_data_are_a_matter_of_the_loss():
+def test_negative_data_are_a_matter_of_the_loss(planted):
     positive = {d: NMD(loss=d).__sklearn_tags__().input_tags.positive_only for d in LOSSES}
     assert positive == {"frobenius": False, "l1": False, "kl": True}
     with pytest.raises(ValueError, match="Negative values in data"):
         MatrixCompletion(loss="kl").fit(-np.ones((5, 4)))
+    chosen = MatrixCompletion(2, loss="auto", random_state=0)
+    assert not chosen.__sklearn_tags__().input_tags.positive_only
+    assert chosen.fit(-planted).decomposition_.loss in (nmd_lab.Frobenius(), nmd_lab.L1())
 
 
 @pytest.fixture
@@ -248,12 +252,6 @@ def test_sparse_columns_are_a_way_to_store_a_table(fill, estimator, dtype, plant
     pd.testing.assert_frame_equal(stored, kept)
 
 
-def test_a_loss_that_is_chosen_allows_negative_data(planted):
-    model = MatrixCompletion(2, loss="auto", random_state=0)
-    assert not model.__sklearn_tags__().input_tags.positive_only
-    assert model.fit(-planted).decomposition_.loss in (nmd_lab.Frobenius(), nmd_lab.L1())
-
-
 def test_the_options_for_type_checkers_are_the_checked_ones():
     of_all = {field.name for field in dataclasses.fields(Options)}
     checked = set(typing.get_type_hints(FitOptions))
@@ -266,34 +264,19 @@ def test_the_options_for_type_checkers_are_the_checked_ones():
         assert set(estimator().get_params()) - own == of_a_fit
 
 
-def mixed_frame(m=45):
-    """Numbers, booleans, levels and categories that one component explains, with holes."""
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=m)
-    level = np.digitize(z + 0.3 * rng.normal(size=m), [-0.5, 0.5])
-    X = pd.DataFrame(
-        {
-            "size": 100 + 3 * z + rng.normal(size=m),
-            "big": pd.array(z + 0.3 * rng.normal(size=m) > 0, dtype="boolean"),
-            "grade": pd.Categorical.from_codes(level, ["low", "mid", "high"], ordered=True),
-            "pet": pd.Categorical(rng.choice(["cat", "dog", "eel"], m)),
-        }
-    )
-    return X.mask(rng.random(X.shape) < 0.1), z
-
-
 def test_columns_of_several_kinds_are_fitted_as_by_complete():
-    X, _ = mixed_frame()
+    X = with_holes(people(45))
     options = {"alpha": 1.0, "max_iter": 20, "random_state": 0}
     model, fit = MatrixCompletion(1, **options).fit(X), nmd_lab.complete(X, 1, **options)
     np.testing.assert_array_equal(model.components_, fit._factors[1])
-    filled = model.transform(X)
-    names = ["size", "big", "grade", "pet=cat", "pet=dog", "pet=eel"]
+    filled, names = model.transform(X), fit.reconstruct()["column"].values.tolist()
     assert list(model.get_feature_names_out()) == names
-    expected = fit._kinds.expected(fit.fold_in(X).values @ fit._factors[1], 0, np.arange(6))
-    numbers = X["size"].to_numpy()
-    np.testing.assert_allclose(filled[:, 0], np.where(np.isnan(numbers), expected[:, 0], numbers))
-    hole = X["pet"].isna().to_numpy()
-    np.testing.assert_allclose(filled[hole, 3:], expected[hole, 3:])
+    expected = fit._kinds.expected(
+        fit.fold_in(X).values @ fit._factors[1], 0, np.arange(len(names))
+    )
+    at, numbers = names.index("cm"), X["cm"].to_numpy()
+    np.testing.assert_allclose(filled[:, at], np.where(np.isnan(numbers), expected[:, at], numbers))
+    towns, hole = [names.index(f"town={name}") for name in ("Ulm", "Bonn")], X["town"].isna()
+    np.testing.assert_allclose(filled[hole][:, towns], expected[hole][:, towns])
     with pytest.raises(ValueError, match="give those of the fit"):
-        model.transform(X[["size", "pet"]])
+        model.transform(X[["cm", "town"]])

@@ -76,13 +76,6 @@ def test_xarray_factors_are_a_start_too(small, rng):
 # What it finds ----------------------------------------------------------------------------------
 
 
-def test_completion_of_an_exact_low_rank_matrix(rng):
-    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 50))
-    mask = rng.random(X.shape) < 0.6
-    fit = nmd_lab.complete(np.where(mask, X, np.nan), 2, alpha=0, max_iter=500, tol=0)
-    assert np.linalg.norm((fit.reconstruct().values - X)[~mask]) < 1e-6 * np.linalg.norm(X[~mask])
-
-
 # Degenerate data --------------------------------------------------------------------------------
 
 

@@ -59,15 +59,6 @@ def stars():
     return X, nmd.sample(X, 2, draws=50, random_state=0)
 
 
-def test_intervals_of_ratings_end_at_their_scale(stars):
-    X, posterior = stars
-    ends = posterior.predict_interval(X)
-    assert (ends.min(), ends.max()) == (1, 5)
-    counts = np.random.default_rng(0).poisson(2, (40, 30)).astype(float)
-    counts[0, 0] = 30.0  # a rare largest value is no end
-    assert nmd.sample(counts, 1, "identity", draws=10, tune=5).parameters["scale"] is None
-
-
 def test_an_unknown_person_has_the_interval_of_a_row_from_the_prior(stars):
     X, posterior = stars
     items = X.column_labels[:3]

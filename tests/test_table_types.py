@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from people import check_filled
+from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.data.readers import read_matrix
@@ -280,16 +281,6 @@ def test_the_ends_of_an_interval_are_dates_that_the_column_can_have():
     assert (ends["low"] <= ends["high"]).all()
 
 
-def test_dates_of_several_time_zones_are_refused():
-    frame, when = of_dates()
-    zones = [each.tz_localize(("UTC", "Asia/Tokyo")[k % 2]) for k, each in enumerate(when)]
-    frame["when"] = pd.Series(zones, dtype=object)
-    with pytest.raises(
-        TypeError, match=r"several time zones.* column 'when': run `X\['when'\] = pd"
-    ):
-        nmd.complete(frame, 1)
-
-
 def test_new_rows_of_another_time_zone_are_the_same_instants():
     frame, _ = of_dates()
     frame["when"] = (frame["when"] + pd.Timedelta(hours=5)).dt.tz_localize("Europe/Berlin")
@@ -350,33 +341,23 @@ def test_the_imputer_takes_dates_beside_numbers():
     assert not np.isnan(found).any()
 
 
-def test_batches_take_no_dates():
-    frame, _ = of_dates()
-    with pytest.raises(TypeError, match=r"dates in column 'when'.*: use fit\(X\)"):
-        nmd.NMD(1).partial_fit(frame)
-
-
-@pytest.mark.parametrize("value", ["abc", dt.date(2020, 1, 1)])
-def test_new_rows_of_objects_are_no_numbers(value):
+def test_values_that_are_no_dates_or_no_numbers_are_refused():
+    frame, when = of_dates()
+    zones = [each.tz_localize(("UTC", "Asia/Tokyo")[k % 2]) for k, each in enumerate(when)]
     X = pd.DataFrame({"a": np.arange(30.0), "b": [True, False, True] * 10})
-    new = pd.DataFrame({"a": [value], "b": [True]}, index=["new"])
-    with pytest.raises(TypeError, match="column 'a', which are no numbers: convert"):
-        nmd.sample(X, 1, **QUICK).impute(new)
-
-
-def test_new_rows_of_numbers_are_no_dates():
-    frame, _ = of_dates()
-    posterior = nmd.sample(frame, 1, **QUICK)
-    with pytest.raises(TypeError, match="column 'when', which are no dates: convert it with pd"):
-        posterior.impute(frame.assign(when=1.0))
-
-
-def test_new_rows_of_dates_are_no_numbers():
-    X = pd.DataFrame({"a": np.arange(30.0), "b": [True, False, True] * 10})
-    posterior = nmd.sample(X, 1, **QUICK)
-    new = pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [True]}, index=["new"])
-    with pytest.raises(TypeError, match="column 'a', which are no numbers"):
-        posterior.impute(new)
+    numbers, dates = (nmd.sample(each, 1, **QUICK) for each in (X, frame))
+    new = [
+        pd.DataFrame({"a": [value], "b": [True]}, index=["new"])
+        for value in ("abc", dt.date(2020, 1, 1), pd.Timestamp("2020-01-01"))
+    ]
+    check_all_refused([
+        (r"several time zones.* column 'when': run `X\['when'\] = pd",
+         lambda X: nmd.complete(X, 1), frame.assign(when=pd.Series(zones, dtype=object))),
+        (r"dates in column 'when'.*: use fit\(X\)", nmd.NMD(1).partial_fit, frame),
+        ("column 'a', which are no numbers: convert", numbers.impute, *new),
+        ("column 'when', which are no dates: convert it with pd", dates.impute,
+         frame.assign(when=1.0)),
+    ])  # fmt: skip
 
 
 def test_predictions_go_little_beyond_the_values_of_a_skewed_column():

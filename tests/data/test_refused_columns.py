@@ -69,18 +69,24 @@ def test_the_line_of_each_kind_does_what_it_says():
 
 
 VALUES = ["0.7", "<0.5", "1.2", "ND", "2.5", "0.9", "<0.5", "3.1"]
+NUMBERS = [f"{k / 7:.3f}" for k in range(20)]
+REPEATED = [f"{k % 8 / 10}" for k in range(40)]
 
 
-def test_words_among_limits_are_named():
-    said = refusal({"lead": VALUES, "iron": ["9", "<2", *VALUES[2:6], "0.8", "3.1"]})
-    said_of_both = "X has numbers together with '<0.5' and 'ND' and '<2' in columns"
-    assert said.startswith(said_of_both)
-
-
-@pytest.mark.parametrize("values", [["<0.5", 0.7], ["≤ 1", "3"], [">=7", "2"]])
-def test_numbers_with_a_sign_are_limits(values):
-    limit, said = max(map(str, values)), refusal({"lead": values})
-    assert said.startswith(f"X has numbers together with {limit!r} in column 'lead'")
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        *(({"lead": [limit, "0.7"]}, f"{limit!r} in") for limit in ("<0.5", "≤ 1", ">=7")),
+        ({"lead": VALUES, "iron": ["9", "<2", *VALUES[2:6], "0.8", "3.1"]},
+         "'<0.5' and 'ND' and '<2' in columns"),
+        ({"lead": [*NUMBERS, "lost"]}, "'lost' in column 'lead'"),
+        # a usual word for "below a limit" makes no classes of numbers that repeat
+        *(({"lead": [word, *REPEATED]}, f"{word!r} in column 'lead'")
+          for word in ("ND", "n.d.", "trace", "<LOD")),
+    ],
+)  # fmt: skip
+def test_limits_and_words_among_numbers_are_named(columns, words):
+    assert refusal(columns).startswith(f"X has numbers together with {words}")
 
 
 def test_the_line_for_limits_keeps_their_numbers():
@@ -88,17 +94,6 @@ def test_the_line_for_limits_keeps_their_numbers():
     (line,) = re.findall("`(.*?)`", refusal(X))
     exec(line, {"X": X, "pd": pd})
     np.testing.assert_array_equal(X["lead"], [0.7, 0.5, 1.2, np.nan, 2.5, 0.9, 0.5, 3.1])
-
-
-def test_words_among_numbers_are_named():
-    said = refusal({"lead": [*(f"{k / 7:.3f}" for k in range(20)), "lost"]})
-    assert said.startswith("X has numbers together with 'lost' in column 'lead'")
-
-
-@pytest.mark.parametrize("word", ["ND", "n.d.", "trace", "<LOD"])
-def test_a_usual_word_for_below_a_limit_makes_no_classes_of_repeated_numbers(word):
-    said = refusal({"lead": [word, *(f"{k % 8 / 10}" for k in range(40))]})
-    assert said.startswith(f"X has numbers together with {word!r} in column 'lead'")
 
 
 def test_classes_with_a_sign_stay_classes():

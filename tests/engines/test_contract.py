@@ -5,6 +5,7 @@ import pytest
 from given import given
 from oracles import PAIRS, distance, forward, plain_admm
 from scipy import sparse
+from stored import stored
 
 import nmd_lab as nmd
 from nmd_lab.model.losses import KL_FLOOR
@@ -23,10 +24,6 @@ def problem(f, shape=(30, 24), rank=3, scale=1.0, missing=0.0):
     X = np.abs(forward(f, W @ H) + 0.1 * rng.normal(size=(m, n)))
     X *= (rng.random((m, n)) > 0.1) * scale
     return X, tuple(start), rng.random((m, n)) >= missing
-
-
-def stored(X, seen, kind):
-    return sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape).asformat(kind)
 
 
 def unsorted(X, seen):

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
+from stored import mask_of
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
@@ -27,16 +28,7 @@ def held(data, validation, **how):
     options = Options(validation=validation, alpha="auto")
     known = describe(observations, None, options, is_table=False)
     found = hold_out(known, data, options, rng)
-    return found, mask_of(found.held_out)
-
-
-def mask_of(observations):
-    if observations is None:
-        return None
-    mask = np.zeros(observations.shape, dtype=bool)
-    rows, columns, _ = observations.entries()
-    mask[rows, columns] = True
-    return mask
+    return found, found.held_out and mask_of(found.held_out)
 
 
 FRAME_MASK = pd.DataFrame(MASK, index=FRAME.index, columns=FRAME.columns)

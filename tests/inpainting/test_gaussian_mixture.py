@@ -112,13 +112,3 @@ def test_noise_is_found():
     start = GaussianMixture(np.ones(1), np.zeros((1, 8)), np.eye(8)[None])
     fitted = fit_mixture(X, np.full_like(X, 1e-5), start, 1, rng)
     assert fitted.noise(len(X)) == pytest.approx(0.01, rel=0.1)
-
-
-def test_results_are_bit_for_bit_identical_with_one_and_two_threads(mixture, monkeypatch):
-    X, variance = rows_of(mixture, 100, 0.3)
-    results = []
-    for threads in (1, 2):
-        monkeypatch.setattr("nmd_lab._runtime.machine.all_threads", lambda n=threads: n)
-        better, total = mixture.improve(X, variance)
-        results.append((better.covariances.tobytes(), total))
-    assert results[0] == results[1]

@@ -77,14 +77,3 @@ def test_a_picture_of_one_patch_predicts_it():
     ((positions, mean, _),) = found
     np.testing.assert_array_equal(positions, [np.arange(16)])
     np.testing.assert_allclose(mean, [flat])
-
-
-def test_results_are_bit_for_bit_identical_with_one_and_two_threads(monkeypatch):
-    pixels, noise, estimate, spread = (each.reshape(-1) for each in picture_of(0.5))
-    places, corners = places_of()
-    results = []
-    for threads in (1, 2):
-        monkeypatch.setattr("nmd_lab._runtime.machine.all_threads", lambda n=threads: n)
-        found = places.predict((pixels, noise), (estimate, spread), corners)
-        results.append([array.tobytes() for each in found for array in each])
-    assert results[0] == results[1]

@@ -10,6 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 import nmd_lab as nmd
 from nmd_lab.losses import NegativeBinomial, Ordinal  # for eval of a repr
+from nmd_lab.nonlinearities import Monotone, PiecewiseLinear  # likewise
 
 FORMULAS = [
     (nmd.Frobenius(), ("frobenius",)), (nmd.L1(), ("l1",)), (nmd.KL(), ("kl",)),
@@ -141,16 +142,23 @@ def test_levels_that_x_lacks_do_not_break_what_is_learned():
     assert np.all(np.isfinite(learned([1.0, 3.0, 5.0], 0.2)))
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
-        NegativeBinomial(), NegativeBinomial(0.25), NegativeBinomial(0.25, True), Ordinal(),
-        Ordinal([1, 2]), Ordinal([1, 2, 3], [-1, 1]), Ordinal([1, 2, 3], [-1, 1], True),
-    ],
-)  # fmt: skip
-def test_the_repr_makes_an_equal_object(loss):
-    assert eval(repr(loss)) == loss
-    assert type(loss)(*loss.settings) == loss
+PARTS = [
+    NegativeBinomial(), NegativeBinomial(0.25), NegativeBinomial(0.25, True), Ordinal(),
+    Ordinal([1, 2]), Ordinal([1, 2, 3], [-1, 1]), Ordinal([1, 2, 3], [-1, 1], True),
+    PiecewiseLinear([0.1 + 0.2, 1], [1 / 3, 2, 0], at=(0.5, -1)), PiecewiseLinear([0], [0, 1]),
+    Monotone(), Monotone(share=1 / 3), Monotone([0.1 + 0.2, 1], [1 / 3, 2]),
+    Monotone([0, 1], [0, 2], learns=True), Monotone([0, 1], [0, 2], flat=True),
+    Monotone([0, 1], [0, 2], share=0.5, learns=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PARTS, ids=repr)
+def test_the_repr_and_the_settings_make_an_equal_object(part):
+    for again in (eval(repr(part)), type(part)(*part.settings)):
+        assert again == part
+        assert hash(again) == hash(part)
+        assert getattr(again, "learns", None) == getattr(part, "learns", None)
+    assert [each == part for each in PARTS].count(True) == 1
 
 
 def test_scaled_huber_is_the_same_loss():

@@ -50,26 +50,6 @@ def test_the_pseudo_inverse_is_the_inverse():
     np.testing.assert_allclose(f.pseudo_inverse(f(t)), t, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        Monotone(),
-        Monotone(share=1 / 3),
-        Monotone([0.1 + 0.2, 1], [1 / 3, 2]),
-        Monotone([0, 1], [0, 2], learns=True),
-        Monotone([0, 1], [0, 2], share=0.5, learns=True),
-        Monotone([0, 1], [0, 2], flat=True),
-    ],
-    ids=repr,
-)
-def test_the_repr_and_the_settings_make_an_equal_object(f):
-    for again in (eval(repr(f)), Monotone(*f.settings)):
-        assert again == f
-        assert hash(again) == hash(f)
-        assert again.learns == f.learns
-    assert f != Monotone([0, 1], [0, 2])
-
-
 def test_f_within_two_numbers_is_f_between_them_and_constant_beyond():
     f = Monotone([-1, 0, 2], [-5, 1, 2])
     t = np.linspace(-4, 6, 41)

@@ -24,6 +24,8 @@ MODELS = {
     ("minmax", -2.0, 0.5): nmd.MinMax(-2, 0.5),
     ("minmax", -3.0, -1.0): nmd.MinMax(-3, -1),
     ("minmax", 0.5, 0.5): nmd.MinMax(0.5, 0.5),
+    ("minmax", 0.0, np.inf): nmd.MinMax(0, np.inf),
+    ("minmax", -np.inf, 1.0): nmd.MinMax(-np.inf, 1),
     ("modulus",): nmd.Modulus(),
     ("square",): nmd.Square(),
     ("leaky_relu", 0.1): nmd.nonlinearities.LeakyReLU(0.1),

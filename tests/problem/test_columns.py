@@ -57,16 +57,6 @@ def test_zero_stands_for_the_best_constant():
     )
 
 
-def test_the_units_of_a_column_change_nothing():
-    X = table()
-    other = X.assign(height=X["height"] / 100, income=X["income"] * 1000 + 5)
-    options = {"loss": LOSSES, "nonlinearity": FUNCTIONS, "alpha": 0.5, "random_state": 0}
-    fit, same = nmd.complete(X, 2, **options), nmd.complete(other, 2, **options)
-    found, expected = same.reconstruct().to_pandas(), fit.reconstruct().to_pandas()
-    expected = expected.assign(height=expected.height / 100, income=expected.income * 1000 + 5)
-    np.testing.assert_allclose(found, expected, rtol=1e-3)
-
-
 def test_positions_of_entries_are_positions_of_columns():
     X = table().to_numpy()
     which = np.array([0, 0, 1, 0, 0])

@@ -22,14 +22,11 @@ def test_masks_and_weights():
     error, w = (X - fit.reconstruct().values)[test], weights[test]
     expected = 1 - np.sum(w * error**2) / np.sum(w * X[test] ** 2)
     rmse = np.sqrt(np.sum(w * error**2) / w.sum())
-    stored = sparse.csr_array((X[test], np.nonzero(test)), shape=X.shape)
-    labelled = nmd_lab.observations_from_sparse(stored, USERS, ITEMS)
-    for data, seen in ((X, test), (frame, test), (stored, None), (labelled, None)):
-        assert getattr(fit.predict(data), "dtype", np.float32) == np.float32
-        given = {"weights": weights, "observed": seen}
-        assert fit.score(data, **given) == pytest.approx(expected)
-        assert float(nmd_lab.compare(fit, X=data, **given).rmse[0]) == pytest.approx(rmse)
-        assert metrics.rmse(data, fit.reconstruct(), **given) == pytest.approx(rmse)
+    given = {"weights": weights, "observed": test}
+    assert fit.predict(X).dtype == np.float32
+    assert fit.score(X, **given) == pytest.approx(expected)
+    assert float(nmd_lab.compare(fit, X=X, **given).rmse[0]) == pytest.approx(rmse)
+    assert metrics.rmse(X, fit.reconstruct(), **given) == pytest.approx(rmse)
 
 
 def test_scores_of_perfect_and_zero_predictions():

@@ -1,8 +1,10 @@
 """What a fit and a posterior have in common: predictions, rankings, files, labels that X lacks."""
 
+import fits
 import numpy as np
 import pandas as pd
 import pytest
+from made_draws import made_up
 from scipy import sparse
 
 import nmd_lab as nmd
@@ -57,13 +59,30 @@ def test_the_best_columns_are_those_of_largest_prediction(result):
     np.testing.assert_array_equal(both.position[0], order[1:3])
 
 
-def test_a_file_gives_the_same_predictions_rankings_and_texts(result, read_back):
+RESULTS = {
+    "fit": lambda request: request.getfixturevalue("fit"),
+    "posterior": lambda request: request.getfixturevalue("posterior"),
+    "mixed table": lambda _: fits.of_people()[2],  # with members, groups and cut points
+    "noise after f": lambda _: made_up(X, "minmax", "l1", "after"),
+    "ordinal": lambda _: made_up(X, noise="ordinal"),
+}
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_file_gives_the_same_bits_predictions_rankings_and_texts(kind, request, read_back):
+    result = RESULTS[kind](request)
     again = read_back(result)
     assert type(again) is type(result)
     assert again.reconstruct().identical(result.reconstruct())
     assert again.top([3, 1], 2).identical(result.top([3, 1], 2))
-    assert (repr(again), again.parameters) == (repr(result), result.parameters)
-    assert again._repr_html_() == result._repr_html_()
+    for name in ("parameters", "nonlinearity", "loss", "stop_reason"):
+        assert getattr(again, name) == getattr(result, name)
+    assert (repr(again), again._repr_html_()) == (repr(result), result._repr_html_())
+    if isinstance(result, nmd.Posterior):
+        assert again.draws.identical(result.draws)
+        assert again.trace.identical(result.trace)
+        for name in ("mean", "noise", "levels", "_kinds"):
+            assert getattr(again, name) == getattr(result, name)
 
 
 def expected(result, row, column):

@@ -65,29 +65,18 @@ def objective(w, x, H, f, d, alpha=0.0):
 
 
 @pytest.mark.parametrize(("f", "d"), some(PAIRS, 2))
-def test_rows_of_the_model_are_found(f, d):
-    H, X = planted(f, 20)
-    seen = np.random.default_rng(1).random(X.shape) < 0.8
-    W = fit_with(H, f, d).fold_in(X, observed=seen).values
-    misfit = [objective(w, x[s], H[:, s], f, d) for w, x, s in zip(W, X, seen, strict=True)]
-    assert np.mean(np.array(misfit) <= 1e-5 * (seen * X).sum(axis=1)) >= 0.9
-
-
-@pytest.mark.parametrize(("f", "d"), some(PAIRS, 2))
 def test_no_general_optimiser_does_better(f, d):
     alpha = 0.05
     H, X = planted(f, 4, seed=3)
-    X = noisy(X, d)
-    W = fit_with(H, f, d, alpha=alpha).fold_in(X).values
-    rng = np.random.default_rng(5)
-    for w, x in zip(W, X, strict=True):
-        others = [
-            minimize(objective, start, (x, H, f, d, alpha), method="Powell").fun
-            for start in (w, *rng.normal(size=(2, RANK)))
-        ]
-        assert objective(w, x, H, f, d, alpha) <= min(others) * (
-            1.001 if d == "frobenius" else 1.02
-        )
+    X, rng = noisy(X, d), np.random.default_rng(5)
+    seen = rng.random(X.shape) < 0.8
+    W = fit_with(H, f, d, alpha=alpha).fold_in(X, observed=seen).values
+    slack = 1.001 if d == "frobenius" else 1.02
+    for w, x, s in zip(W, X, seen, strict=True):
+        row = x[s], H[:, s], f, d, alpha
+        starts = (w, *rng.normal(size=(2, RANK)))
+        best = min(minimize(objective, start, row, method="Powell").fun for start in starts)
+        assert objective(w, *row) <= best * slack
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.7])
@@ -100,18 +89,6 @@ def test_the_linear_model_is_least_squares(alpha, rng):
     for w, x, s, v in zip(W, X, seen, weights, strict=True):
         G, b = (H[:, s] * v[s]) @ H[:, s].T, (H[:, s] * v[s]) @ x[s]
         np.testing.assert_allclose(w, np.linalg.solve(G + alpha * np.eye(RANK), b), atol=1e-6)
-
-
-@pytest.mark.parametrize("f", some(["relu", "identity", "square", "minmax", "modulus"], 2))
-def test_a_row_does_not_depend_on_the_others(f):
-    H, X = planted(f, 30)
-    X = noisy(X, "frobenius")
-    X[4, 3:9] = np.nan
-    fit = fit_with(H, f)
-    W = fit.fold_in(X).values
-    order = np.random.default_rng(2).permutation(30)
-    np.testing.assert_array_equal(fit.fold_in(X[order]).values, W[order])
-    np.testing.assert_array_equal(fit.fold_in(X[4:5]).values, W[4:5])
 
 
 def same(X):
@@ -227,21 +204,3 @@ def test_maps_over_time(rng):
     assert W.dims == ("time", "component")
     turned = fit.fold_in(maps.transpose("lon", "time", "lat").isel(time=[2, 0]))
     np.testing.assert_allclose(W.values, turned.values, atol=1e-6)
-
-
-@pytest.mark.parametrize("offsets", ["none", "both"])
-def test_new_rows_have_the_chosen_ridges(rng, offsets):
-    """For f = identity and the Frobenius loss they are those of a ridge regression."""
-    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 25)) + 0.5 * rng.normal(size=(60, 25))
-    fit = nmd_lab.complete(X[:50], 2, "identity", offsets=offsets, random_state=0)
-    alpha, of_offsets = (fit.parameters[name] for name in ("alpha", "offset_alpha"))
-    assert alpha > 0
-    W = fit.fold_in(X[50:])
-    design, ridges = fit.H.values.T, [alpha, alpha]
-    base = fit.offsets.mean + (0 if fit.offsets.columns is None else fit.offsets.columns)
-    if offsets == "both":
-        design, ridges = np.column_stack([design, np.ones(25)]), [*ridges, of_offsets]
-    best = np.linalg.solve(design.T @ design + np.diag(ridges), design.T @ (X[50:] - base).T).T
-    np.testing.assert_allclose(W, best[:, :2], rtol=1e-6, atol=1e-8)
-    if offsets == "both":
-        np.testing.assert_allclose(W.offset, best[:, 2], rtol=1e-6, atol=1e-8)

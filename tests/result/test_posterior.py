@@ -1,6 +1,5 @@
 """The posterior as an object: labels, files, rankings, completed data, components."""
 
-import json
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -12,8 +11,6 @@ from made_draws import made_up, plain
 import nmd_lab
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.labels import labels_of
-from nmd_lab.result import netcdf
-from nmd_lab.result.files import result_of
 
 USERS, ITEMS = list("abcdef"), [10, 20, 30, 40, 50]
 
@@ -50,19 +47,6 @@ def test_draws_have_the_labels_of_X(posterior):
     )
 
 
-def test_a_file_gives_the_same_bits(posterior, read_back):
-    others = (made_up(np.zeros((6, 5)), "minmax", "l1", noise) for noise in ("after", "ordinal"))
-    for one in (posterior, *others):
-        again = read_back(one)
-        assert again.draws.identical(one.draws)
-        assert again.trace.identical(one.trace)
-        assert again.stop_reason.code == one.stop_reason.code
-        for name in ("parameters", "nonlinearity", "loss", "mean", "noise", "levels"):
-            assert getattr(again, name) == getattr(one, name)
-        assert again.draws.W.dtype == np.float32
-        assert again.uncertainty().identical(one.uncertainty())
-
-
 def test_clashing_names_and_several_dimensions(read_back):
     X = xr.DataArray(
         np.zeros((3, 2, 4)),
@@ -79,20 +63,6 @@ def test_clashing_names_and_several_dimensions(read_back):
     xr.testing.assert_identical(again.reconstruct(), posterior.reconstruct())
     xr.testing.assert_identical(again.reconstruct().beta, posterior.reconstruct().beta)
     assert posterior.top(1, k=2).position.size == 2
-
-
-def test_damaged_files_are_refused(posterior, tmp_path):
-    dataset = posterior._to_dataset()
-    about = json.loads(dataset.attrs["nmd_lab"])
-    newer = dataset.assign_attrs(nmd_lab=json.dumps(about | {"schema": 99}))
-    with pytest.raises(ValueError, match="dataset has the layout 99"):
-        result_of(newer)
-    with pytest.raises(ValueError, match="dataset holds no result"):
-        result_of(dataset.drop_vars("W"))
-    del about["mean"]
-    netcdf.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
-    with pytest.raises(ValueError, match="dataset holds no result"):
-        nmd_lab.load(tmp_path / "damaged.nc")
 
 
 def test_a_nonlinearity_of_the_user_is_read_with_known(tmp_path):

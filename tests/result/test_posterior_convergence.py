@@ -17,16 +17,6 @@ def autoregressive(rng, phi, shape):
     return x
 
 
-@pytest.mark.parametrize("phi", [-0.3, 0.0, 0.5, 0.9])
-def test_size_of_a_series_of_known_correlation(rng, phi):
-    x = autoregressive(rng, phi, (4, 5000, 6))
-    wanted = 20_000 * (1 - phi) / (1 + phi)
-    sizes = effective_sample_size(x)
-    assert sizes.shape == (6,)
-    assert np.mean(sizes) == pytest.approx(wanted, rel=0.1)
-    assert np.all(np.abs(split_rhat(x) - 1) < 0.02)
-
-
 @pytest.mark.parametrize(
     ("seed", "phi", "shape", "change", "rhat", "size"),
     [

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from made_draws import CUTS, LEVELS, A, B, made_up, plain, values_of_f
+from made_draws import LEVELS, A, B, made_up, plain, values_of_f
 from scipy import sparse, stats
 from some import some
 
@@ -166,16 +166,11 @@ def test_limits_in_single_precision_are_limits():
     assert np.all(exact < 0)
 
 
-def test_levels():
+def test_levels_have_their_probabilities():
     posterior = made_up(np.zeros((M, N)), noise="ordinal")
-    shares = posterior.level_probabilities(ROWS, COLUMNS)
-    assert shares.shape == (ROWS.size, 4)
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
-    np.testing.assert_allclose(shares @ LEVELS, posterior.predict(ROWS, COLUMNS))
-    above = posterior.probability(ROWS, COLUMNS, above=2.0)
-    np.testing.assert_allclose(shares[:, 2:].sum(axis=1), above)
-    assert set(posterior.predict_interval(ROWS, COLUMNS).ravel()) <= set(LEVELS)
-    assert CUTS.size == len(LEVELS) - 1
+    wanted = [truth.shares.mean(axis=0) for truth in truths(posterior)]
+    found = posterior.level_probabilities(ROWS, COLUMNS)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize(("f", "loss", "noise"), KINDS)

@@ -42,12 +42,13 @@ def problem():
     )
 
 
-def draws(problem, missing, sweeps=1, labels=None, rows=None):
+def draws(problem, missing, sweeps=1, labels=None, rows=None, weights=None):
     """Return labels and vectors of many rows with the same T and missing."""
     T = np.tile(problem.T, (ROWS, 1))
     T[:, missing] = np.nan
-    seen = observe(T).as_sparse()
-    side = SparseUpdate(storage_of(seen), None, None, 1, "columns")
+    weights = None if weights is None else np.tile(weights, (ROWS, 1))
+    seen = observe(T, weights=weights).as_sparse()
+    side = SparseUpdate(storage_of(seen), None, seen.weights, 1, "columns")
     labels = np.empty(ROWS, int) if labels is None else labels.copy()
     rows = np.zeros((ROWS, D)) if rows is None else rows.copy()
     for sweep in range(sweeps):
@@ -58,11 +59,11 @@ def draws(problem, missing, sweeps=1, labels=None, rows=None):
     return labels, rows
 
 
-def law(problem, missing):
+def law(problem, missing, weights=1.0):
     """Return the probability of each group, and the mean and precision of a row in each."""
     T, rho, (vectors, constants, mean), (means, precisions, _) = problem
     seen = np.setdiff1d(np.arange(N), missing)
-    P, tau, y = vectors[seen], rho[seen], T[seen] - constants[seen] - mean
+    P, tau, y = vectors[seen], (rho * weights)[seen], T[seen] - constants[seen] - mean
     densities, found = np.empty(SHARES.size), []
     for c, (m, Lambda) in enumerate(zip(means, precisions, strict=True)):
         spread = P @ np.linalg.inv(Lambda) @ P.T + np.diag(1 / tau)
@@ -87,6 +88,12 @@ def check(labels, rows, expected, found):
 @pytest.mark.parametrize("missing", PATTERNS)
 def test_labels_and_rows_have_their_joint_law(problem, missing):
     check(*draws(problem, list(missing)), *law(problem, list(missing)))
+
+
+@pytest.mark.parametrize("missing", [[4], [1, 2, 3, 5, 6, 7, 8]])
+def test_so_do_those_of_weighted_entries(problem, missing):
+    weights = np.random.default_rng(3).uniform(0.5, 2, N)
+    check(*draws(problem, missing, weights=weights), *law(problem, missing, weights))
 
 
 @pytest.mark.parametrize("most", [0, 2])

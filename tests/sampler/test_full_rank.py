@@ -7,13 +7,10 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 import nmd_lab as nmd
-from nmd_lab.data.inputs import observe
-from nmd_lab.data.units import facts_of
-from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import Chain
 from nmd_lab.sampler.first_state import first_chain, with_rank
-from nmd_lab.sampler.problem import prepare_sample
-from nmd_lab.sampler.run import ensemble_for
+
+from .test_ensemble import prepared
 
 
 def answers(m=300, seed=0):
@@ -29,15 +26,6 @@ def hidden_answers(seed=0):
     frame = answers(seed=seed)
     hidden = np.random.default_rng(1).random(len(frame)) < 0.2
     return frame.assign(q0=frame["q0"].mask(hidden)), frame["q0"].cat.codes.to_numpy(), hidden
-
-
-def prepared(frame, **options):
-    asked = SampleOptions(draws=40, tune=3, random_state=0, **options)
-    observations = observe(frame, **asked.of_data)
-    problem = prepare_sample(
-        observations, facts_of(observations, by_column=True), asked, is_table=True
-    )
-    return ensemble_for(problem, observations, asked, np.random.default_rng(0))
 
 
 def after_sweeps(ensemble, k=0):
@@ -118,12 +106,6 @@ def test_limits_leave_members_of_full_rank_out():
     limits = pd.DataFrame(False, frame.index, frame.columns)
     limits.loc[:20, "score"] = True
     assert not any(size.is_full for size in prepared(frame, at_most=limits).sizes)
-
-
-def test_draws_of_both_kinds_have_one_rank(read_back):
-    posterior = nmd.sample(answers(60), draws=40, tune=3, random_state=0)
-    assert posterior.rank == 12
-    assert read_back(posterior).draws.identical(posterior.draws)
 
 
 def test_units_do_not_depend_on_the_hidden_cells():

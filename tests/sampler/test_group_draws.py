@@ -5,11 +5,8 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from nmd_lab.data.inputs import observe
-from nmd_lab.kernels.products import storage_of
 from nmd_lab.sampler import priors as module
 from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior, draw_group_priors, draw_used_priors
-from nmd_lab.sampler.row_updates import OtherFactor, RowInputs, SparseUpdate, StreamId
 
 D, NUMBER, DRAWS = 2, 3, 1200
 SIGNIFICANT = 1e-4
@@ -147,43 +144,3 @@ def test_the_degrees_of_freedom_have_their_probabilities(monkeypatch):
     counts = [np.isclose(found, nu).sum() for nu in nus]
     assert min(expected) > 0.02
     assert stats.chisquare(counts, DRAWS * expected).pvalue > SIGNIFICANT
-
-
-def test_labels_and_rows_of_a_table_have_their_joint_law():
-    """With holes, weights and a noise for each column, in rows that store few and many entries."""
-    rng = np.random.default_rng(1)
-    n, draws = 6, 1500
-    rho, weights = rng.uniform(0.5, 4, n), rng.uniform(0.5, 2, (2, n))
-    vectors, constants = rng.normal(size=(n, D)), rng.normal(size=n)
-    means, shares = 1.5 * rng.normal(size=(NUMBER, D)), np.array([0.5, 0.3, 0.2])
-    roots = rng.normal(size=(NUMBER, D, D))
-    precisions = roots @ roots.transpose(0, 2, 1) + np.eye(D)
-    precisions *= np.array([0.1, 1.0, 10.0])[:, None, None]  # groups of unlike spread
-    prior, other = RowPrior(means, precisions, shares), OtherFactor(vectors, constants, 0.0)
-    T = rng.normal(size=(2, n))
-    T[0, 1], T[1, 2:] = np.nan, np.nan
-    for has_weights in (False, True):
-        of_entries = weights if has_weights else np.ones((2, n))
-        seen = observe(T, weights=weights if has_weights else None).as_sparse()
-        side = SparseUpdate(storage_of(seen), None, seen.weights, 1, "columns")
-        labels, rows = np.empty((draws, 2), int), np.empty((draws, 2, D))
-        for sweep in range(draws):
-            labels[sweep] = -1
-            given = RowInputs(other, prior, rho, StreamId(5, sweep, 0), labels[sweep])
-            side.draw(seen.values, given, rows[sweep])
-        for i in range(2):
-            at = ~np.isnan(T[i])
-            P, tau = vectors[at], rho[at] * of_entries[i, at]
-            y, densities = T[i, at] - constants[at], np.empty(NUMBER)
-            for c in range(NUMBER):
-                spread = P @ np.linalg.inv(precisions[c]) @ P.T + np.diag(1 / tau)
-                densities[c] = stats.multivariate_normal(P @ means[c], spread).pdf(y)
-            expected = shares * densities / np.sum(shares * densities)
-            counts = np.bincount(labels[:, i], minlength=NUMBER)
-            assert stats.chisquare(counts, draws * expected).pvalue > SIGNIFICANT
-            for c in np.flatnonzero(expected > 0.05):
-                precision = precisions[c] + (P.T * tau) @ P
-                mean = np.linalg.solve(precision, precisions[c] @ means[c] + P.T @ (tau * y))
-                z = (rows[labels[:, i] == c, i] - mean) @ np.linalg.cholesky(precision)
-                for number in z.T:
-                    assert stats.kstest(number, "norm").pvalue > SIGNIFICANT

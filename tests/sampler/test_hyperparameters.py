@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.sampler.priors import draw_precision, draw_row_prior
+from nmd_lab.sampler.priors import draw_row_prior
 
 DRAWS = 4000
 SIGNIFICANT = 1e-4
@@ -67,9 +67,3 @@ def test_float32_rows_give_the_same_draw():
     for found, expected in zip(single[:2], double[:2], strict=True):
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_precisions_of_noise_have_the_gamma_law():
-    rng = np.random.default_rng(0)
-    drawn = [draw_precision(2.5, 4.0, rng) for _ in range(DRAWS)]
-    assert stats.kstest(drawn, stats.gamma(2.5, scale=1 / 4.0).cdf).pvalue > SIGNIFICANT

@@ -2,36 +2,22 @@
 
 import numpy as np
 import pytest
+from densities import many_draws
 from scipy import sparse
 from scipy.stats import kstest, laplace, norm, poisson
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
 from nmd_lab.sampler import latent_draws
 from nmd_lab.sampler.latent_draws import compile_latent_draw
-from nmd_lab.sampler.random_numbers import new_stream, start_of
 
 N = 20_000
 
 
-def many(draw, *arguments):
-    """Independent draws."""
-
-    def loop(arguments, out):
-        stream = new_stream(start_of(1, 2, 3, 4))
-        for i in range(out.size):
-            out[i] = draw(*arguments, stream)
-
-    out = np.empty(N)
-    compile_kernel(loop, f"test_{draw.__name__}_{len(arguments)}", cached=False)(arguments, out)
-    return out
-
-
 @pytest.mark.parametrize(("low", "high"), [(-np.inf, 0.5), (0.5, 4.0), (2.0, 3.0), (3.0, np.inf)])
 def test_laplace_between_limits(low, high):
-    x = many(latent_draws.draw_laplace, 1.0, 2.0, low, high)
+    x = many_draws(latent_draws.draw_laplace)((1.0, 2.0, low, high), N, 1)
     noise = laplace(1.0, 0.5)
     start, end = noise.cdf(low), noise.cdf(high)
     assert kstest(x, lambda z: (noise.cdf(z) - start) / (end - start)).pvalue > 1e-3
@@ -39,7 +25,7 @@ def test_laplace_between_limits(low, high):
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 3.0), (2.5, 6.2), (9.0, np.inf)])
 def test_poisson_between_limits(low, high):
-    x = many(latent_draws.draw_poisson, 4.0, 1.0, low, high)
+    x = many_draws(latent_draws.draw_poisson)((4.0, 1.0, low, high), N, 1)
     k = np.arange(np.ceil(low), min(np.floor(high), 60) + 1)
     mass = poisson(4.0).pmf(k) / poisson(4.0).pmf(k).sum()
     shares = np.array([np.mean(x == each) for each in k])
@@ -50,7 +36,7 @@ def test_poisson_between_limits(low, high):
 def test_T_before_f_is_normal_where_f_satisfies_the_limits(f):
     pair, (low, high), (v, sd) = make_model(f, "frobenius"), (0.0, 0.7), (0.2, 0.8)
     draw = compile_latent_draw(pair.structure)
-    t = many(draw, v, sd, low, high, pair.only.arguments[0])
+    t = many_draws(draw)((v, sd, low, high, pair.only.arguments[0]), N, 1)
     grid = np.linspace(-6, 6, 20_001)
     y = pair.nonlinearity(grid)
     density = norm.pdf(grid, v, sd) * ((y >= low) & (y <= high))

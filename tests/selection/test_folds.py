@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from stored import mask_of
 
 from nmd_lab.data import folds as module
 from nmd_lab.data.folds import RowSplit, draw_folds, holes_depend_on_each_other, row_folds
@@ -38,13 +39,7 @@ def draw(X, seed=0, **how):
 
 def masks(fold):
     """Return what is fitted and what is held out, as masks."""
-    found = []
-    for each in fold:
-        mask = np.zeros(each.shape, bool)
-        rows, columns, _ = each.entries()
-        mask[rows, columns] = True
-        found.append(mask)
-    return found
+    return [mask_of(each) for each in fold]
 
 
 DATA = {

@@ -38,23 +38,18 @@ def small_samples(monkeypatch):
     monkeypatch.setattr(row_sample, "ROWS", 300)
 
 
-def test_a_choice_from_some_rows_predicts_as_well_as_from_all(small_samples, monkeypatch):
+def test_a_choice_from_some_rows_repeats_and_is_as_good_as_from_all(small_samples, monkeypatch):
     X, numbers = table()
     some = nmd.complete(X, random_state=0)
     assert SHARE_OF_ROWS in some.selection.attrs["note"]
+    trial = some.selection.isel(trial=some.selection.attrs["chosen"])
+    assert some.parameters["alpha"] == trial["alpha"].item() == some.chosen["alpha"]
+    again = nmd.complete(X, **some.chosen, random_state=1)
+    np.testing.assert_allclose(again.reconstruct(), some.reconstruct(), atol=0.05)
     monkeypatch.undo()
     every = nmd.complete(X, random_state=0)
     assert "The trials had" not in every.selection.attrs.get("note", "")
     assert error(some, X, numbers) < 1.01 * error(every, X, numbers)
-
-
-def test_the_ridge_of_the_fit_is_that_of_all_rows(small_samples):
-    X, _ = table()
-    fit = nmd.complete(X, random_state=0)
-    chosen = fit.selection.isel(trial=fit.selection.attrs["chosen"])
-    assert fit.parameters["alpha"] == chosen["alpha"].item() == fit.chosen["alpha"]
-    again = nmd.complete(X, **fit.chosen, random_state=1)
-    np.testing.assert_allclose(again.reconstruct(), fit.reconstruct(), atol=0.05)
 
 
 def test_the_ridge_of_numbers_is_chosen_with_all_rows(small_samples, monkeypatch):

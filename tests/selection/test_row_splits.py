@@ -10,6 +10,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
+from stored import mask_of
 
 import nmd_lab as nmd
 from nmd_lab.data.folds import row_folds, row_splits
@@ -25,16 +26,8 @@ def masks(splitter, data=X, groups=None, seed=0):
     """Return the splits and, for each fold, masks of what it fits and of what it holds out."""
     observations, rng = observe(data), np.random.default_rng(seed)
     splits = row_splits(splitter, groups, observations.shape[0], rng)
-    found = []
-    for fold in row_folds(splits, observations, rng):
-        both = []
-        for part in fold:
-            mask = np.zeros(observations.shape, dtype=bool)
-            rows, columns, _ = part.entries()
-            mask[rows, columns] = True
-            both.append(mask)
-        found.append(tuple(both))
-    return splits, found
+    folds = row_folds(splits, observations, rng)
+    return splits, [tuple(mask_of(part) for part in fold) for fold in folds]
 
 
 def split_of(held_out, splits):
