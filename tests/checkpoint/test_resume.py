@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
+from refused import check_all_refused
 from some import some
 
 import nmd_lab as nmd
@@ -131,20 +132,18 @@ def stopped(path: Path, ticks: Ticks, *arguments: Any, **options: Any) -> None:
 def test_other_data_and_options_are_refused(ticks, tmp_path):
     X, path = noisy("relu"), tmp_path / "run.nc"
     stopped(path, ticks, X, 2, init="svd", random_state=0)
-    with pytest.raises(ValueError, match="is of other data than X"):
-        nmd.resume(path, X + 1)
-    with pytest.raises(ValueError, match=r"rank=3 does not go with checkpoint=.* which has 2"):
-        nmd.resume(path, X, rank=3)
-    with pytest.raises(ValueError, match=r"loss='l1' does not go with .* which has 'frobenius'"):
-        nmd.decompose(
-            X, 2, "relu", "l1", init="svd", random_state=0, compute=nmd.Compute(checkpoint=path)
-        )
-    with pytest.raises(ValueError, match="random_state=1 does not go"):
-        nmd.resume(path, X, random_state=1)
-    with pytest.raises(ValueError, match=r"is of decompose\(\), and this is complete\(\)"):
-        nmd.complete(X, 2, alpha=0, compute=nmd.Compute(checkpoint=path))
-    with pytest.raises(ValueError, match="max_iter=7 does not go"):
-        nmd.resume(path, X, max_iter=7)
+    same = {"init": "svd", "random_state": 0, "compute": nmd.Compute(checkpoint=path)}
+    check_all_refused([
+        ("is of other data than X", lambda X: nmd.resume(path, X), X + 1),
+        ("rank=3 does not go with checkpoint=.* which has 2",
+         lambda rank: nmd.resume(path, X, rank=rank), 3),
+        ("loss='l1' does not go with .* which has 'frobenius'",
+         lambda loss: nmd.decompose(X, 2, "relu", loss, **same), "l1"),
+        ("random_state=1 does not go", lambda seed: nmd.resume(path, X, random_state=seed), 1),
+        (r"is of decompose\(\), and this is complete\(\)",
+         lambda X: nmd.complete(X, 2, alpha=0, compute=same["compute"]), X),
+        ("max_iter=7 does not go", lambda most: nmd.resume(path, X, max_iter=most), 7),
+    ])  # fmt: skip
     assert nmd.resume(path, X, compute=nmd.Compute(threads=1), progress=False)._n_iter > 9
 
 

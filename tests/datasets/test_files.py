@@ -125,12 +125,9 @@ def test_without_pooch_the_remedy_is_told(monkeypatch, no_data):
         datasets.movielens("20m")
 
 
-def test_a_missing_set_says_how_to_get_it(tmp_path, no_data):
+def test_missing_ratings_or_titles_say_how_to_get_them(tmp_path, no_data):
     with pytest.raises(FileNotFoundError, match=r"does not exist: get .* from .*data/README\.md"):
         datasets.movielens("25m", path=tmp_path)
-
-
-def test_a_missing_file_of_titles_says_how_to_get_it(tmp_path):
     (tmp_path / "ratings.csv").write_text("userId,movieId,rating,timestamp\n1,2,3.5,7\n")
     with pytest.raises(FileNotFoundError, match=r"movies\.csv' does not exist: get MovieLens 25M"):
         datasets.movielens("25m", path=tmp_path)
@@ -144,13 +141,10 @@ def arrays(tmp_path):
     return tmp_path
 
 
-def test_arrays_are_taken_for_1m_alone(arrays):
+def test_arrays_are_taken_for_1m_alone_and_after_text(arrays):
     assert datasets.movielens("1m", arrays)["user"].tolist() == [7]
     with pytest.raises(FileNotFoundError, match=r"ratings\.dat' does not exist"):
         datasets.movielens("10m", arrays)
-
-
-def test_text_is_taken_before_arrays(arrays):
     (arrays / "ratings.dat").write_text("1::2::3::9\n")
     assert datasets.movielens("1m", arrays)["user"].tolist() == [1]
 

@@ -22,13 +22,9 @@ def test_there_are_twelve_in_order():
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_the_first_line_has_run_time_and_extras(path):
+def test_the_first_line_has_run_time_and_extras_and_a_table_is_compared(path):
     first = "".join(cells(path)[0]["source"]).splitlines()[0]
     assert FIRST_LINE.fullmatch(first)
-
-
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_table_is_compared(path):
     compared = [cell for cell in cells(path) if "# NBVAL_CHECK_OUTPUT\n" in cell["source"]]
     assert compared
     assert all(cell["outputs"] for cell in compared)

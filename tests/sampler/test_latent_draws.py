@@ -29,18 +29,34 @@ def assert_truncated(t, v, rho, low, high):
     assert stats.kstest(t, wanted.cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("v", [-2.0, 0.0, 1.0, 5.0])
-@pytest.mark.parametrize("rho", [0.1, 4.0])
-def test_a_value_at_a_limit_is_drawn_beyond_it(v, rho):
-    assert_truncated(draws("relu", v, 0.0, rho), v, rho, -INF, 0)
-    assert_truncated(draws(nmd_lab.MinMax(1, 5), v, 1.0, rho), v, rho, -INF, 1)
-    assert_truncated(draws(nmd_lab.MinMax(1, 5), v, 5.0, rho), v, rho, 5, INF)
+BOUNDS, FLAT = nmd_lab.MinMax(-0.3, 0.1), nmd_lab.MinMax(1, 5)
+LIMITS = [("relu", 0.0, -INF, 0), (FLAT, 1.0, -INF, 1), (FLAT, 5.0, 5, INF)]
+BEYOND = [
+    *((f, v, x, rho, low, high) for f, x, low, high in LIMITS
+      for v in (-2.0, 0.0, 1.0, 5.0) for rho in (0.1, 4.0)),
+    # a value that f does not take counts as the nearest
+    ("relu", 0.5, -0.3, 1.0, -INF, 0), ("minmax", 0.5, 1.2, 1.0, 1, INF),
+    # a limit in single precision is recognised
+    (BOUNDS, 0.0, np.float32(0.1), 1.0, 0.1, INF), (BOUNDS, 0.0, np.float32(-0.3), 1.0, -INF, -0.3),
+    (nmd_lab.MinMax(2, 2), 1.0, 2.0, 4.0, -INF, INF),  # bounds that coincide leave all open
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("f", ["identity", "relu", nmd_lab.MinMax(0, 5), nmd_lab.MinMax(0, INF)])
-def test_a_value_on_a_slope_of_one_is_kept(f):
-    assert np.all(draws(f, -3.0, 2.5, 9.0, n=10) == 2.5)
-    assert np.all(draws(f, -3.0, 1e-9, 9.0, n=10) == 1e-9)
+@pytest.mark.parametrize(("f", "v", "x", "rho", "low", "high"), BEYOND)
+def test_a_value_at_a_limit_is_drawn_beyond_it(f, v, x, rho, low, high):
+    assert_truncated(draws(f, v, x, rho), v, rho, low, high)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "t"),
+    [
+        *((f, x, x) for f in ("identity", "relu", nmd_lab.MinMax(0, 5), nmd_lab.MinMax(0, INF))
+          for x in (2.5, 1e-9)),
+        *((f, -1.0, 0.0) for f in ("modulus", "square")),  # the nearest that f takes
+    ],
+)  # fmt: skip
+def test_a_value_that_one_t_has_is_kept(f, x, t):
+    assert np.all(draws(f, -3.0, x, 9.0, n=10) == t)
 
 
 @pytest.mark.parametrize(("f", "size"), [("modulus", 2.0), ("square", math.sqrt(2.0))])
@@ -51,24 +67,6 @@ def test_even_models_choose_the_sign_by_its_density(f, size, v):
     share = expit(2 * 0.8 * v * size)
     assert stats.binomtest(int(np.sum(t > 0)), t.size, share).pvalue > 1e-3
     assert np.all(draws(f, v, 0.0, 0.8, n=10) == 0)
-
-
-def test_values_that_f_does_not_take_count_as_the_nearest():
-    assert_truncated(draws("relu", 0.5, -0.3, 1.0), 0.5, 1.0, -INF, 0)
-    assert_truncated(draws("minmax", 0.5, 1.2, 1.0), 0.5, 1.0, 1, INF)
-    assert np.all(draws("modulus", 0.5, -1.0, 1.0, n=10) == 0)
-    assert np.all(draws("square", 0.5, -1.0, 1.0, n=10) == 0)
-
-
-def test_a_limit_in_single_precision_is_recognised():
-    bounds = nmd_lab.MinMax(-0.3, 0.1)
-    assert_truncated(draws(bounds, 0.0, np.float32(0.1), 1.0), 0.0, 1.0, 0.1, INF)
-    assert_truncated(draws(bounds, 0.0, np.float32(-0.3), 1.0), 0.0, 1.0, -INF, -0.3)
-
-
-def test_bounds_that_coincide_leave_everything_open():
-    t = draws(nmd_lab.MinMax(2, 2), 1.0, 2.0, 4.0)
-    assert stats.kstest(t, stats.norm(1.0, 0.5).cdf).pvalue > 1e-3
 
 
 class Valley(nmd_lab.nonlinearities.Nonlinearity):

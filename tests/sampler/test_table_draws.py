@@ -10,10 +10,13 @@ from scipy.special import ndtr
 
 from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.data.units import facts_of
+from nmd_lab.model.model import make_model
+from nmd_lab.problem.scaling import NO_OFFSET_COLUMNS, Scaling
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import (
     Chain,
     ChainStart,
+    ChainState,
     T_of,
     draw_cut_points,
     draw_noise,
@@ -21,8 +24,8 @@ from nmd_lab.sampler.chain import (
     draw_T,
     sums_of_squares,
 )
-from nmd_lab.sampler.priors import RowPrior
-from nmd_lab.sampler.problem import prepare_sample
+from nmd_lab.sampler.priors import Prior, RowPrior
+from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 
 SIGNIFICANT = 1e-4
 M = 2000
@@ -175,3 +178,24 @@ def test_each_column_has_its_cut_points(table, j):
     u = np.interp(kept[200::20], grid + 0.005, law / law[-1])
     assert stats.kstest(u, "uniform").pvalue > SIGNIFICANT
     assert stats.ttest_1samp((2 * u - 1) ** 2, 1 / 3).pvalue > SIGNIFICANT  # their spread
+
+
+PRIOR = Prior(spread=3.0, spread_of_X=0.7, noise_shape=1.5, noise_rate=0.05)
+COUNT, MISFIT, LOSS_SUM = 20, 31.0, 7.0
+
+
+def test_precision_and_likelihood_of_gaussian_noise_after_f():
+    X, scaling = observe(np.ones((5, 4))), Scaling(make_model("identity", "frobenius"))
+    problem = SampledProblem(scaling, ("after",), 1, NO_OFFSET_COLUMNS, PRIOR, X, 1)
+    state = ChainState(np.ones((5, 1)), np.ones((4, 1)), np.ones(1), np.ones(1), np.ones(COUNT))
+    rng, found = np.random.default_rng(0), np.empty(3000)
+    for k in range(3000):
+        draw_noise(problem, state, np.array([MISFIT]), np.array([LOSS_SUM]), rng)
+        found[k] = state.beta[0]
+    rate = 0.05 * 0.7**2 + LOSS_SUM  # the loss has the half in it
+    law = stats.gamma(1.5 + COUNT / 2, scale=1 / rate)
+    assert stats.kstest(found, law.cdf).pvalue > SIGNIFICANT
+    rho, beta = state.rho[0], state.beta[0]
+    gaussian = COUNT / 2 * math.log(rho) - rho * MISFIT / 2
+    expected = gaussian + COUNT / 2 * math.log(beta) - beta * LOSS_SUM
+    assert state.log_likelihood == pytest.approx(expected)

@@ -1,8 +1,7 @@
-"""Cells of the method "sample": errors of posterior means, coverage and log-density."""
+"""Cells of the method "sample"; test_tables.py compares their numbers with a single call."""
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.studies.cell import POSTERIOR_SCORES
@@ -25,27 +24,6 @@ def study(X):
     )  # fmt: skip
     study.run(progress=False)
     return study
-
-
-def test_a_cell_is_a_single_call(study):
-    where = {"algorithm": "sample", "alpha": 1, "missing": 0.3, "seed": 1}
-    cell, result = study.cell(**where), study.results.sel(where)
-    one = nmd.Compute(threads=1)
-    assert cell.arguments == {"rank": 2, "random_state": 1, "compute": one, **SHORT}
-    posterior = nmd.sample(cell.X, **cell.arguments)
-    i, j = np.nonzero(np.isnan(cell.X))
-    x = cell.values[cell.hidden]
-    error = np.sqrt(np.mean((posterior.predict(i, j) - x) ** 2))
-    assert float(result.held_out_rmse) == pytest.approx(error, rel=1e-9)
-    low, high = posterior.predict_interval(i, j, level=0.9).T
-    assert result.held_out_coverage_90 == np.mean((low <= x) & (x <= high))
-    places = zip(np.atleast_2d(i).T, np.atleast_2d(j).T, strict=True)
-    v = np.stack([posterior._draws.linear_at(*place)[:, 0] for place in places])
-    density = stats.norm.pdf(x[:, None], v, 1 / np.sqrt(posterior.draws.rho.values.ravel()))
-    expected = np.log(density.mean(axis=1)).mean()
-    assert float(result.held_out_log_density) == pytest.approx(expected, abs=1e-4)
-    assert result.n_iter == 100
-    assert np.isnan(result.objective)
 
 
 def test_what_other_methods_do_not_have_is_nan(study):
