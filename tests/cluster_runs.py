@@ -1,7 +1,5 @@
 """Fits on a cluster and in this process, for the tests that compare the two."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared fixtures, and which tests `make test` leaves to `make test-all`."""
 
-from __future__ import annotations
-
 import copy
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The command: reading, options, what is written, and refusals in one line."""
 
-from __future__ import annotations
-
 import inspect
 import shutil
 import subprocess

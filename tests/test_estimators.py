@@ -218,19 +218,6 @@ def test_completion_predicts_pairs_and_rows(planted):
         model.predict(sparse.csr_array(planted))
 
 
-def test_entries_are_named_as_in_the_fit(planted):
-    """Where labels are integers, an integer is a label; all else may be a label or a position."""
-    people, items = [f"person {i}" for i in range(len(planted))], np.arange(planted.shape[1])[::-1]
-    frame = pd.DataFrame(planted, index=people, columns=items)
-    model = MatrixCompletion(2, alpha=0.1, offsets="none", max_iter=5).fit(frame)
-    expected = model.decomposition_.reconstruct().values
-    last = planted.shape[1] - 1
-    np.testing.assert_allclose(model.predict("person 3", [0, last]), expected[3, [last, 0]])
-    np.testing.assert_allclose(model.predict([3], [0]), expected[3, [last]])
-    with pytest.raises(KeyError, match="rows has no label 'person 999'"):
-        model.predict("person 999", 0)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("estimator", BOTH)
 @pytest.mark.parametrize("fill", [np.nan, 0.0])

@@ -46,14 +46,13 @@ def test_a_learned_f_predicts_nearly_as_well_as_the_true_one():
 
 
 @pytest.mark.parametrize("loss", some(["l1", "frobenius", "kl", "huber"], 1))
-def test_the_lowest_objective_never_rises(loss):
+def test_the_objective_is_that_of_the_learned_f_and_falls(loss):
     X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(30, 20))
     X = np.maximum(X, 0.01)
-    lowest = []
     options = {"alpha": 0.1, "random_state": 0, "max_iter": 60, "tol": 0}
-    options |= {"callback": lambda state: lowest.append(state.objective)}
     fit = nmd.complete(np.where(hidden, np.nan, X), *(2, "monotone", loss), **options)
     objective = fit.history["objective"].values
+    assert objective.min() < 0.9 * objective[0]
     first = Monotone().for_data(X[~hidden], centred=True)
     assert fit.nonlinearity != first
     x, y = X[~hidden], fit.reconstruct().values[~hidden]

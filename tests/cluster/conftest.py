@@ -1,7 +1,5 @@
 """A cluster of two processes on this machine, for the tests of this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Workers that die, come or are slow; checkpoints of fits on a cluster."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

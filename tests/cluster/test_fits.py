@@ -1,7 +1,5 @@
 """Fits on workers against those of this process."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

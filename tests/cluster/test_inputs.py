@@ -1,7 +1,5 @@
 """What can be fitted on a cluster: arrays and tables of Dask, stores, and all else."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What comes out of fits on a cluster: W that stays on the workers, new rows, sizes of answers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cluster_runs import PLAIN, assert_close, made

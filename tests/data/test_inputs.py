@@ -53,7 +53,6 @@ SEEN = np.random.default_rng(1).random((16, 12)) < 0.8
 CLEAN = np.where(SEEN, np.add.outer(np.arange(16.0), np.arange(12.0)), np.nan)
 MASKED = np.ma.masked_array(np.where(SEEN, CLEAN, 1e6), ~SEEN)
 FILLED = np.where(SEEN, CLEAN, -9999.0)
-LAZY = {"__array__": lambda *_, **__: MASKED.data, "compute": lambda _: MASKED}
 WITH_MASK = {
     "masked": MASKED,
     "list": [*MASKED],

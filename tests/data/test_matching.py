@@ -19,38 +19,34 @@ def labels(*columns, name=None, index=None):
 FIT = labels("p", "q", "r")
 
 
+LEVELS = pd.MultiIndex.from_product([["a", "b"], [1, 2]])
+DEFAULT, NAMED = labels(0, 1, 2), labels(0, 1, 2, name="item")
+
+
 @pytest.mark.parametrize(
-    ("own", "expected"),
+    ("own", "fit", "expected"),
     [
-        (labels("p", "q", "r"), [0, 1, 2]),
-        (labels("r", "p", "q"), [2, 0, 1]),
-        (labels("r"), [2]),
-        (labels("r", "q", name="letter"), [2, 1]),
-        (labels("q", "x"), [1, -1]),
-        (labels(0, 1, 2), [0, 1, 2]),
-        (labels_of(np.zeros((2, 3))), [0, 1, 2]),
-        (labels(0, 1), None),
-        (labels_of(np.zeros((2, 4))), None),
-        (labels(5, 1, 2), [-1, -1, -1]),
+        (labels("p", "q", "r"), FIT, [0, 1, 2]),
+        (labels("r", "p", "q"), FIT, [2, 0, 1]),
+        (labels("r"), FIT, [2]),
+        (labels("r", "q", name="letter"), FIT, [2, 1]),
+        (labels("q", "x"), FIT, [1, -1]),
+        (labels(0, 1, 2), FIT, [0, 1, 2]),
+        (labels_of(np.zeros((2, 3))), FIT, [0, 1, 2]),
+        (labels(0, 1), FIT, None),
+        (labels_of(np.zeros((2, 4))), FIT, None),
+        (labels(5, 1, 2), FIT, [-1, -1, -1]),
+        # default labels of a table are positions
+        (labels(2, 1), DEFAULT, [2, 1]),
+        (labels("x", "y", "z"), DEFAULT, [0, 1, 2]),
+        (labels("x", "y"), DEFAULT, [-1, -1]),
+        (labels(0, 1, name="item"), NAMED, [0, 1]),
+        (labels(index=LEVELS[[3, 1]]), labels(index=LEVELS), [3, 1]),
     ],
 )
-def test_labels_decide_where_both_have_some(own, expected):
-    found = match(own, FIT, "columns")
+def test_labels_decide_where_both_have_some(own, fit, expected):
+    found = match(own, fit, "columns")
     assert found is None if expected is None else found.tolist() == expected
-
-
-def test_default_labels_of_a_table_are_positions():
-    default = labels(0, 1, 2)
-    assert match(labels(2, 1), default, "columns").tolist() == [2, 1]
-    assert match(labels("x", "y", "z"), default, "columns").tolist() == [0, 1, 2]
-    assert match(labels("x", "y"), default, "columns").tolist() == [-1, -1]
-    named = labels(0, 1, 2, name="item")  # these are labels, not positions
-    assert match(labels(0, 1, name="item"), named, "columns").tolist() == [0, 1]
-
-
-def test_unknown_labels_are_named():
-    own = labels("q", "x", "y")
-    assert unknown_labels(own, FIT, "columns") == "'column', such as 'x', 'y'"
 
 
 def test_a_label_that_comes_twice():
@@ -78,11 +74,6 @@ def test_several_dimensions_are_matched_one_by_one(rng):
     assert unknown_labels(stranger, fit, "columns") == "'lon', such as '?'"
     assert match(labels_of(np.zeros((5, 12))), fit, "columns").tolist() == list(range(12))
     assert match(labels_of(cube.drop_vars("lat").isel(lat=[0]), "time"), fit, "columns") is None
-
-
-def test_labels_of_several_levels():
-    index = pd.MultiIndex.from_product([["a", "b"], [1, 2]])
-    assert match(labels(index=index[[3, 1]]), labels(index=index), "columns").tolist() == [3, 1]
 
 
 ROWS, COLUMNS = [f"r{i}" for i in range(6)], [f"c{j}" for j in range(4)]

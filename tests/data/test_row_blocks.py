@@ -22,31 +22,26 @@ NUMBERS = frame()["number"].fillna(0).to_numpy()
 STORED = sparse.csr_array(np.column_stack([NUMBERS, NUMBERS + 1, np.zeros(M)]))
 
 
-@pytest.mark.parametrize("X", [frame(), frame()[["number"]], STORED])
-def test_rows_are_drawn_in_their_order_with_all_their_entries(X):
-    observations = observe(X)
+COLUMN, WEIGHTS = frame()[["number"]], np.arange(1.0, M + 1)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("X", "weights"), [(frame(), None), (COLUMN, None), (COLUMN, WEIGHTS), (STORED, None)]
+)
+def test_rows_are_drawn_in_their_order_with_all_their_entries(X, weights):
+    observations = observe(X, weights=weights)
+    assert some_rows(observations, M, np.random.default_rng(0)) is observations
     drawn = some_rows(observations, 7, np.random.default_rng(1))
     rows = np.sort(np.random.default_rng(1).choice(M, 7, replace=False))
     np.testing.assert_array_equal(drawn.to_array(), observations.to_array()[rows])
+    if weights is not None:
+        seen = X.notna().to_numpy()[rows]
+        np.testing.assert_array_equal(drawn.weights, np.where(seen, weights[rows], 0))
     assert drawn.labels.table == observations.labels.table
     assert drawn.labels.matrix_shape == drawn.shape
 
 
-def test_weights_go_with_their_rows():
-    X = frame()[["number"]].assign(other=1.0)
-    weights = np.arange(2.0 * M).reshape(M, 2) + 1
-    drawn = some_rows(observe(X, weights=weights), 7, np.random.default_rng(1))
-    rows = np.sort(np.random.default_rng(1).choice(M, 7, replace=False))
-    seen = X.notna().to_numpy()[rows]
-    np.testing.assert_array_equal(drawn.weights, np.where(seen, weights[rows], 0))
-
-
-def test_few_rows_are_all_taken():
-    observations = observe(frame())
-    assert some_rows(observations, M, np.random.default_rng(0)) is observations
-
-
-@pytest.mark.parametrize("X", [frame()[["number"]], STORED])
+@pytest.mark.parametrize("X", [COLUMN, STORED])
 def test_a_range_of_rows_reads_no_other_weights_and_entries(X, monkeypatch):
     observations, read = observe(X), []
     of_rows = EntryWeights.of_rows

@@ -1,7 +1,5 @@
 """Where files are looked for, and downloads from a server of our own."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import http.server

@@ -86,10 +86,8 @@ DAMAGED = [
         "1,3,4,\n",
         "line 4 is no user, item and rating from 0.5 to 5 in 4 fields",
     ),
-    *(
-        ("25m", "ratings.csv", line, "line 4 is no .* in 4 fields")
-        for line in ("1,3,4\n", "1,3,4,7,7\n", "1,3\n")
-    ),
+    *(("25m", "ratings.csv", line, "line 4 is no .* in 4 fields") for line in ("1,3,4\n", "1,3\n")),
+    ("25m", "ratings.csv", "1,3,4,7,7\n", "4 fields in line 4"),
     ("1m", "ratings.dat", "1::3::4\n", "line 3 is no"),
     ("1m", "movies.dat", "31\n", r"movies\.dat' cannot be read: item 31 has no title"),
     ("1m", "movies.dat", "\nthirty::Amélie::Comedy\n", r"movies\.dat' cannot be read: .*thirty"),

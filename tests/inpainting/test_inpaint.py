@@ -1,7 +1,5 @@
 """`inpaint`: pixels that are missing, and what stays as it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr

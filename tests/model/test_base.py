@@ -1,10 +1,17 @@
-"""Labels, noise and linearity of losses and nonlinearities."""
+"""Labels, noise and linearity of losses and nonlinearities; pieces, and f from a function."""
 
+import copy
+import math
+import pickle
+
+import numpy as np
 import pytest
 
 import nmd_lab as nmd
+from nmd_lab.model.column_model import named_model
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.nonlinearities import MinMax, PiecewiseLinear
 
 
 def test_each_part_of_the_package_has_a_label_of_its_own():
@@ -39,3 +46,55 @@ def test_classes_of_the_users_own_have_defaults():
     assert (Own.label, Own.noise) == ("own", "")
     assert (Bent.label, Bent.linear) == ("bent", False)
     assert (Robust.label, Robust.noise) == ("L1", "Laplace")
+
+
+T = np.array([-7.0, -1.0, -0.3, 0.0, 0.2, 1.0, 4.0, 1e6])
+SAME = [
+    (PiecewiseLinear([0], [0, 1]), nmd.ReLU()),
+    (PiecewiseLinear([0], [-1, 1]), nmd.Modulus()),
+    (PiecewiseLinear([0.2, 1.5], [0, 1, 0], at=(1, 1)), MinMax(0.2, 1.5)),
+    (PiecewiseLinear([0], [0.01, 1]), nmd.nonlinearities.LeakyReLU()),
+    (PiecewiseLinear([-0.5, 0.5], [1, 0, 1]), nmd.nonlinearities.SoftThreshold(0.5)),
+    (PiecewiseLinear([0], [-1, 1], at=(0, 2)), nmd.nonlinearities.AbsoluteOffset(2)),
+]
+
+
+@pytest.mark.parametrize(("general", "special"), SAME, ids=lambda f: f.name)
+def test_the_general_f_contains_the_special_ones(general, special):
+    np.testing.assert_allclose(general(T), special(T), rtol=1e-14)
+
+
+def test_scaled_data_have_the_same_f():
+    f = PiecewiseLinear([-1, 2], [0.5, 2, 1], at=(1, 3))
+    np.testing.assert_allclose(f.scaled(8.0)(T / 8), f(T) / 8, rtol=1e-13)
+
+
+def test_a_text_names_a_model_with_lists():
+    assert named_model("nonlinearity", "piecewise_linear([0], [0.1, 1])") == SAME[3][0].__class__(
+        [0], [0.1, 1]
+    )
+    assert named_model("nonlinearity", "minmax(-inf, 2)") == MinMax(-np.inf, 2)
+    assert named_model("loss", "ordinal([1, 2, 3])") == nmd.losses.Ordinal([1, 2, 3])
+
+
+def softplus(t):
+    return math.log1p(math.exp(-abs(t))) + max(t, 0.0)
+
+
+def steep(a):
+    return nmd.nonlinearities.Smooth(lambda t: math.tanh(a * t), name="steep")
+
+
+def test_the_same_function_shares_code():
+    assert nmd.nonlinearities.Smooth(softplus) == nmd.nonlinearities.Smooth(softplus)
+    assert type(steep(1.0)) is type(steep(1.0))
+    assert steep(1.0) != steep(2.0)
+    assert float(steep(2.0)(1.0)) == pytest.approx(math.tanh(2))
+
+
+def test_pickles_and_copies():
+    f = nmd.nonlinearities.Smooth(softplus)
+    assert pickle.loads(pickle.dumps(f)) == f
+    assert copy.deepcopy(steep(1.0)) == steep(1.0)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(steep(1.0))

@@ -1,7 +1,5 @@
 """The imports of a package, file by file: relative and absolute, at the top and in functions."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 from importlib.util import resolve_name

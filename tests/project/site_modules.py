@@ -1,7 +1,5 @@
 """The modules in docs/ that make pages of the site."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from types import ModuleType

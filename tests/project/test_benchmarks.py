@@ -1,7 +1,5 @@
 """Benchmarks use names that exist, and every written table of the site names its script."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

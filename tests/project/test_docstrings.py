@@ -1,7 +1,5 @@
 """Every public name has a docstring with an example that runs (the examples run as doctests)."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Every script of the gallery runs."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

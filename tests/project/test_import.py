@@ -1,7 +1,5 @@
 """``import nmd_lab`` is light: nothing optional, no threads."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

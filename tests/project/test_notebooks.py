@@ -1,7 +1,5 @@
 """Each tutorial says how long it takes and what it needs, and has a table that nbval compares."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -6,6 +6,7 @@ import subprocess
 import tarfile
 import tomllib
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import nmd_lab
+from nmd_lab._runtime.machine import NEEDED, OPTIONAL
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -159,3 +161,33 @@ def test_classifiers_workflow_and_page_name_the_same_systems():
     classified = [c.split(" :: ")[-1] for c in PROJECT["classifiers"] if c.startswith("Operating")]
     assert {systems[name] for name in classified} == tested
     assert all(re.search(name, page, re.IGNORECASE) for name in classified)
+
+
+# What show_versions names ------------------------------------------------------------------------
+
+FOR_DEVELOPERS = {"test", "docs", "tables", "dev"}
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {Requirement(text).name for text in requirements} - {PROJECT["name"]}
+
+
+def test_the_lists_are_those_of_pyproject() -> None:
+    extras = PROJECT["optional-dependencies"]
+    optional = [extras[extra] for extra in extras if extra not in FOR_DEVELOPERS]
+    assert set(NEEDED) == names(PROJECT["dependencies"])
+    assert set(OPTIONAL) == set().union(*map(names, optional))
+
+
+def test_versions_are_printed_and_a_missing_library_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setattr("nmd_lab._runtime.machine.OPTIONAL", ("no-such-library",))
+    nmd_lab.show_versions()
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["nmd_lab"] == nmd_lab.__version__
+    assert lines["numpy"] == version("numpy")
+    assert lines["OMP_NUM_THREADS"] == "3"
+    assert "threads" in lines["BLAS"]
+    assert "not installed" in lines["no-such-library"]

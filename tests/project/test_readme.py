@@ -1,7 +1,5 @@
 """What the README shows runs as it is printed, each block in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

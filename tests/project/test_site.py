@@ -1,7 +1,5 @@
 """The pages of the site: every public name is in the reference, and every block of code runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

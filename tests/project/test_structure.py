@@ -1,7 +1,5 @@
 """The layers of the package: what may import what.  CONTRIBUTING.md describes the layers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter

@@ -1,7 +1,5 @@
 """Formulas of docs/theory.md against independent computations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Type checkers and editors see the options of a fit and what comes out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

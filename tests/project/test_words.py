@@ -1,7 +1,5 @@
 """Names of the code and words of the pages are those of the field."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,19 +1,10 @@
 """What a result can do beyond holding W and H."""
 
-import numpy as np
 import pandas as pd
-import pytest
 import xarray as xr
 from scipy import sparse
 
 import nmd_lab
-
-
-@pytest.fixture
-def fit(small):
-    genes = [f"g{j}" for j in range(15)]
-    X = xr.DataArray(small, dims=("day", "gene"), coords={"day": np.arange(20), "gene": genes})
-    return nmd_lab.decompose(X, 3, max_iter=40, random_state=1)
 
 
 def test_provenance(small):
@@ -36,8 +27,9 @@ def test_the_hash_of_sparse_data_knows_what_absent_means(small):
     assert missing == nmd_lab.complete(X.tocoo(), 2, alpha=0).parameters["observations_hash"]
 
 
-def test_repr(fit):
-    text = repr(fit)
+def test_repr(small):
+    X = xr.DataArray(small, dims=("day", "gene"))
+    fit = nmd_lab.decompose(X, 3, max_iter=40, random_state=1)
     for part in ("ReLU()", "frobenius", "day: 20", "gene: 15", "component: 3", "300 of 300",
                  "40 iterations", fit.stop_reason):  # fmt: skip
-        assert part in text
+        assert part in repr(fit)

@@ -21,14 +21,11 @@ def fit():
     return nmd.complete(X, 2, alpha=0.5, random_state=0)
 
 
-def test_holes_are_filled_and_the_rest_is_kept(fit):
-    before = X.copy()
-    check_filled(fit.impute(X), before)
+def test_each_hole_has_its_prediction_or_its_most_probable_class_and_the_rest_is_kept(fit):
+    before, holes = X.copy(), X.isna()
+    filled, model = fit.impute(X), fit.reconstruct().to_pandas()
+    check_filled(filled, before)
     assert X.equals(before)
-
-
-def test_each_hole_has_its_prediction_or_its_most_probable_class(fit):
-    filled, model, holes = fit.impute(X), fit.reconstruct().to_pandas(), X.isna()
     for name in ("cm", "visits"):
         wanted = model[name][holes[name]]
         wanted = wanted if name == "cm" else wanted.round()

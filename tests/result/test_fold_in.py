@@ -1,7 +1,5 @@
 """New rows get the w that is best for them, whatever comes with them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -27,8 +27,11 @@ def test_several_rows_are_as_each_alone(fit):
     assert best.dims == ("user", "place")
     assert list(best.place.values) == [1, 2, 3, 4]
     for line, row in zip(best, [0, 11, 5], strict=True):
-        assert line.identical(fit.top(row, k=4))
-        assert line.user.item() == USERS[row]
+        one = fit.top(row, k=4)
+        assert line.user.item() == one.user.item() == USERS[row]
+        for name in ("item", "position"):
+            np.testing.assert_array_equal(line[name], one[name])
+        np.testing.assert_array_equal(line, one)
     assert fit.top(np.array([], dtype=int), k=3).shape == (0, 3)
 
 

@@ -1,7 +1,5 @@
 """What is saved comes back exactly, in another process, and nothing less is ever left behind."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import subprocess

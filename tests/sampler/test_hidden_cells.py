@@ -44,23 +44,6 @@ def test_new_numbers_have_their_spread_and_the_mean_of_all_draws():
     np.testing.assert_allclose(sds[1], 0.8 / posterior.draws["spread"].item(0) * sds[0])
 
 
-def test_intervals_of_a_mixture_that_spreads_too_much_are_narrower():
-    """In a generated table of twenty repeated rows, a few draws are of wrong groups."""
-    rng = np.random.default_rng(0)
-    X = np.repeat(rng.normal(size=(20, 8)), 10, axis=0) + 0.1 * rng.standard_t(3, (200, 8))
-    is_hidden = rng.random(X.shape) < 0.2
-    posterior = nmd.sample(pd.DataFrame(np.where(is_hidden, np.nan, X)), draws=120, random_state=0)
-    wide = replace(posterior, draws=posterior.draws.drop_vars("spread"))
-    rows, columns = np.nonzero(is_hidden)
-    covered, widths = [], []
-    for each in (posterior, wide):
-        low, high = each.predict_interval(rows, columns).T
-        covered.append(np.mean((low <= X[is_hidden]) & (X[is_hidden] <= high)))
-        widths.append(np.mean(high - low))
-    assert abs(covered[0] - 0.9) < abs(covered[1] - 0.9)
-    assert widths[0] < 0.95 * widths[1]
-
-
 def test_temperatures_maximise_the_log_score_of_hidden_levels():
     """First one for the table, then one for each column around it, by a search without a grid.
 
@@ -136,16 +119,3 @@ def test_probabilities_guesses_and_copies_have_their_temperature():
     np.testing.assert_allclose(cold.predict_std(rows, ash), sds, rtol=1e-5)
     logs = cold.log_density(rows, ash, np.full(60, 2.0))
     np.testing.assert_allclose(logs, np.log(p[:, 2]), rtol=1e-5)
-
-
-def test_a_class_that_nothing_predicts_keeps_its_frequency():
-    """A low temperature leaves its probabilities alone."""
-    rng = np.random.default_rng(0)  # a generated table
-    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("xyz"))
-    frame["class"] = pd.Categorical(rng.choice(["a", "b", "c"], 200, p=[0.7, 0.2, 0.1]))
-    frame.loc[:39, "class"] = None
-    posterior = nmd.sample(frame, draws=120, random_state=0)
-    cold = posterior.draws.assign(temperature=xr.full_like(posterior.draws["temperature"], 0.5))
-    found = replace(posterior, draws=cold).probabilities("class").iloc[:40].mean()
-    frequencies = frame["class"].value_counts(normalize=True).sort_index()
-    np.testing.assert_allclose(found, frequencies, atol=0.05)

@@ -473,10 +473,6 @@ def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
         np.sqrt(np.mean((f.reconstruct().values - truth)[hidden] ** 2)) for f in (fit, converged)
     ]
     assert errors[0] < 0.99 * errors[1]
-
-
-def test_no_more_iterations_than_are_allowed():
-    X, _ = picture()
     assert nmd.complete(X, max_iter=3, random_state=0)._n_iter <= 3
 
 

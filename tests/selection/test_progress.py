@@ -40,7 +40,7 @@ ENDS = {
     "where the error of squares has settled, while their factors move": (
         1 + 0.5**STEPS, 0.1 * FLAT, {"is_slow": False}, range(10, 14), True),
     "after so many iterations of squares": (
-        1 + 0.01 * (-1.0) ** STEPS, 0.1 * FLAT, {"is_slow": False}, [MAX_ITERATIONS], False),
+        1 + 0.01 * (-1.0) ** STEPS, 0.1 * FLAT, {"is_slow": False}, [MAX_ITERATIONS], True),
 }  # fmt: skip
 
 

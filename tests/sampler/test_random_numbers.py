@@ -1,4 +1,4 @@
-"""A normal variable between two limits: mass and draws, near the mean and far in the tails."""
+"""Normal numbers, and those between two limits: near the mean and far in the tails."""
 
 import math
 from itertools import pairwise
@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model.ordinal import mills_ratio
-from nmd_lab.sampler.random_numbers import draw_between, mass_between
+from nmd_lab.sampler.random_numbers import TAIL, draw_between, mass_between, normal
 
 INF = math.inf
 LIMITS = [
@@ -119,3 +119,32 @@ def test_draws_in_single_precision_stay_inside():
         return np.float32(draw_between(v, 1.0, -np.inf, 0.0, stream))
 
     assert np.all(many_draws(single)((np.float32(30.0),), 1000, 0) <= 0)
+
+
+NUMBER = 2_000_000
+SIGNIFICANT = 1e-4
+"""A correct generator fails a test of this file with this probability, for another seed."""
+
+
+def numbers():
+    return many_draws(normal)((), NUMBER, 3)
+
+
+def test_numbers_of_a_stream_are_normal():
+    ends = np.concatenate([[-np.inf], np.linspace(-TAIL, TAIL, 400), [np.inf]])
+    counts = np.histogram(numbers(), ends)[0]
+    assert stats.chisquare(counts, NUMBER * np.diff(stats.norm.cdf(ends))).pvalue > SIGNIFICANT
+
+
+def test_numbers_beyond_the_last_layer_are_those_of_the_tail():
+    z = np.abs(numbers())
+    beyond = z[z > TAIL]
+    assert beyond.size > 400
+    shares = stats.norm.sf(beyond) / stats.norm.sf(TAIL)
+    assert stats.kstest(shares, "uniform").pvalue > SIGNIFICANT
+
+
+def test_numbers_that_follow_each_other_are_independent():
+    z = numbers()
+    for before, after in ((z[:-1], z[1:]), (z[:-1] ** 2, z[1:] ** 2)):
+        assert abs(np.corrcoef(before, after)[0, 1]) < 5 / np.sqrt(NUMBER)
