@@ -12,22 +12,6 @@ import nmd_lab as nmd
 from nmd_lab._runtime import checks
 
 
-def test_what_passes():
-    for value in (1, 7, np.int64(3), np.uint8(2)):
-        found = checks.check_integer("n", value, 1)
-        assert found == value
-        assert type(found) is int
-    for value in (0, 0.5, np.float32(0.25), np.int32(1)):
-        assert checks.check_number("a", value, 0, 1) == float(value)
-    assert checks.check_share("s", 0) == 0.0
-    assert checks.check_share("s", 1, one=True) == 1.0
-    assert checks.check_share("s", np.float32(0.5), zero=False) == 0.5
-    for value in ("auto", None, True, np.True_):
-        checks.check_word("w", value, ["auto", None, True])
-    assert checks.check_rank(3, (3, 9)) == 3
-    assert checks.check_rank(10**9) == 10**9
-
-
 def number(given):
     value, bounds = given
     return checks.check_number("a", value, **bounds)

@@ -152,13 +152,18 @@ def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):
     start = np.random.default_rng(0).normal(size=(24, 2)), np.ones((2, 18))
     own = {"init": start, "weights": np.ones(X.shape), "nonlinearity": nmd.MinMax(0, 3)}
     stopped(path, ticks, X, 2, **own)
-    with pytest.raises(ValueError, match=r"does not hold init and weights: give init= as it was"):
-        nmd.resume(path, X)
-    with pytest.raises(ValueError, match=r"init=.* does not go with .* which has another value"):
-        nmd.resume(path, X, init=(start[0], 2 * start[1]), weights=own["weights"])
-    with pytest.raises(ValueError, match=r"nonlinearity=MinMax\(0, 4\) does not go"):
-        nmd.resume(path, X, nonlinearity=nmd.MinMax(0, 4), init=start, weights=own["weights"])
-    fit = nmd.resume(path, X, init=start, weights=own["weights"])
+    given = {"init": start, "weights": own["weights"]}
+    check_all_refused(
+        (words, lambda options: nmd.resume(path, X, **options), options)
+        for words, options in [
+            ("does not hold init and weights: give init= as it was", {}),
+            ("init=.* does not go with .* which has another value",
+             given | {"init": (start[0], 2 * start[1])}),
+            (r"nonlinearity=MinMax\(0, 4\) does not go",
+             given | {"nonlinearity": nmd.MinMax(0, 4)}),
+        ]
+    )  # fmt: skip
+    fit = nmd.resume(path, X, **given)
     assert fit.nonlinearity == nmd.MinMax(0, 3)
 
 

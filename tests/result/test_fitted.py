@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_draws import made_up
+from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab as nmd
@@ -114,23 +115,19 @@ def test_a_fit_without_offsets_predicts_f_of_0():
 
 
 def test_all_that_is_unknown_is_named_with_the_remedy(result):
-    rows = [f"new {i}" for i in range(7)]
-    with pytest.raises(KeyError, match=r"'new 0', .*'new 4' and 2 more: give unknown='offsets'"):
-        result.predict(["u1", *rows], "a")
-    with pytest.raises(KeyError, match=r"did you mean 'u1' \(or give unknown='offsets'\)\?"):
-        result.predict("uu1", "a")
-    frame = pd.DataFrame(1.0, ["u1", *rows], ["a"])
-    with pytest.raises(ValueError, match=r"'new 4' and 2 more: .*, or give unknown='offsets'"):
-        result.predict(frame)
-    with pytest.raises(ValueError, match="unknown='mean' is unknown"):
-        result.predict(frame, unknown="mean")
-
-
-def test_rows_without_entries_and_unknown_columns_are_named(result):
-    with pytest.raises(ValueError, match=r"no observed entry in the rows 'n1': .*'offsets'"):
-        result.fold_in(NEW)
-    with pytest.raises(ValueError, match=r"along 'column', such as 'zz': .*unknown='offsets'"):
-        result.fold_in(NEW.rename(columns={"a": "zz"}))
+    rows = ["u1", *(f"new {i}" for i in range(7))]
+    frame = pd.DataFrame(1.0, rows, ["a"])
+    check_all_refused([
+        ("'new 0', .*'new 4' and 2 more: give unknown='offsets'",
+         lambda rows: result.predict(rows, "a"), rows),
+        (r"did you mean 'u1' \(or give unknown='offsets'\)\?",
+         lambda row: result.predict(row, "a"), "uu1"),
+        ("'new 4' and 2 more: .*, or give unknown='offsets'", result.predict, frame),
+        ("unknown='mean' is unknown", lambda how: result.predict(frame, unknown=how), "mean"),
+        ("no observed entry in the rows 'n1': .*'offsets'", result.fold_in, NEW),
+        ("along 'column', such as 'zz': .*unknown='offsets'",
+         result.fold_in, NEW.rename(columns={"a": "zz"})),
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
