@@ -1,8 +1,7 @@
 """Run the paper's experiments: all and the page, or some by name.
 
-python -m benchmarks.paper                  all of them, then docs/paper.md
-python -m benchmarks.paper --quick          small versions, page and figures in the cells' folder
-python -m benchmarks.paper NAME [--quick]   one of them; its section is printed
+python -m benchmarks.paper          all of them, then docs/paper.md
+python -m benchmarks.paper NAME     one of them; its section is printed
 
 Each piece of work is stored as it is done: after an interruption the same line goes on.
 """
@@ -36,7 +35,6 @@ def main(arguments: list[str] | None = None) -> None:
         choices=[[], *EXPERIMENTS],
         help=f"of {', '.join(EXPERIMENTS)}",
     )
-    parser.add_argument("--quick", action="store_true", help="small versions, seconds each")
     parser.add_argument(
         "--folder",
         type=Path,
@@ -45,10 +43,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     given = parser.parse_args(arguments)
     if not given.names:
-        page = given.folder / "quick.md" if given.quick else ROOT / "docs" / "paper.md"
-        write(page, given.folder, quick=given.quick)
+        write(ROOT / "docs" / "paper.md", given.folder)
     for name in given.names:
-        results = module(name).run(given.folder, given.quick)
+        results = module(name).run(given.folder)
         print(section(name, results, given.folder / "figures"))
 
 

@@ -47,14 +47,14 @@ PRINTED = {  # mean and standard deviation by fraction of missing entries, from 
 }
 
 
-def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
+def run(folder: Path, source: str | None = None) -> xr.Dataset:
     """Return the test RMSE by missing fraction, method and mask, in the units of X."""
     source = source or data.source_of("cbcl")
-    options = {"source": source, "n": 300 if quick else None, "max_iter": 100}
+    options = {"source": source, "max_iter": 100}
     cells = [
         Cell({"missing": missing, "solver": solver, "seed": seed}, options)
-        for missing in ((0.0, 0.8) if quick else MISSING)
-        for seed in range(2 if quick else 10)
+        for missing in MISSING
+        for seed in range(10)
         for solver in SOLVERS
     ]
     description = data.load("cbcl", source).description
@@ -62,8 +62,8 @@ def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Data
         folder / "cbcl_completion",
         cells,
         work,
-        n_jobs=1 if quick else 2,
-        attrs={"data": description, "quick": quick, **options},
+        n_jobs=2,
+        attrs={"data": description, **options},
     )
 
 
@@ -75,11 +75,9 @@ def split(X: np.ndarray, missing: float, seed: int) -> tuple[np.ndarray, np.ndar
     return np.where(kept & ~test, X, np.nan), test
 
 
-def work(
-    *, missing: float, solver: str, seed: int, source: str, n: int | None, max_iter: int
-) -> Scores:
+def work(*, missing: float, solver: str, seed: int, source: str, max_iter: int) -> Scores:
     """Fit one training set by one method and return its error on the test entries."""
-    X = data.load("cbcl", source, n=n).X
+    X = data.load("cbcl", source).X
     train, test = split(X, missing, seed)
     common: dict[str, Any] = {"max_iter": max_iter, "random_state": seed}
     scores: Scores = {}

@@ -3,7 +3,7 @@
 A cell is one call ``work(**coordinates, **options)`` that returns scores.  The coordinates define
 where it stands in the experiment (method, seed, ...), the options what else the answer depends on
 (iterations, seconds, the data).  Its file is named after both and after the source of `work`: a
-rerun finds it, and a quick run never hides a full one.
+rerun finds it.
 """
 
 from __future__ import annotations

@@ -26,15 +26,15 @@ PRINTED = {"uniform": "about 1e-4", "gaussian": "below 1e-2"}
 EARLY = 15
 
 
-def run(folder: Path, quick: bool = False) -> xr.Dataset:
+def run(folder: Path) -> xr.Dataset:
     """Return relative errors by regime, solver, loss, seed and iteration."""
-    options = {"max_iter": 60 if quick else 300}
+    options = {"max_iter": 300}
     cells = [
         Cell({"regime": regime, "solver": solver, "loss": d, "seed": seed}, options)
-        for regime, solver, d, seed in product(REGIMES, SOLVERS, LOSSES, range(3 if quick else 10))
+        for regime, solver, d, seed in product(REGIMES, SOLVERS, LOSSES, range(10))
         if solver != "csf" or d == "frobenius"
     ]
-    return run_cells(folder / "csf", cells, work, n_jobs=1 if quick else 2, attrs=options)
+    return run_cells(folder / "csf", cells, work, n_jobs=2, attrs=options)
 
 
 def squares(regime: str, seed: int) -> tuple[np.ndarray, int]:

@@ -73,8 +73,7 @@ def load(name: str, source: str, **options: int) -> Data:
     source : {"real", "stand-in"}
         The real set or what stands in for it; see `source_of`.
     **options
-        For "mnist" the `seed` of the 50 images of each digit, for "cbcl" the number `n` of
-        images, if not all.
+        For "mnist" the `seed` of the 50 images of each digit.
     """
     real = source == "real"
     X = {"mnist": digits, "cbcl": faces, "mit_logo": logo}[name](real, **options)
@@ -83,22 +82,20 @@ def load(name: str, source: str, **options: int) -> Data:
 
 
 @cache
-def digits(real: bool, seed: int = 0, per_digit: int = 50) -> Array:
+def digits(real: bool, seed: int = 0) -> Array:
     """Return images of each of the ten digits, one a row, with ink from 0 to 1."""
     images = sets.mnist() if real else datasets.digits()
     rng = np.random.default_rng(seed)
     labels = images.digit.values
-    chosen = [
-        rng.choice(np.flatnonzero(labels == digit), per_digit, replace=False) for digit in range(10)
-    ]
+    chosen = [rng.choice(np.flatnonzero(labels == digit), 50, replace=False) for digit in range(10)]
     X = np.asarray(images.values[np.concatenate(chosen)], dtype=float)
     return X / X.max()
 
 
 @cache
-def faces(real: bool, n: int | None = None) -> Array:
+def faces(real: bool) -> Array:
     """Return images of 19 x 19 pixels, one a row, in (0, 1]."""
-    X = np.asarray(sets.cbcl() if real else _patches(19), dtype=float)[:n]
+    X = np.asarray(sets.cbcl() if real else _patches(19), dtype=float)
     return X / X.max()
 
 

@@ -41,39 +41,29 @@ SCORES = ("error", "objective")
 PICTURED = 2  # an image of the digit 0 in each half of the stand-in's columns
 
 
-def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
+def run(folder: Path, source: str | None = None) -> xr.Dataset:
     """Return the clean-image error by model, way, noise and seed, and pictures of one digit.
 
     The pictures are always those of the stand-in, since the page is committed with them.
     """
     source = source or data.source_of("mnist")
-    options = {
-        "source": source,
-        "per_digit": 10 if quick else 50,
-        "max_iter": 100 if quick else 600,
-        "picture": False,
-    }
-    noises = (0.0, 0.1, 0.2) if quick else NOISE
+    options = {"source": source, "max_iter": 600, "picture": False}
     results = run_cells(
         folder / "mnist_noise",
-        cells(noises, range(1 if quick else 3), tuple(WAYS), options),
+        cells(range(3), tuple(WAYS), options),
         work,
-        n_jobs=1 if quick else 2,
-        attrs={"data": data.load("mnist", source).description, "quick": quick, **options},
+        n_jobs=2,
+        attrs={"data": data.load("mnist", source).description, **options},
     )
     pictured = options | {"source": "stand-in", "picture": True}
-    pictures = run_cells(
-        folder / "mnist_noise", cells(noises, range(1), ("default",), pictured), work
-    )
+    pictures = run_cells(folder / "mnist_noise", cells(range(1), ("default",), pictured), work)
     return results.assign(picture=pictures.picture, noisy_picture=pictures.noisy_picture)
 
 
-def cells(
-    noises: tuple[float, ...], seeds: range, ways: tuple[str, ...], options: dict[str, object]
-) -> list[Cell]:
+def cells(seeds: range, ways: tuple[str, ...], options: dict[str, object]) -> list[Cell]:
     return [
         Cell({"noise": noise, "model": model, "way": way, "seed": seed}, options)
-        for noise in noises
+        for noise in NOISE
         for seed in seeds
         for model in NAMES
         for way in ways
@@ -87,12 +77,11 @@ def work(
     way: str,
     seed: int,
     source: str,
-    per_digit: int,
     max_iter: int,
     picture: bool,
 ) -> Scores:
     """Fit noisy digits by one model and compare with the clean ones."""
-    clean = data.load("mnist", source, seed=seed, per_digit=per_digit).X
+    clean = data.load("mnist", source, seed=seed).X
     X = datasets.salt_and_pepper(clean, noise, random_state=1000 + seed)
     f, d = model.split("+")
     scores: Scores = {"noisy": nmd.metrics.relative_error(clean, X)}

@@ -79,9 +79,7 @@ def section(name: str, results: xr.Dataset, figures: Path) -> str:
     return "\n\n".join([lines[0], f"{lines[1]}.", experiment.section(results, figures)])
 
 
-def write(
-    page: Path, folder: Path, *, quick: bool = False, experiments: tuple[str, ...] = EXPERIMENTS
-) -> None:
+def write(page: Path, folder: Path) -> None:
     """Write the page and its figures, after doing whatever cells are still missing.
 
     Parameters
@@ -90,24 +88,17 @@ def write(
         The Markdown file; the figures go to the folder `figures` beside it.
     folder : Path
         Holds the cells.
-    quick : bool, default False
-        Small versions of everything.
-    experiments : tuple of str
-        Which sections.
     """
     sections, states = [], set()
-    for name in experiments:
+    for name in EXPERIMENTS:
         began = time.perf_counter()
-        results = module(name).run(folder, quick)
+        results = module(name).run(folder)
         print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
         states |= set(results.attrs["code"])
         page.parent.mkdir(parents=True, exist_ok=True)
         sections.append(section(name, results, page.parent / "figures"))
     parts = [INTRODUCTION]
-    if quick:
-        parts.append("**These are small versions of the experiments, to see that they run.**")
     if len(states) > 1:
         parts.append(f"**The cells come from {len(states)} states of the library's code.**")
-    parts += [] if quick else [DIFFERENCES]
-    text = "\n\n".join([*parts, *sections]) + "\n"
-    page.write_text(text if quick else with_summary(text, "paper"), "utf-8")
+    text = "\n\n".join([*parts, DIFFERENCES, *sections]) + "\n"
+    page.write_text(with_summary(text, "paper"), "utf-8")

@@ -21,25 +21,21 @@ from .fits import LOSSES, MODELS, NAME, SIGN, default_settings, paper_settings
 from .report import general, prose, pyplot, save, table
 
 TITLE = "The penalty ρ"
-SHAPE = {True: (40, 30, 3), False: (100, 80, 5)}
+SHAPE = (100, 80, 5)
 FIXED = ("0.01", "0.1", "1", "10", "100")
 RULES = ("paper", "balanced", "auto")
 DEFAULT = "all by default"
 POINTS = 30
 
 
-def run(folder: Path, quick: bool = False) -> xr.Dataset:
+def run(folder: Path) -> xr.Dataset:
     """Return the lowest relative error by model, choice of ρ and seed, and curves."""
-    options = {"shape": SHAPE[quick], "noise": 0.05, "max_iter": 150 if quick else 1000}
+    options = {"shape": SHAPE, "noise": 0.05, "max_iter": 1000}
     cells = [
         Cell({"nonlinearity": f, "loss": d, "penalty": penalty, "seed": seed}, options)
-        for f, d, penalty, seed in product(
-            MODELS, LOSSES, (*FIXED, *RULES, DEFAULT), range(2 if quick else 10)
-        )
+        for f, d, penalty, seed in product(MODELS, LOSSES, (*FIXED, *RULES, DEFAULT), range(10))
     ]
-    return run_cells(
-        folder / "penalty_ablation", cells, work, n_jobs=1 if quick else 2, attrs=options
-    )
+    return run_cells(folder / "penalty_ablation", cells, work, n_jobs=2, attrs=options)
 
 
 def work(

@@ -38,16 +38,16 @@ PRINTED = {"minmax+kl": 9.89, "minmax+frobenius": 19.94, "minmax+l1": 12.84, "re
 """Relative errors in percent, from the paper's table."""
 
 
-def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
+def run(folder: Path, source: str | None = None) -> xr.Dataset:
     """Return the clean-image error by model, way and draw, and pictures of the stand-in."""
     source = source or data.source_of("mit_logo")
-    options = {"source": source, "max_iter": 100 if quick else 1000, "picture": False}
+    options = {"source": source, "max_iter": 1000, "picture": False}
     results = run_cells(
         folder / "poisson_logo",
-        cells(WAYS, range(1 if quick else 5), options),
+        cells(WAYS, range(5), options),
         work,
-        n_jobs=1 if quick else 2,
-        attrs={"data": data.load("mit_logo", source).description, "quick": quick, **options},
+        n_jobs=2,
+        attrs={"data": data.load("mit_logo", source).description, **options},
     )
     pictured = options | {"source": "stand-in", "picture": True}
     pictures = run_cells(folder / "poisson_logo", cells(PLAIN, range(1), pictured), work)

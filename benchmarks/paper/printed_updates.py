@@ -25,9 +25,9 @@ P, Q = 0.5, 1.0  # the bounds of MinMax, those of the Poisson experiment
 Array = NDArray[np.float64]
 
 
-def run(folder: Path, quick: bool = False) -> xr.Dataset:
+def run(folder: Path) -> xr.Dataset:
     """Return the fractions of inputs on which each printed update is wrong or undefined."""
-    options = {"count": 20_000 if quick else 200_000}
+    options = {"count": 200_000}
     cells = [Cell({"model": model}, options) for model in PRINTED]
     return run_cells(folder / "printed_updates", cells, work, attrs=options)
 

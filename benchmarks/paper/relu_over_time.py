@@ -56,24 +56,23 @@ PRINTED = {
 POINTS = 100
 
 
-def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
+def run(folder: Path, source: str | None = None) -> xr.Dataset:
     """Return final errors and curves over time, by data set, loss, solver and seed."""
     sources = {name: source or data.source_of(name) for name in RANK}
-    options = {"seconds": 0.15 if quick else 10.0, "small": quick}
+    options = {"seconds": 10.0}
     cells = [
         Cell(
             {"dataset": name, "loss": loss, "solver": solver, "seed": seed},
             {"source": sources[name], **options},
         )
         for name in RANK
-        for loss, solver, seed in runs(1 if quick else 4)
+        for loss, solver, seed in runs(4)
     ]
     attrs = {
         **options,
         "source": "real" if set(sources.values()) == {"real"} else "stand-in",
         **{f"source of {name}": used for name, used in sources.items()},
         "data": "; ".join(data.load(name, used).description for name, used in sources.items()),
-        "quick": quick,
     }
     results = run_cells(folder / "relu_over_time", cells, work, attrs=attrs)
     return results.assign_coords(time=times(options["seconds"]))
@@ -99,11 +98,9 @@ def times(seconds: float) -> np.ndarray:
     return np.geomspace(seconds / 200, seconds, POINTS)
 
 
-def work(
-    *, dataset: str, loss: str, solver: str, seed: int, source: str, seconds: float, small: bool
-) -> Scores:
+def work(*, dataset: str, loss: str, solver: str, seed: int, source: str, seconds: float) -> Scores:
     """Run one solver for some seconds; what it has to compile is compiled before."""
-    X, rank = matrix(dataset, source, small)
+    X, rank = matrix(dataset, source)
     start = gaussian_start(X, rank, seed) if loss == "frobenius" else "svd"
     solve(X[:60, :50], 2, dataset, loss, solver, "svd", seed, max_iter=3)
     try:
@@ -117,12 +114,9 @@ def work(
     }
 
 
-def matrix(name: str, source: str, small: bool) -> tuple[np.ndarray, int]:
+def matrix(name: str, source: str) -> tuple[np.ndarray, int]:
     """Return the data and the rank."""
-    if name == "mnist":
-        X = data.load("mnist", source, seed=0, per_digit=10 if small else 50).X
-    else:
-        X = data.load("cbcl", source, n=300 if small else None).X
+    X = data.load(name, source).X
     return X, min(RANK[name], X.shape[1] // 5)
 
 

@@ -57,11 +57,11 @@ def bold_if_least(text: str, value: Any, least: Any, digits: int = 4) -> str:
 
 
 def is_full(results: xr.Dataset) -> bool:
-    """Return whether these are the paper's data and protocol.
+    """Return whether these are the paper's data.
 
     Only of these do the findings speak, and only beside these do the paper's numbers stand.
     """
-    return results.attrs["source"] == "real" and not results.attrs["quick"]
+    return results.attrs["source"] == "real"
 
 
 def pyplot() -> Any:

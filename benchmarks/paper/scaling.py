@@ -24,12 +24,10 @@ KINDS = {
 }
 
 
-def run(folder: Path, quick: bool = False) -> xr.Dataset:
+def run(folder: Path) -> xr.Dataset:
     """Return seconds an iteration and peak memory in MiB, by kind and size."""
-    sizes = (
-        {"dense": DENSE[:3], "sparse": SPARSE[:2]} if quick else {"dense": DENSE, "sparse": SPARSE}
-    )
-    options = {"max_iter": 6 if quick else 12}
+    sizes = {"dense": DENSE, "sparse": SPARSE}
+    options = {"max_iter": 12}
     cells = [Cell({"kind": kind, "size": size}, options) for kind in sizes for size in sizes[kind]]
     return run_cells(folder / "scaling", cells, work, attrs=options)
 

@@ -30,20 +30,18 @@ LATENT = {"anmd": "A-NMD", "nmd_3b": "3B-NMD", "ebcd": "eBCD-NMD", "em_nmd": "EM
 SOLVERS = DIRECT | LATENT
 
 
-def run(folder: Path, quick: bool = False) -> xr.Dataset:
+def run(folder: Path) -> xr.Dataset:
     """Return relative errors by solver and seed, and the error of the truth."""
     options = {
-        "shape": (60, 50, 4) if quick else (300, 200, 5),
+        "shape": (300, 200, 5),
         "noise": 0.02,
-        "max_iter": 300 if quick else 1000,
+        "max_iter": 1000,
     }
     cells = [
         Cell({"solver": solver, "seed": seed}, options)
-        for solver, seed in product(SOLVERS, range(2 if quick else 5))
+        for solver, seed in product(SOLVERS, range(5))
     ]
-    return run_cells(
-        folder / "zeros_with_noise", cells, work, n_jobs=1 if quick else 2, attrs=options
-    )
+    return run_cells(folder / "zeros_with_noise", cells, work, n_jobs=2, attrs=options)
 
 
 def noisy(shape: tuple[int, int, int], noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Each tutorial says how long it takes and what it needs, and has a table that nbval compares."""
+"""Each notebook says how long it takes and what it needs, and has a table that nbval compares."""
 
 import json
 import re
@@ -8,6 +8,7 @@ import pytest
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))
+ALL = sorted(NOTEBOOKS.glob("**/*.ipynb"))
 FIRST_LINE = re.compile(r"\*Run time: about .*(second|minute)s?\. Extras: `lab`.*\*")
 
 
@@ -19,7 +20,7 @@ def test_there_are_twelve_in_order():
     assert [path.name[:2] for path in TUTORIALS] == [f"{k:02}" for k in range(1, 13)]
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_the_first_line_has_run_time_and_extras_and_a_table_is_compared(path):
     first = "".join(cells(path)[0]["source"]).splitlines()[0]
     assert FIRST_LINE.fullmatch(first)
@@ -28,7 +29,7 @@ def test_the_first_line_has_run_time_and_extras_and_a_table_is_compared(path):
     assert all(cell["outputs"] for cell in compared)
 
 
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("**/*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_outputs_are_committed_without_warnings_and_paths_of_a_machine(path):
     code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
     assert any(cell["outputs"] for cell in code)
