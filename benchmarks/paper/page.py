@@ -72,7 +72,7 @@ def section(name: str, results: xr.Dataset, figures: Path) -> str:
     experiment = module(name)
     lines = [
         f"## {experiment.TITLE}",
-        f"`benchmarks/paper/{name}.py`, `notebooks/paper/{name}.ipynb`",
+        f"`benchmarks/paper/{name}.py`, [notebook](tutorials/paper/{name})",
     ]
     if "data" in results.attrs:
         lines[1] += f"; data: {results.attrs['data']}"
