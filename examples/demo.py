@@ -32,7 +32,7 @@ from nmd_lab import baselines, datasets
 from nmd_lab.metrics import rmse
 
 CLASSES = ["species", "island", "sex"]
-HIDDEN = 0.2
+HELD_OUT = 0.2
 SEEDS = (0, 1, 2)
 
 
@@ -113,10 +113,10 @@ def with_imputer(imputer: Any, frame: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def scores(filled: pd.DataFrame, truth: pd.DataFrame, hidden: np.ndarray) -> list[float]:
+def scores(filled: pd.DataFrame, truth: pd.DataFrame, held_out: np.ndarray) -> list[float]:
     """Return the RMSE of held-out numeric cells, in SD, and the fraction of correct categories."""
     numbers = truth.columns.difference(CLASSES, sort=False)
-    asked = pd.DataFrame(hidden, truth.index, truth.columns)
+    asked = pd.DataFrame(held_out, truth.index, truth.columns)
     off = ((filled[numbers] - truth[numbers]) / truth[numbers].std()).to_numpy()[asked[numbers]]
     right = (filled[CLASSES].astype(str) == truth[CLASSES].astype(str)).to_numpy()[asked[CLASSES]]
     return [float(np.sqrt(np.mean(off**2))), float(right.mean())]
@@ -134,19 +134,21 @@ def impute(out: Path) -> None:
     }
     covered = []
     for seed in SEEDS:
-        hidden = (np.random.default_rng(seed).random(truth.shape) < HIDDEN) & truth.notna()
-        hidden = hidden.to_numpy()
-        seen = truth.mask(hidden)
+        held_out = (np.random.default_rng(seed).random(truth.shape) < HELD_OUT) & truth.notna()
+        held_out = held_out.to_numpy()
+        seen = truth.mask(held_out)
         filled, posterior = nmd.impute(seen, return_posterior=True, random_state=seed)
-        found.setdefault("nmd.impute", []).append(scores(filled, truth, hidden))
+        found.setdefault("nmd.impute", []).append(scores(filled, truth, held_out))
         ends, numbers = posterior.intervals(seen, level=0.9), seen.columns.difference(CLASSES)
         low, high = (ends.xs(end, axis=1, level=1)[numbers] for end in ("low", "high"))
         inside = (low <= truth[numbers]) & (truth[numbers] <= high)
-        at = hidden[:, seen.columns.get_indexer(numbers)]
+        at = held_out[:, seen.columns.get_indexer(numbers)]
         covered.append(float(inside.to_numpy()[at].mean()))
         for name, make in rivals.items():
-            found.setdefault(name, []).append(scores(with_imputer(make(seed), seen), truth, hidden))
-    posterior.report(seen, held_out=truth.where(hidden)).save(out / "penguins.html")
+            found.setdefault(name, []).append(
+                scores(with_imputer(make(seed), seen), truth, held_out)
+            )
+    posterior.report(seen, held_out=truth.where(held_out)).save(out / "penguins.html")
     heading(f"Impute: {len(truth)} penguins, a fifth of the cells held out, {len(SEEDS)} times")
     means = {name: np.mean(runs, axis=0) for name, runs in found.items()}
     spreads = {name: np.std(runs, axis=0, ddof=1) for name, runs in found.items()}
@@ -165,26 +167,26 @@ def inpaint(out: Path) -> None:
     found: dict[str, list[float]] = {}
     covered = []
     for seed in SEEDS:
-        hidden = np.random.default_rng(seed).random(truth.shape) < 0.6
-        filled = nmd.inpaint(photograph, ~hidden, random_state=seed)
-        places = np.argwhere(~hidden)
+        held_out = np.random.default_rng(seed).random(truth.shape) < 0.6
+        filled = nmd.inpaint(photograph, ~held_out, random_state=seed)
+        places = np.argwhere(~held_out)
         linear, nearest = (
-            griddata(places, truth[~hidden], tuple(at), kind) for kind in ("linear", "nearest")
+            griddata(places, truth[~held_out], tuple(at), kind) for kind in ("linear", "nearest")
         )
         pictures = {
             "nmd.inpaint": filled["picture"].values,
             "linear interpolation": np.where(np.isnan(linear), nearest, linear),
         }
         for name, picture in pictures.items():
-            found.setdefault(name, []).append(rmse(truth, picture, observed=hidden))
+            found.setdefault(name, []).append(rmse(truth, picture, observed=held_out))
         off = np.abs(filled["picture"].values - truth)
-        covered.append(np.mean((off <= 1.645 * filled["std"].values)[hidden]))
+        covered.append(np.mean((off <= 1.645 * filled["std"].values)[held_out]))
     heading(f"Complete a photograph by patches: 60 % of the pixels held out, {len(SEEDS)} times")
     values = {name: f"{np.mean(e):.3f} ± {np.std(e, ddof=1):.3f}" for name, e in found.items()}
     line("RMSE, of 0 to 1", values)
     inside = f"{100 * np.mean(covered):.0f} %"
     print(f"  90 % intervals of nmd.inpaint cover {inside} of the held-out pixels")
-    draw({"seen": np.where(hidden, np.nan, truth)} | pictures | {"photograph": truth}, out)
+    draw({"seen": np.where(held_out, np.nan, truth)} | pictures | {"photograph": truth}, out)
 
 
 def draw(pictures: dict[str, Any], out: Path) -> None:

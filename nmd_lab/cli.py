@@ -165,7 +165,7 @@ def impute(
     X = _read(data, options)
     check_export(out, "out", "table", (copies, *X.shape))
     if n is not None and "draw" in getattr(X, "columns", ()):
-        raise ValueError("X has a column 'draw', which numbers the copies: rename it.")
+        raise ValueError("X has a column 'draw', which numbers the completed copies: rename it.")
     options = ({"draws": copies} if copies > MIN_DRAWS else {}) | options
     posterior = sample(X, rank, progress=not quiet, **options)
     print(posterior)
@@ -223,7 +223,7 @@ READING = ("variable", "row", "column", "value")
 HELP = {
     "nonlinearity": 'relu, square, minmax, identity or another name; with bounds "minmax(1, 5)"',
     "loss": "frobenius, l1, kl or another name",
-    "alpha": "ridge; auto: chosen by held-out entries",
+    "alpha": "ridge; auto: chosen by cross-validation",
     "offsets": "offsets added to WH",
     "max_iter": "largest number of iterations",
     "tol": "relative gain that is worth 100 more iterations",

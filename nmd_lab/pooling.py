@@ -85,7 +85,7 @@ def pool(results: Iterable[Any], *, df: float | None = None, level: float = 0.95
     results = list(results)
     m = len(results)
     if m < 2:
-        raise ValueError(f"results has {m} of them: analyse two copies at least.")
+        raise ValueError(f"results has {m} of them: analyse two completed copies at least.")
     pairs = [_pair(result, f"results[{k}]") for k, result in enumerate(results)]
     terms = pairs[0][0].index
     for k, (estimates, _) in enumerate(pairs):

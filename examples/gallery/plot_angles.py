@@ -16,8 +16,8 @@ station = np.column_stack([np.ones(80), rng.normal(size=80)])
 hours = np.linspace(0, 3, 120)
 course = np.stack([180 + 100 * hours, 60 * np.sin(2 * hours)])
 angles = np.mod(station @ course + 4 * rng.normal(size=(80, 120)), 360)
-hidden = rng.random(angles.shape) < 0.3
-given = np.where(hidden, np.nan, angles)
+held_out = rng.random(angles.shape) < 0.3
+given = np.where(held_out, np.nan, angles)
 
 # %%
 # Rank 2, linear and wrapped
@@ -30,8 +30,8 @@ fits = {
 errors = {}
 for name, fit in fits.items():
     turn = np.mod(fit.reconstruct().values - angles + 180, 360) - 180
-    errors[name] = np.median(np.abs(turn[hidden]))
-    print(f"{name:8} median error of a hidden angle {errors[name]:.1f} degrees")
+    errors[name] = np.median(np.abs(turn[held_out]))
+    print(f"{name:8} median error of a held-out angle {errors[name]:.1f} degrees")
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
 pictures = {"given": given} | {

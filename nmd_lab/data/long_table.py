@@ -54,7 +54,7 @@ def observations_from_table(
         Column of the table with the observed values.
     attributes : pandas.DataFrame, optional
         What else is known of the rows, such as the age and the occupation of users.  Its index has
-        row labels, and its columns may be numbers, booleans, ordered levels and categories.
+        row labels, and its columns may be numbers, booleans, ordered categories and categories.
 
     Returns
     -------
@@ -214,8 +214,8 @@ def _typed_columns(
     names, index = attributes.columns, attributes.index
     if names.nlevels > 1 or not names.size:
         raise ValueError(
-            f"attributes has {names.size} columns with labels of {names.nlevels} levels: give one "
-            "column or more, with labels of one level."
+            f"attributes has {names.size} columns with labels of {names.nlevels} index levels: "
+            "give one column or more, with labels of one level."
         )
     if row in names:
         raise ValueError(
@@ -224,7 +224,7 @@ def _typed_columns(
         )
     if index.nlevels > 1 or index.hasnans or not index.is_unique:
         raise ValueError(
-            "attributes has an index of several levels, with a label twice or without a label: "
+            "attributes has several index levels, with a label twice or without a label: "
             f"give one line with its own label for each {row}."
         )
     if not index.isin(rows).any():

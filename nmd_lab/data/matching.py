@@ -136,8 +136,8 @@ def _check_levels(table: TypedTable, other: TypedTable, owner: str) -> None:
         wanted = levels.get(column.name, column.categories)
         if column.kind == "ordered" and column.categories != wanted:
             raise ValueError(
-                f"X has the levels {first_few(column.categories)} in column {column.name!r}: give "
-                f"those of {owner}, {first_few(wanted)}."
+                f"X has the ordered values {first_few(column.categories)} in column "
+                f"{column.name!r}: give those of {owner}, {first_few(wanted)}."
             )
 
 

@@ -311,7 +311,7 @@ class Observations(ABC):
         return None
 
     def zero_unobserved(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return copies of two factors, with 0 for rows and columns without an observed entry."""
+        """Return two factors, copied, with 0 for rows and columns without an observed entry."""
         W, H = W.copy(), H.copy()
         rows, columns = self.empty_rows_and_columns()
         W[rows], H[:, columns] = 0, 0

@@ -1,4 +1,4 @@
-"""Patches of a picture: overlapping windows as the rows of a matrix, and the way back.
+"""Patches of an image: overlapping windows as the rows of a matrix, and the way back.
 
 A patch has one entry for each of its pixels and channels.  The last patches of an axis end at its
 border, so that every pixel is in a patch.
@@ -36,15 +36,15 @@ Size = int | tuple[int, ...]
 
 
 def patches(picture: Any, size: Size = 8, step: Size = 2) -> xr.DataArray:
-    """Return the overlapping patches of a picture as the rows of a matrix.
+    """Return the overlapping patches of an image as the rows of a matrix.
 
     Neighbouring pixels and repeated texture make this matrix nearly low-rank, and that of a
-    picture's own rows and columns is not.  `decompose`, `complete`, `sample` and `Study` take it.
+    image's own rows and columns is not.  `decompose`, `complete`, `sample` and `Study` take it.
 
     Parameters
     ----------
     picture : array_like or DataArray
-        Grey picture (y, x), colour picture (y, x, channel), or a stack of pictures (z, y, x), with
+        Grey image (y, x), colour image (y, x, channel), or a stack of images (z, y, x), with
         channels as the last axis if there are any.  The last of three axes has channels if it has
         at most 4 entries.  In a DataArray, a dimension named channel, band, color, colour or rgb
         has them.  Missing pixels are NaN.
@@ -57,19 +57,19 @@ def patches(picture: Any, size: Size = 8, step: Size = 2) -> xr.DataArray:
     Returns
     -------
     DataArray (patch, pixel)
-        Entries of the dtype of the picture.  The coordinates ``patch_y`` and ``patch_x`` have the
+        Entries of the dtype of the image.  The coordinates ``patch_y`` and ``patch_x`` have the
         position of the first pixel of each patch, and ``y`` and ``x`` the place in it.
 
     Raises
     ------
     ValueError, TypeError
-        If the picture has another number of dimensions, the size exceeds it, or the step exceeds
+        If the image has another number of dimensions, the size exceeds it, or the step exceeds
         the size.
 
     See Also
     --------
     from_patches : The way back.
-    inpaint : Missing pixels of a picture in one call.
+    inpaint : Missing pixels of an image in one call.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def patches(picture: Any, size: Size = 8, step: Size = 2) -> xr.DataArray:
 
 
 def from_patches(values: xr.DataArray, like: Any = None, weights: ArrayLike | None = None) -> Any:
-    """Return the picture of some patches: the weighted average of all entries of a pixel.
+    """Return the image of some patches: the weighted average of all entries of a pixel.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def from_patches(values: xr.DataArray, like: Any = None, weights: ArrayLike | No
         Patches with the coordinates of `patches`, as fits and posteriors of them predict.  Entries
         that are NaN do not count.
     like : array_like or DataArray, optional
-        Picture with the shape, type, dtype, coordinates and name of the result.  By default it is a
+        Image with the shape, type, dtype, coordinates and name of the result.  By default it is a
         DataArray with the dimensions of `patches`, and the pixels that these patches have.
     weights : array_like (patch, pixel) or (patch, 1), optional
         Weights >= 0, best the inverse variances of the entries; by default all are equal.
@@ -115,11 +115,11 @@ def from_patches(values: xr.DataArray, like: Any = None, weights: ArrayLike | No
     Raises
     ------
     ValueError, TypeError
-        If `values` have no such coordinates or belong to another picture, or a weight is negative.
+        If `values` have no such coordinates or belong to another image, or a weight is negative.
 
     See Also
     --------
-    patches : The patches of a picture.
+    patches : The patches of an image.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def _places(values: Any, dims: tuple[str, ...]) -> tuple[Positions, Positions]:
     if not isinstance(values, xr.DataArray) or not names <= {*map(str, values.coords)}:
         raise TypeError(
             f"values is a {type(values).__name__} without the coordinates {sorted(names)}: give "
-            "patches of the same kind of picture, or a prediction of them, with their labels."
+            "patches of the same kind of image, or a prediction of them, with their labels."
         )
     corners = np.stack([values.coords[f"{CORNER}{dim}"].to_numpy() for dim in dims], axis=1)
     return corners, np.stack([values.coords[dim].to_numpy() for dim in dims], axis=1)

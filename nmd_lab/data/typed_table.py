@@ -546,8 +546,8 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
         refuse_repeats(frame.columns)
     if frame.columns.nlevels > 1 and any(column.kind == "categories" for column in columns):
         raise TypeError(
-            "X has a column of categories, and column labels of several levels: give labels of one "
-            "level."
+            "X has a column of categories, and column labels of several index levels: give "
+            "labels of one level."
         )
     return TypedTable(columns)
 

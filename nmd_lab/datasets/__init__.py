@@ -1,4 +1,4 @@
-"""Data sets: bundled pictures, a table and ratings, seeded generators, and a reader of MovieLens.
+"""Data sets: bundled images, a table and ratings, seeded generators, and a reader of MovieLens.
 
 >>> from nmd_lab import datasets
 >>> datasets.digits().sizes

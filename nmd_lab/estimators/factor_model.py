@@ -268,9 +268,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.
 
-        The columns are divided into five folds.  Each fold is hidden in turn, the rows of W are
-        computed from the other columns, and the hidden entries are predicted.  A larger rank does
-        not automatically have a higher score, so that ranks, losses and nonlinearities can be
+        The columns are divided into five folds.  Each fold is held out in turn, the rows of W are
+        computed from the other columns, and the held-out entries are predicted.  A larger rank
+        does not automatically have a higher score, so that ranks, losses and nonlinearities can be
         compared.  If columns are of several kinds, X and prediction are taken in the units of
         their columns, less the best constant of each.
 
@@ -416,7 +416,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int or "auto", default "auto"
-        Number of components r.  "auto": chosen by held-out entries.
+        Number of components r.  "auto": chosen by cross-validation.
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
         Entrywise function f, by default "relu".
     loss : {"frobenius", "l1", "kl", "auto"} or Loss
@@ -473,8 +473,9 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     `transform` computes each row of W for the fixed components separately, from several
     starts.  `fit_transform` is `fit` followed by `transform`, so that its W differs from that of
     `decomposition_` and may have a lower error.  NaN in X are missing; absent entries of a sparse X
-    are zeros.  A DataFrame with booleans, levels or categories has a model for the kind of each
-    column, as in `decompose`, and `n_features_in_` counts the columns of its matrix of numbers.
+    are zeros.  A DataFrame with binary, ordinal or categorical columns has a model for the kind of
+    each column, as in `decompose`, and `n_features_in_` counts the columns of its matrix of
+    numbers.
 
     Examples
     --------

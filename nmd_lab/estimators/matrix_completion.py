@@ -107,7 +107,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int or "auto", default "auto"
-        Number of components r.  "auto": chosen by held-out entries; with "sample" an upper bound.
+        Number of components r.  "auto": chosen by cross-validation; with "sample" an upper bound.
     inference : {"fit", "sample"}, default "fit"
         "fit": one fit, by `complete`.  "sample": a posterior, by `sample`, without a ridge;
         `n_components` is then an upper bound.
@@ -166,12 +166,12 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     "auto" are "auto", a DataFrame is fitted in the units of its columns, as by `complete`;
     standardise an array, or pass ``loss={}``.
 
-    A DataFrame with booleans, levels, categories or text with few values has a model for the kind
-    of each column, as in `complete`.  With "sample", `transform` returns a DataFrame with the
-    columns, types and index of X, as `Posterior.impute` does, and `sample_transform` several.  With
-    "fit", `transform` returns the matrix of numbers, in which a missing boolean has its
-    probability, a level its expected number, and a category a column of probabilities for each of
-    its values; `get_feature_names_out` has the labels of these columns.
+    A DataFrame with binary, ordinal or categorical columns, or text with few values, has a model
+    for the kind of each column, as in `complete`.  With "sample", `transform` returns a DataFrame
+    with the columns, types and index of X, as `Posterior.impute` does, and `sample_transform`
+    several.  With "fit", `transform` returns the matrix of numbers, in which a missing boolean has
+    its probability, an ordinal cell its expected value, and a category a column of probabilities
+    for each of its values; `get_feature_names_out` has the labels of these columns.
 
     Within a `GridSearchCV`, numbers for `n_components` and `alpha` avoid the choice in each fit.
     With "sample", a row with the observed entries of a fitted row is taken as this row.  Other rows
@@ -204,7 +204,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     >>> mean.shape, bool((std > 0).all())
     ((2,), True)
 
-    Several copies for multiple imputation:
+    Several completed copies for multiple imputation:
 
     >>> copies = model.sample_transform(seen, n=5, random_state=0)
     >>> len(copies), bool(copies[0].notna().all(axis=None))
@@ -268,7 +268,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
             Rows; they may be rows of the fit or new ones.
         n : int, default 10
-            Number of copies.
+            Number of completed copies.
         random_state : int, Generator, RandomState or None, default None
             Seed of the draws and of the noise.
 

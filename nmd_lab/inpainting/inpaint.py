@@ -1,4 +1,4 @@
-"""`inpaint` fills the missing pixels of a picture, and removes its noise, by patches.
+"""`inpaint` fills the missing pixels of an image, and removes its noise, by patches.
 
 It has the groups of their patches, or f(WH), and takes the averages of all predictions of a pixel.
 """
@@ -307,7 +307,7 @@ def inpaint(
     denoise: bool = False,
     random_state: Any = None,
 ) -> xr.Dataset:
-    """Fill the missing pixels of a picture from its patches, with standard deviations.
+    """Fill the missing pixels of an image from its patches, with standard deviations.
 
     Overlapping patches are the rows of a matrix.  Each belongs to one of several groups, and those
     of a group have a Gaussian distribution with a full covariance [1]_.  The groups are learned
@@ -318,10 +318,10 @@ def inpaint(
     Parameters
     ----------
     picture : array_like or DataArray
-        Grey picture (y, x), colour picture (y, x, channel) or stack (z, y, x), as for `patches`, of
+        Grey image (y, x), colour image (y, x, channel) or stack (z, y, x), as for `patches`, of
         any range and dtype.  NaN is missing.
     observed : array_like of bool, optional
-        Where pixels are seen, (y, x) for all channels or in the shape of the picture; False is
+        Where pixels are seen, (y, x) for all channels or in the shape of the image; False is
         missing.
     method : {"sample", "complete"}, default "sample"
         "sample" is nearer to the truth.  "complete" is faster: it has fewer patches (`step`), and
@@ -351,9 +351,9 @@ def inpaint(
     xarray.Dataset
         ``picture`` with the dtype and coordinates of the input, and ``std``, the standard
         deviation of each pixel in its unit, 0 where it was seen and not cleaned.  The intervals
-        ``picture ± 1.645 std`` cover 90 % of seen pixels that were hidden; of a cleaned picture,
+        ``picture ± 1.645 std`` cover 90 % of held-out pixels; of a cleaned image,
         ``std`` is that of the groups, and somewhat too large.  From one to two patches inside a
-        hole it rises to that of the picture.  The groups, the largest first, have
+        hole it rises to that of the image.  The groups, the largest first, have
         ``group_weight``, ``group_mean`` and ``group_covariance``.
 
     Raises
@@ -364,7 +364,7 @@ def inpaint(
     Warns
     -----
     NMDWarning
-        If a missing region is wider than two patches, so that its inner pixels are a guess.
+        If a missing region is wider than two patches, so that its inner pixels are uncertain.
 
     See Also
     --------
@@ -372,7 +372,7 @@ def inpaint(
 
     Notes
     -----
-    A region wider than a patch is first filled in a picture of half the resolution, whose pixels
+    A region wider than a patch is first filled in an image of half the resolution, whose pixels
     count as observations with their standard deviation.  Some seen pixels are held out until the
     last step: they choose how far the similar patches move the estimate, and scale ``std``.
 
@@ -448,7 +448,7 @@ def guess_in_words(visible: Array, grid: Grid) -> str:
         return ""
     return (
         f"A missing region is about {wide} pixels wide, and patches {patch}: inside, its pixels "
-        "are a guess."
+        "are uncertain."
     )
 
 
@@ -478,7 +478,7 @@ def seen_pixels(picture: Any, observed: ArrayLike | None) -> tuple[Array, NDArra
         one = tuple(1 if axis in channels else n for axis, n in enumerate(pixels.shape))
         if mask.shape not in (pixels.shape, one):
             raise ValueError(
-                f"observed has shape {np.shape(observed)}: give it the shape of the picture, "
+                f"observed has shape {np.shape(observed)}: give it the shape of the image, "
                 f"{pixels.shape}."
             )
         seen &= as_booleans(mask)

@@ -373,7 +373,7 @@ class Loss(ModelPart):
         return self
 
     def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> Loss:
-        """Return the loss with what the data decide, such as the levels of ordinal data.
+        """Return the loss with what the data decide, such as the values of an ordinal column.
 
         Parameters
         ----------

@@ -198,18 +198,18 @@ def level_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
 
 
 class Ordinal(Loss):
-    """Ordered levels with learned cut points: cumulative probit.
+    """Ordinal data with learned cut points: cumulative probit.
 
     With cut points c_1 < c_2 < ..., level k has the probability Φ(c_k - y) - Φ(c_(k-1) - y), and d
-    is minus its logarithm.  Levels are numbers, but only their order matters.
+    is minus its logarithm.  The values are numbers, but only their order matters.
 
     Parameters
     ----------
     levels : sequence of float, optional
-        All levels in ascending order, at least two; by default those that X has.  Predictions are
-        expected levels, and so depend on these numbers; the fit does not.
+        All values in ascending order, at least two; by default those that X has.  Predictions are
+        expected values, and so depend on these numbers; the fit does not.
     cut_points : sequence of float, optional
-        Cut points between the levels, ascending, one fewer than levels; by default they are learned
+        Cut points between the values, ascending, one fewer than values; by default they are learned
         from X.
     learns : bool, optional
         Whether the cut points are learned, from the given ones on; by default only if none are
@@ -218,7 +218,7 @@ class Ordinal(Loss):
     Raises
     ------
     ValueError
-        If the levels are fewer than two, not finite, or not ascending, or if the cut points do not
+        If `levels` are fewer than two, not finite, or not ascending, or if the cut points do not
         go with them.
 
     Notes
@@ -258,7 +258,7 @@ class Ordinal(Loss):
             if self.levels is None or self.cut_points.size != self.levels.size - 1:
                 raise ValueError(
                     f"cut_points={cut_points!r} do not go with levels={levels!r}: give one cut "
-                    "point fewer than levels."
+                    "point fewer than values."
                 )
         self.learns = self.cut_points is None if learns is None else bool(learns)
         if self.levels is not None:
@@ -275,14 +275,14 @@ class Ordinal(Loss):
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """Number of levels, and the address of levels and cut points, whose count varies."""
+        """Number of values, and the address of values and cut points, whose count varies."""
         if self.levels is None:
             return ()
         return float(self.levels.size), float(self._table.ctypes.data)
 
     @property
     def settings(self) -> tuple[tuple[float, ...] | bool, ...]:
-        """Levels and cut points, as far as they are known, and whether the latter are learned."""
+        """Values and cut points, as far as they are known, and whether the latter are learned."""
         if self.levels is None:
             return ()
         levels = tuple(self.levels.tolist())
@@ -344,7 +344,7 @@ class Ordinal(Loss):
         return middle
 
     def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> Ordinal:
-        """Return the same model with its levels and first cut points.
+        """Return the same model with its values and first cut points.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class Ordinal(Loss):
         levels = present if self.levels is None else self.levels
         if levels.size < 2:
             raise ValueError(
-                "X has a single level: give all levels, for example nmd.losses.Ordinal([1, 2, 3])."
+                "X has a single value: give all values, for example nmd.losses.Ordinal([1, 2, 3])."
             )
         unknown = present[~np.isin(present, levels)]
         if unknown.size:
@@ -410,7 +410,7 @@ class Ordinal(Loss):
     def probabilities(self, y: FloatArray) -> NDArray[np.float64]:
         """Return the probability of each level (n_values, n_levels) at modelled values (n_values,).
 
-        Levels and cut points must be known.
+        Values and cut points must be known.
         """
         n = (len(self.parameters) + 1) // 2
         cuts = np.array([-np.inf, *self.parameters[n:], np.inf])
@@ -425,7 +425,7 @@ class Ordinal(Loss):
         return x - self.expected(y)
 
     def codes(self, x: ArrayLike) -> NDArray[np.intp]:
-        """Return the position of each value among the levels."""
+        """Return the position of each value in `levels`."""
         assert self.levels is not None
         return np.searchsorted(self.levels, np.asarray(x, dtype=np.float64))
 

@@ -131,7 +131,7 @@ def rows_of(
         return data.to_rows(np.array(positions, dtype=np.intp), fit._shape), values
     if data.is_sparse and m * n > MAX_SPARSE_PICTURE:
         raise ValueError(
-            f"X is sparse and has {m} x {n} entries, too many for one picture: choose rows=."
+            f"X is sparse and has {m} x {n} entries, too many for one image: choose rows=."
         )
     return data.to_rows(np.arange(fit._shape[0]), fit._shape), values
 

@@ -243,7 +243,7 @@ def nonlinearity(
     Parameters
     ----------
     result : Decomposition or Posterior
-        The fit, or the posterior, of which the mean of WH over the draws is taken.
+        The fit, or the posterior, whose mean of WH over the draws is taken.
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
         The data of the fit, or held-out entries. Entries that are not observed are left out.
     columns : int, label, or sequence of these, optional
@@ -371,7 +371,7 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
     Raises
     ------
     ValueError
-        If no option of the fit was chosen by held-out entries.
+        If no option of the fit was chosen by cross-validation.
 
     Examples
     --------

@@ -59,8 +59,8 @@ def components(
     Positive values are red, negative values blue, and zero has the colour of the background. The
     labels of X choose the kind of plot, unless `kind` is given:
 
-    - "images": each row of H as a picture, if the columns of X are pixels;
-    - "layers": each product of a column of W and a row of H, if X itself is one picture
+    - "images": each row of H as an image, if the columns of X are pixels;
+    - "layers": each product of a column of W and a row of H, if X itself is one image
       (dimensions `y` and `x`);
     - "bars": the entries of each row of H as bars, with the labels of the columns;
     - "lines": each row of H as a curve, if there are many columns without text labels.
@@ -324,9 +324,9 @@ def reconstruction(
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
         The data, if possible with the true values of the missing entries.
     rows : label, int or array_like, optional
-        Labels or positions of the rows to draw, as for `predict`. Default: all as one picture.
+        Labels or positions of the rows to draw, as for `predict`. Default: all as one image.
     shape : (int, int), optional
-        Height and width of the picture of one row. Default: from the coordinates of the columns.
+        Height and width of the image of one row. Default: from the coordinates of the columns.
     observed : array_like of bool, optional
         True where the fit used X. Default: all entries that are not NaN.
     ax : Axes, optional
@@ -335,10 +335,10 @@ def reconstruction(
     Returns
     -------
     Axes
-        For each row the pictures "original" (left out if equal to "observed"), "observed",
+        For each row the images "original" (left out if equal to "observed"), "observed",
         "reconstruction" and "residual". The first three have the same grey levels, and missing
         entries are blue. The residual is original minus reconstruction, red if positive. Rows
-        without a shape make one picture together.
+        without a shape make one image together.
 
     Raises
     ------
@@ -475,12 +475,12 @@ def uncertainty(
     posterior : Posterior
         The posterior.
     rows : label, int or array_like, optional
-        Labels or positions of the rows to draw, as for `predict`. Default: all as one picture; the
+        Labels or positions of the rows to draw, as for `predict`. Default: all as one image; the
         first four with `shape`.
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations, optional
         Data that are drawn too, on the left; missing entries are blue.
     shape : (int, int), optional
-        Height and width of the picture of one row. Default: from the coordinates of the columns.
+        Height and width of the image of one row. Default: from the coordinates of the columns.
     noise : bool, default False
         Whether the noise of an observation counts.
     ax : Axes, optional
@@ -489,7 +489,7 @@ def uncertainty(
     Returns
     -------
     Axes
-        For each row the pictures "observed" (with X), "mean" and "standard deviation". The last one
+        For each row the images "observed" (with X), "mean" and "standard deviation". The last one
         is dark where the posterior is sure; its largest value is in its title.
 
     Raises

@@ -237,7 +237,8 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     Returns
     -------
     Axes
-        A line for numbers and levels, and one for classes; `Posterior.reliability` has the
+        A line for numeric and ordinal cells, and one for categorical ones; the table
+        `Posterior.reliability` has the
         errors. Where a line rises, cells of larger uncertainty have larger errors.
 
     Raises

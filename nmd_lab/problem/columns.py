@@ -162,7 +162,7 @@ def _check_limits(observations: Observations, of_matrix: Sequence[Any]) -> None:
         raise ValueError(
             f"at_most or at_least is True at row {rows[at]} of "
             f"{of_matrix[columns[at]].name!r}, whose categories have no order: give limits "
-            "of numbers, counts, booleans and ordered levels."
+            "of numbers, counts, booleans and ordered categories."
         )
 
 

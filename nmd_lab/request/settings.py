@@ -256,7 +256,7 @@ class Choice:
         the missing entries of X are blocks.  These judge the choice, and the last fit has all
         entries:
 
-        - "blocks": moved copies of the missing regions of X, also where they are not taken for
+        - "blocks": the missing regions of X, moved, also where they are not taken for
           blocks;
         - a splitter of scikit-learn, such as ``KFold(5)``, ``GroupKFold(5)`` or
           ``TimeSeriesSplit(5)``, which splits the rows: see the notes;

@@ -296,7 +296,7 @@ class Drawn(Fitted):
         -------
         ndarray, 1-D
             Logarithm of the density over the draws.  Where the noise has atoms (limits, ordinal
-            levels, counts) it is that of the probability.  For test data, the entries are their
+            values, counts) it is that of the probability.  For test data, the entries are their
             observed ones, sorted by row and column.
 
         Raises

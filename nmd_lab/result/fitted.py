@@ -131,7 +131,7 @@ class Fitted(ABC):
         -----
         All methods with rows or columns take labels or positions, by one rule.  An integer is a
         position from 0, where negative ones count from the end, and all else is a label: text, a
-        date, or a tuple of the levels of a `pandas.MultiIndex`.  But where the labels of X are
+        date, or a tuple of the index levels of a `pandas.MultiIndex`.  But where labels of X are
         integers, an integer is a label, as for ``.loc``; only the labels 0, 1, 2, ... of a table
         that was given none are positions at the same time.
 
@@ -168,17 +168,17 @@ class Fitted(ABC):
         return self._labels.label(self._matrix())
 
     def picture(self, like: Any = None) -> Any:
-        """Return the picture of a fit of its patches: the mean of all predictions of a pixel.
+        """Return the image of a fit of its patches: the mean of all predictions of a pixel.
 
         Parameters
         ----------
         like : array_like or DataArray, optional
-            Picture with the type, dtype and coordinates of the result, by default a DataArray.
+            Image with the type, dtype and coordinates of the result, by default a DataArray.
 
         Returns
         -------
         picture : array or DataArray
-            The picture of which X has the `patches`.
+            The image whose `patches` are the rows of X.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Fitted(ABC):
 
         See Also
         --------
-        patches : The matrix of a picture.
+        patches : The matrix of an image.
         from_patches : The same for any matrix, with weights.
 
         Examples
@@ -257,8 +257,8 @@ class Fitted(ABC):
         ----------
         column : label or int
             Label or position of a column of X whose loss is "logistic" or "ordinal" (of a
-            posterior: of ordered levels), or label of a column of a DataFrame that holds booleans,
-            ordered levels or categories.
+            posterior: an ordinal column), or label of a binary, ordinal or categorical column of a
+            DataFrame.
         rows : label, int or array_like, optional
             Labels or positions of rows, by the rule of `predict`; by default all.
 
@@ -266,8 +266,8 @@ class Fitted(ABC):
         -------
         pandas.DataFrame (n_rows, n_classes)
             Probabilities, of a posterior over all draws, with the row labels of X.  The columns are
-            False and True for booleans, the values of X for other binary data, the levels or the
-            categories.  Those of a row have the sum 1; a class that X does not show has 0.
+            False and True for booleans, the values of X for other binary data, the ordered or
+            other categories.  Those of a row have the sum 1; a class that X does not show has 0.
 
         Raises
         ------

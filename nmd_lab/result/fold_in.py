@@ -417,7 +417,8 @@ def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
         new = pd.RangeIndex(len(index), len(index) + k)
     if new.nlevels != index.nlevels:
         raise ValueError(
-            f"rows has row labels of {new.nlevels} levels: give the {index.nlevels} of the fit."
+            f"rows has row labels of {new.nlevels} index levels: give the "
+            f"{index.nlevels} of the fit."
         )
     repeated = new.isin(index) | new.duplicated()
     if repeated.any():

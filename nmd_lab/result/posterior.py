@@ -39,8 +39,8 @@ class Posterior(Drawn):
         Where the noise is, for v = WH plus offsets and T ~ N(v, 1/ρ).  "gaussian": x ~ N(v, 1/ρ).
         "clipped": this, or x = f(T) with a learned f; a new observation is f(T) between two ends.
         "before": x = f(T).  "after": x is f(T) plus noise of precision β, or a count of mean f(T).
-        "ordinal": x is level k if T lies between the cut points k - 1 and k.  A table of several
-        kinds has one for each column.
+        "ordinal": x is the k-th value if T lies between the cut points k - 1 and k.  A table of
+        several kinds has one for each column.
     draws : xarray.Dataset
         Draws along `chain` and `draw`: W (rows, component), H (component, columns), rho, and
         where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
@@ -57,7 +57,7 @@ class Posterior(Drawn):
     mean : float
         Global offset.
     levels : tuple of float or None
-        Values of the levels of ordinal data, from small to large.
+        Values of ordinal data, from small to large.
     parameters : dict
         Options of the sampler, and the origin of data and software.
 
@@ -100,19 +100,20 @@ class Posterior(Drawn):
             `fold_in` for all draws, and for as many new rows without labels.
         n : int, optional
             Number of completed copies, for multiple imputation.  By default there is one result,
-            without randomness, for each entry its best guess.
+            without randomness, with a prediction of each entry.
         point : {"auto", "mean", "median", "mode"}, default "auto"
-            The best guess.  "auto": the mean of a number (where columns have noise of their own,
-            within five standard deviations of the mean of its column), the median of ordered levels
-            (the first at which the cumulative probability reaches one half), and the most probable
-            of yes and no or of classes.  "mean": of ordered levels that nearest to their mean.
-            "median": also of a number.  "mode": also of ordered levels.
+            The prediction.  "auto": the mean of a numeric cell (where columns have noise of their
+            own, within five standard deviations of the mean of its column), the median of an
+            ordinal one (the first value at which the cumulative probability reaches one half), and
+            the most probable class of a binary or categorical one.  "mean": of an ordinal cell the
+            value nearest to its mean.  "median": also of a numeric cell.  "mode": also of an
+            ordinal one.
         at_most, at_least, upper : array_like, optional
             Entries of which only limits are known, as for `nmd_lab.sample`; by default those of
             the fit whose values are still the limits.  They are filled, too, by values within
-            their limits; a best guess is then the mean or the median of draws.
+            their limits; a prediction is then the mean or the median of draws.
         random_state : int, Generator, RandomState or None, default None
-            Seed of the draws and of the noise of copies.
+            Seed of the draws and of their noise.
 
         Returns
         -------
@@ -120,10 +121,10 @@ class Posterior(Drawn):
             Observed entries are kept, and a DataFrame has its columns, index, dtypes and
             categories, as that of `Decomposition.impute`.  Whole numbers are filled by whole ones
             if the type is one of integers, such as "Int64"; ``X.convert_dtypes()`` makes integers
-            of floats without fractions.  The missing entries of a copy are new observations, with
-            noise, from one random draw; two copies have different draws as long as there are
-            enough.  Where columns have noise of their own, a value that X has at least five times
-            in a column without limits, such as 0, is drawn as such.
+            of floats without fractions.  The missing entries of a completed copy are new
+            observations, with noise, from one random draw; two completed copies have different
+            draws as long as there are enough.  Where columns have noise of their own, a value that
+            X has at least five times in a column without limits, such as 0, is drawn as such.
 
         Raises
         ------
@@ -151,7 +152,7 @@ class Posterior(Drawn):
     def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:
         """Return an interval for each cell of a table, whether it is observed or missing.
 
-        A cell of which the fit knows only limits has an interval within them.
+        If the fit knows only limits of a cell, its interval is within them.
 
         Parameters
         ----------
@@ -167,7 +168,7 @@ class Posterior(Drawn):
         -------
         DataFrame or DataArray
             For a DataFrame, one with its index, and two columns for each of its columns:
-            ``(column, "low")`` and ``(column, "high")``.  Ends are numbers, levels or booleans;
+            ``(column, "low")`` and ``(column, "high")``.  Ends have the type of the column;
             categories have no order, and are left out (`probabilities` has them).  Columns are
             named ``column_low`` and ``column_high`` in polars and Arrow.  For other data a
             DataArray with the dimension `bound` (low, high) after those of X.
@@ -252,7 +253,7 @@ class Posterior(Drawn):
         return with_rows(self, draws, labels)  # type: ignore[no-any-return]
 
     def correlations(self, level: float = 0.9) -> xr.Dataset:
-        """Return the correlations of the columns, behind their levels, limits and missing cells.
+        """Return the correlations of the columns, behind ordinal values, limits and missing cells.
 
         They are those of T in a new row: those that f(T), cut points and limits only show in part.
         The covariance in a draw is H' Σ H plus the noise of each column, with the covariance Σ of
@@ -297,13 +298,13 @@ class Posterior(Drawn):
         Returns
         -------
         pandas.DataFrame
-            One line for each cell.  `kind` is "number" (and level) or "class" (yes or no, too).
-            `unsure` is 0 where nothing is, and 1 where as much is as without anything observed in
-            the row: for a number the ratio of the standard deviations, for a class that of the
-            probabilities to be wrong.  `wrong` is the error, of a number in units of its standard
-            deviation without anything observed in the row, of a class 0 or 1.  `share` is the
-            fraction of the cells of this kind up to the line, and `error` their error: root mean
-            square, or fraction of wrong classes.
+            One line for each cell.  `kind` is "number" (numeric or ordinal) or "class" (or binary).
+            `uncertainty` is 0 for a certain cell, and 1 for one that is predicted without anything
+            observed in the row: for a number the ratio of the standard deviations, for a class
+            that of the probabilities to be wrong.  `wrong` is the error, of a number in units of
+            its standard deviation without anything observed in the row, of a class 0 or 1.  `share`
+            is the fraction of the cells of this kind up to the line, and `error` their error: root
+            mean square, or fraction of wrong classes.
 
         Raises
         ------
@@ -324,7 +325,7 @@ class Posterior(Drawn):
         >>> cells = posterior.reliability(test)
         >>> (
         ...     bool(len(cells) == test.notna().sum().sum()),
-        ...     bool(cells["unsure"].is_monotonic_increasing),
+        ...     bool(cells["uncertainty"].is_monotonic_increasing),
         ... )
         (True, True)
         >>> bool(cells["error"][115] < cells["error"].iloc[-1])  # the surer half
@@ -337,7 +338,7 @@ class Posterior(Drawn):
     ) -> xr.Dataset:
         """Return standardised loadings of factors, with intervals, as factor analysis has them.
 
-        A loading is the growth of a column of T (behind its levels, limits and missing cells), in
+        A loading is the growth of a column of T (behind ordinal values, limits, missing cells), in
         its standard deviations, with one standard deviation of a factor; for uncorrelated
         factors it is their correlation.  In each draw the factors are the common factors of the
         correlations of its columns, turned to those of the mean correlations, so that they are the
@@ -346,8 +347,8 @@ class Posterior(Drawn):
         Parameters
         ----------
         factors : int, optional
-            Number of factors.  By default the smallest one that leaves of the mean correlations
-            less than these are unsure: the root mean square of what is left, over all pairs of
+            Number of factors.  By default the smallest one that explains the mean correlations
+            up to their uncertainty: the root mean square of what is left, over all pairs of
             columns, is at most that of the posterior standard deviation.  More rows show more
             factors, down to minor ones.
         rotation : {"none", "varimax", "oblimin", "promax"}, default "varimax"
@@ -380,7 +381,7 @@ class Posterior(Drawn):
         Notes
         -----
         A category has a column for each indicator.  One rotation, that of the mean loadings, holds
-        for all draws; how unsure the rotation is, is not in the intervals.
+        for all draws; the intervals do not contain the uncertainty of the rotation.
 
         The common factors have the smallest residual correlations: H. H. Harman and W. H. Jones,
         "Factor analysis by minimizing residuals (minres)", Psychometrika, 1966.  Varimax, without
@@ -403,7 +404,7 @@ class Posterior(Drawn):
     def factor_scores(
         self, X: Any = None, factors: int | None = None, rotation: FactorRotation = "varimax"
     ) -> xr.Dataset:
-        """Return where rows stand on the factors of `loadings`, and how sure this is.
+        """Return where rows stand on the factors of `loadings`, and the uncertainty of this.
 
         Parameters
         ----------
@@ -490,7 +491,7 @@ class Posterior(Drawn):
         Parameters
         ----------
         held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
-            Cells that were hidden before `sample`, with what was observed there, as for
+            Cells that were held out of `sample`, with what was observed there, as for
             `reliability`.  ``az.loo`` needs the data that `sample` has seen in their place.
         factors : bool, default False
             Whether `posterior` has W and H, whose components are not identified.
@@ -503,7 +504,7 @@ class Posterior(Drawn):
             before f (`noise`), precisions of that after f and cut points.  Group `sample_stats`:
             lp, the log-likelihood of each sweep.  With `held_out`, groups `observed_data` and
             `posterior_predictive`, with a variable for each column of a table, and
-            `log_likelihood`, with the variable `cells`.  Levels and classes have their positions.
+            `log_likelihood`, with the variable `cells`.  Categories have their positions.
 
         Raises
         ------
@@ -534,7 +535,7 @@ class Posterior(Drawn):
         X : array_like, masked array, DataFrame or DataArray
             Data with missing entries, by the rule of `impute`.
         held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
-            Cells that were hidden before `sample`, with what was observed there, as for
+            Cells that were held out of `sample`, with what was observed there, as for
             `reliability`.  The report then contains the errors of their predictions, and the
             fraction of them that the intervals cover.
         level : float, default 0.9

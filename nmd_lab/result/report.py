@@ -66,9 +66,9 @@ class PosteriorReport:
         Size of the table, and how much of it was missing.
     columns : pandas.DataFrame
         One line for each column, and one for all: kind, observed and missing cells, those with
-        limits alone, what the last two are filled by, and how unsure missing ones are on average
-        (in the units of `Posterior.reliability`).
-    least_sure, surest : pandas.DataFrame
+        limits alone, what the last two are filled by, and the mean uncertainty of missing ones, as
+        in `Posterior.reliability`.
+    most_uncertain, most_certain : pandas.DataFrame
         Some filled cells, with intervals or probabilities.
     held_out : pandas.DataFrame or None
         One line for each column with held-out cells: means of what was observed and predicted,
@@ -83,8 +83,8 @@ class PosteriorReport:
 
     summary: str
     columns: pd.DataFrame
-    least_sure: pd.DataFrame
-    surest: pd.DataFrame
+    most_uncertain: pd.DataFrame
+    most_certain: pd.DataFrame
     held_out: pd.DataFrame | None
     convergence: str
     assumptions: tuple[str, ...]
@@ -130,10 +130,10 @@ class PosteriorReport:
     def _sections(self) -> list[tuple[str, Any]]:
         """Titles, and texts, lists or tables."""
         sections = [
-            ("Data", f"{self.summary} {UNSURE}"),
+            ("Data", f"{self.summary} {UNCERTAINTY}"),
             ("Columns", self.columns),
-            ("Least sure cells", self.least_sure),
-            ("Most certain cells", self.surest),
+            ("Most uncertain cells", self.most_uncertain),
+            ("Most certain cells", self.most_certain),
             ("Held-out cells", self.held_out),
             ("Convergence", self.convergence),
             ("Assumptions", self.assumptions),
@@ -168,7 +168,9 @@ def _text(value: Any) -> str:
 N_SHOWN_CELLS = 5
 """Number of the most and of the least certain cells that a report shows."""
 
-UNSURE = "“Unsure” is 0 for a certain cell, and 1 for one that is predicted from its column alone."
+UNCERTAINTY = (
+    "“Uncertainty” is 0 for a certain cell, and 1 for one that is predicted from its column alone."
+)
 
 POINTS = {
     "number": "mean",
@@ -217,7 +219,7 @@ def make_report(
     ]
     i, j = np.nonzero(np.isnan(data.observations.to_array()))
     cells = cells_at(draws, data.rows[i], data.columns[j])
-    cells = cells.sort_values("unsure", kind="stable", ignore_index=True)
+    cells = cells.sort_values("uncertainty", kind="stable", ignore_index=True)
     missing, of_all = len(cells), data.rows.size * len(columns)
     share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
     size = f"{data.rows.size} rows and {len(columns)} columns"
@@ -228,14 +230,13 @@ def make_report(
         of_limits = f" {limited.sum()} more have limits, within which they are filled."
     extremes = (cells[::-1].head(N_SHOWN_CELLS), cells.head(N_SHOWN_CELLS))
     values = filled(draws, X, data) if is_frame(X) else None
-    least_sure, surest = (_shown(labels, draws, some, values, data, level) for some in extremes)
+    shown = (_shown(labels, draws, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)
     codes = names_of_codes(facts_of(data.observations, by_column=True))
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
         _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),
-        least_sure,
-        surest,
+        *shown,
         None if held_out is None else _check(labels, draws, held_out, columns, level),
         _chains_in_words(facts, posterior.draws.sizes[CHAIN]),
         (
@@ -294,12 +295,12 @@ def _by_column(
         of_column = cells[[label == name for label in cells["column"]]]
         words, point = f"{ONE[kind]} {ends}".strip(), by or POINTS[kind]
         missing, limits = len(of_column), int(limited[first])
-        unsure = float(of_column["unsure"].mean()) if missing else np.nan
+        uncertainty = float(of_column["uncertainty"].mean()) if missing else np.nan
         point = point if missing + limits else ""
-        lines.append((name, words, m - missing - limits, missing, limits, point, unsure))
-    names = ["column", "kind", "observed", "missing", "limits", "filled by", "unsure"]
+        lines.append((name, words, m - missing - limits, missing, limits, point, uncertainty))
+    names = ["column", "kind", "observed", "missing", "limits", "filled by", "uncertainty"]
     totals = [sum(line[k] for line in lines) for k in (2, 3, 4)]
-    lines.append(("all", "", *totals, "", float(cells["unsure"].mean())))
+    lines.append(("all", "", *totals, "", float(cells["uncertainty"].mean())))
     table = pd.DataFrame(lines, columns=names)
     return table if limited.any() else table.drop(columns="limits")
 
@@ -334,9 +335,8 @@ def _shown(
             for row, column in zip(cells["row"], cells["column"], strict=True)
         ]
     shown = {"row": labelled["row"], "column": labelled["column"], "filled with": values}
-    return pd.DataFrame(
-        shown | {f"{100 * level:g} % interval, or probability": texts, "unsure": cells["unsure"]}
-    )
+    shown |= {f"{100 * level:g} % interval, or probability": texts}
+    return pd.DataFrame(shown | {"uncertainty": cells["uncertainty"]})
 
 
 def _check(
@@ -411,7 +411,7 @@ def _numbers(
     predicted = means(draws, entries)
     cells = pd.DataFrame({"row": i, "column": j, "kind": "number"})
     cells["predicted"] = predicted.astype(object)
-    cells["unsure"] = _ratio(stds(draws, entries), spread)
+    cells["uncertainty"] = _ratio(stds(draws, entries), spread)
     if x is not None:
         cells["observed"] = x.astype(object)
         cells["wrong"] = _ratio(x - predicted, spread)
@@ -428,7 +428,7 @@ def _classes(
     classes, best = np.array([*column.classes, None], dtype=object), p.argmax(axis=1)
     cells = pd.DataFrame({"kind": "class", "predicted": classes[best]})
     cells["probability"] = p.max(axis=1)
-    cells["unsure"] = _ratio(1 - p.max(axis=1), np.full(best.size, 1 - known))
+    cells["uncertainty"] = _ratio(1 - p.max(axis=1), np.full(best.size, 1 - known))
     if codes is not None:
         cells["observed"] = classes[codes.astype(np.intp)]
         cells["wrong"] = (best != codes).astype(np.float64)
@@ -436,7 +436,7 @@ def _classes(
 
 
 def _ratio(numbers: Array, of: Array) -> Array:
-    """Return a quotient, 0 where nothing is unsure."""
+    """Return a quotient, 0 where nothing is uncertain."""
     return np.divide(numbers, of, out=np.zeros(numbers.shape), where=of > 1e-12)
 
 
@@ -446,7 +446,8 @@ def with_labels(labels: Labels, cells: pd.DataFrame) -> pd.DataFrame:
     if labels.table is not None:
         each = (column.name for column in labels.table.of_matrix)
         names = np.fromiter(each, dtype=object, count=names.size)
-    order = ["row", "column", "kind", "observed", "predicted", "unsure", "wrong", "share", "error"]
+    order = ["row", "column", "kind", "observed", "predicted", "uncertainty", "wrong"]
+    order += ["share", "error"]
     rows = labels.flat(labels.rows)[cells["row"]]
     cells = cells.assign(row=rows, column=names[cells["column"]])
     return cells[[name for name in order if name in cells]]
@@ -455,7 +456,7 @@ def with_labels(labels: Labels, cells: pd.DataFrame) -> pd.DataFrame:
 def reliability(posterior: Any, X: Any) -> pd.DataFrame:
     """Return held-out cells with the error of those up to each; see `Posterior.reliability`."""
     cells = held_out_cells(posterior._labels, posterior._draws, X).sort_values(
-        "unsure", kind="stable", ignore_index=True
+        "uncertainty", kind="stable", ignore_index=True
     )
     by_kind = cells.assign(one=1.0, square=cells["wrong"] ** 2).groupby("kind")
     count = by_kind["one"].cumsum()

@@ -240,6 +240,6 @@ def _refuse_nonlinearity(kind: ColumnModel) -> None:
     """Raise ValueError for a nonlinearity of ordered levels."""
     if kind.loss.classes == "ordered" and kind.nonlinearity.form != "identity":
         raise ValueError(
-            f"nonlinearity={kind.nonlinearity!r} does not go with ordered levels in sample(): "
+            f"nonlinearity={kind.nonlinearity!r} does not go with ordinal data in sample(): "
             "leave it out, since cut points are learned."
         )

@@ -35,9 +35,9 @@ TAILS = 0.05, 0.95
 def check_imputer(
     imputer: Any, frame: Any, *, repeats: int = 1, random_state: Any = None
 ) -> pd.DataFrame:
-    """Hide observed cells, fill them by imputers, and return the errors and the coverage.
+    """Hold out observed cells, fill them by imputers, and return the errors and the coverage.
 
-    A tenth of the observed cells is hidden, at most 100,000, in the shape of the missing ones: a
+    A tenth of the observed cells is held out, at most 100,000, in the shape of the missing ones: a
     row loses the cells that another row misses, at most half of its own.  In a complete table they
     are random cells.
 
@@ -47,23 +47,23 @@ def check_imputer(
         Object with the method `fit_transform` of scikit-learn, or function of a DataFrame.  Both
         return the filled table, as a DataFrame or array with all columns, or a list of completed
         copies.  Several imputers have names in a dict, and see the same tables.  `nmd_lab.impute`,
-        or None: ours with its defaults, and 39 copies.
+        or None: ours with its defaults, and 39 completed copies.
     frame : DataFrame
         Table with its missing cells, of any library; imputers get one of pandas.
     repeats : int, default 1
-        Number of times that other cells are hidden; the result has means over them.
+        Number of times that other cells are held out; the result has means over them.
     random_state : int, Generator or None
-        Seed of the hidden cells, and of our draws.
+        Seed of the held-out cells, and of our draws.
 
     Returns
     -------
     pandas.DataFrame
-        One line for each imputer and column with hidden cells, in this index, and "all", the mean
-        over the columns.  `cells` is their number.  `error` is the root mean squared error of
-        numbers and levels in standard deviations of the column, `correct` the fraction of right
-        classes.  `coverage` is the fraction of numbers and levels in 90 % intervals of the copies
-        (of fewer than 19, it falls short even if they are right), and `score` the energy score,
-        for "all" that of all hidden cells of a row.  The imputer "median" fills in the median, or
+        One line for each imputer and column with held-out cells, in this index, and "all", the mean
+        over the columns.  `cells` is their number.  `error` is the RMSE of a numeric or ordinal
+        column in its standard deviations, `correct` the accuracy of a categorical one.  `coverage`
+        is the fraction of numeric and ordinal cells in 90 % intervals of the completed copies (with
+        fewer than 19, it is too low even if these are right), and `score` the energy score, for
+        "all" that of all held-out cells of a row.  The imputer "median" fills in the median, or
         the most frequent class.
 
     Raises
@@ -74,7 +74,7 @@ def check_imputer(
 
     See Also
     --------
-    Posterior.report : The same for hidden cells of your own.
+    Posterior.report : The same for held-out cells of your own.
 
     Examples
     --------

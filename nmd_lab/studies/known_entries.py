@@ -176,7 +176,7 @@ def refuse_for_classes(corruptions: Iterable[Corruption]) -> None:
             argument = "noise" if kind in NOISE else "missing"
             raise ValueError(
                 f"{argument}={{{kind!r}: {level:g}}} is for numbers, and X has columns of "
-                "booleans, levels or categories: leave it out, or these columns."
+                "booleans or categories: leave it out, or these columns."
             )
 
 

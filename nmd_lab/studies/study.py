@@ -39,30 +39,30 @@ from .summary import BestModel, StudyPlots, StudyTable, choose, rank_test, study
 class Study:
     """Compare models over a grid of arguments, by the error on held-out entries.
 
-    Each cell of the grid fits X ≈ f(WH) to the entries that are not hidden, and its error is that
-    of the hidden ones; for the RMSE ::
+    Each cell of the grid fits X ≈ f(WH) to the training entries, and its error is that of the
+    held-out entries; for the RMSE, with sums over these ::
 
-        held_out_rmse = sqrt( Σ_hidden w_ij (x_ij - f((WH)_ij + b_ij))² / Σ_hidden w_ij )
+        held_out_rmse = sqrt( Σ w_ij (x_ij - f((WH)_ij + b_ij))² / Σ w_ij )
 
-    An argument with a list of values becomes a dimension of the results.  Each seed hides other
-    entries and draws other noise.  All models have the same hidden entries, so that comparisons are
-    paired.
+    An argument with a list of values becomes a dimension of the results.  Each seed holds out
+    other entries and draws other noise.  All models have the same held-out entries, so that
+    comparisons are paired.
 
     Parameters
     ----------
     X : array_like, scipy.sparse matrix, SparseObservations, DataFrame or DataArray (m, n)
-        Data, as for `complete`; a DataFrame may have booleans, ordered levels and categories.
+        Data, as for `complete`; a DataFrame may have booleans, ordered categories and categories.
     method : str, callable or list, default "admm"
         "admm" is `complete`, "sample" is `sample`; those of `nmd_lab.baselines` have their names.
         A function of (X, observed, rank, random_state), or of some of these, returns a prediction
         of every entry or a `Decomposition`.  `observed` is None for a sparse X.
     missing : float, list or dict, default 0.2
-        Fraction of the known entries that is hidden, from 0 to below 1.  A dict has fractions by
+        Fraction of the known entries that is held out, from 0 to below 1.  A dict has fractions by
         kind, such as ``{"random": [0.2, 0.5], "blocks": 0.2}``: "random", "rows" and "columns"
-        (whole ones), "blocks" (square patches of a picture), "by_value" (large values more often;
-        not for classes).  Entries of which only limits are known are never hidden.
+        (whole ones), "blocks" (square patches of an image), "by_value" (large values more often;
+        not for classes).  Entries of which only limits are known are never held out.
     noise : dict, optional
-        Noise that is added to the known entries before some are hidden, as levels by kind:
+        Noise that is added to the known entries before some are held out, by kind:
         "gaussian" (standard deviation in the units of X), "salt_and_pepper" (fraction of entries
         that become the smallest or largest value of X), "poisson" (counts per unit of X),
         "outliers" (fraction of entries with an error of five standard deviations of X).  Not for
@@ -77,7 +77,7 @@ class Study:
     **arguments
         Arguments of `complete`, with its defaults, such as `rank` or `max_iter`, and of other
         methods, such as `draws` and `tune` of "sample".  An "auto" is chosen in each fit by entries
-        that the fit holds out itself, not by those that the study hides.
+        that the fit holds out itself, not by those of the study.
 
     Attributes
     ----------
@@ -93,8 +93,8 @@ class Study:
     at_most, at_least, upper : array_like (m, n), optional
         Entries of which only limits are known, as for `complete`; values for other methods.
     shape : (int, int), optional
-        Height and width of the picture that each row is, for "blocks".  By default from the
-        coordinates `y` and `x` of the columns; without these, X itself is one picture.
+        Height and width of the image that each row is, for "blocks".  By default from the
+        coordinates `y` and `x` of the columns; without these, X itself is one image.
     sample_dims : str or tuple of str, optional
         Dimensions of a DataArray that make the rows.
 
@@ -111,16 +111,16 @@ class Study:
 
     Notes
     -----
-    The entries that a small fraction hides are among those of a larger one, and noise
-    of different levels is the same draw at another scale.  Curves over fractions and levels are
-    therefore smooth.  Where entries are hidden one by one, each row and column keeps at least one,
-    if the fraction allows it.
+    The held-out entries of a small fraction are among those of a larger one, and weak and strong
+    noise are the same draw at another scale.  Curves over fractions and noise levels are therefore
+    smooth.  Where entries are held out one by one, each row and column keeps at least one, if the
+    fraction allows it.
 
     In a table of several kinds, or a DataFrame whose columns are in different units, errors of
     numbers are in standard deviations of their column, so that the column mean has an RMSE of about
-    1.  Classes have the error ``misclassified`` (the fraction of wrong ones), and ordered levels
-    ``level_error`` (the mean number of levels between prediction and value); lower is better, as
-    for all errors.  Baselines, and functions of `observed`, receive standardised numbers, with
+    1.  Classes have the error ``misclassified`` (the fraction of wrong ones), and ordinal columns
+    ``level_error`` (the mean number of categories between prediction and value); lower is better,
+    as for all errors.  Baselines, and functions of `observed`, receive standardised numbers, with
     indicators.
 
     :meth:`rank_test` has confidence intervals of paired differences, corrected for the overlap of
@@ -133,7 +133,7 @@ class Study:
 
     Examples
     --------
-    Ranks of a model of digits compared with a truncated SVD, at two fractions of hidden pixels:
+    Ranks of a model of digits compared with a truncated SVD, at two fractions of held-out pixels:
 
     >>> import nmd_lab as nmd
     >>> digits = nmd.datasets.digits(60)
@@ -376,10 +376,10 @@ class Study:
 
         Notes
         -----
-        The seeds hide entries of the same data, so their results are correlated.  The variance of
-        the mean difference over k seeds is therefore taken as (1/k + hidden/kept) times the
-        variance of the differences [1]_.  The interval is that of Student's t distribution with
-        k - 1 degrees of freedom.
+        The seeds hold out entries of the same data, so their results are correlated.  The variance
+        of the mean difference over k seeds is therefore taken as (1/k + held out/kept) times the
+        variance of the differences [1]_.  The interval is that of Student's t distribution with k -
+        1 degrees of freedom.
 
         References
         ----------

@@ -128,7 +128,7 @@ def _compared(results: xr.Dataset, metric: str | None) -> tuple[str, pd.DataFram
     """Return the variable, the ranked models, and their differences to the best by seed."""
     name = variable(results, metric)
     if name in POSTERIOR_SCORES:
-        raise ValueError(f"metric={name!r} is no error of which the lowest is the best: give one.")
+        raise ValueError(f"metric={name!r} is no error whose lowest value is the best: give one.")
     models = ranked(results, name)
     if models.empty:
         raise ValueError(f"metric={name!r} is NaN somewhere for every model: see stop_reason.")

@@ -60,7 +60,7 @@ def read_picture(path: Path) -> tuple[Any, str, str]:
         with Image.open(path) as opened:
             picture = np.asarray(opened.convert("RGB"))
     except OSError as error:
-        raise ValueError(f"{path.name} holds no picture that can be read: {error}.") from error
+        raise ValueError(f"{path.name} holds no image that can be read: {error}.") from error
     height, width, _ = picture.shape
     size = f"{height} x {width} pixels"
     code = f'np.asarray(Image.open("{path.as_posix()}").convert("RGB"))'
@@ -208,14 +208,14 @@ class Explorer(Page):
         What to explore: data, or the path of their file as `nmd-lab fit` reads it; a fit, a
         posterior, a study, their Dataset, or the path of their file; or None for data sets of the
         library, which the explorer offers.  A long table with one observation a line and a sparse
-        matrix are shown as ratings, any other data as a matrix, as pictures or as a table;
+        matrix are shown as ratings, any other data as a matrix, as images or as a table;
         an array (height, width, 3) or one whose neighbouring entries are alike as a photograph.
     **options
-        Starting values of the controls.  By default, what can be chosen is "auto", and a tenth of
-        the entries is hidden, at which models are compared.
+        Starting values of the controls.  By default, what can be chosen is "auto", and models are
+        compared on a tenth of the entries, which is held out.
 
         - Without X: `data`, the name of a data set of the library.
-        - A matrix: `shape` (height and width of the picture that each row is), missing, seed,
+        - A matrix: `shape` (height and width of the image that each row is), missing, seed,
           nonlinearity, low, high, loss, rank, alpha, rho, tol, iterations, draws.
         - A photograph by patches: missing, method, groups, seed; with other options it is a matrix.
         - Ratings: `row`, `column` and `value` (names of the columns of a long table), `titles` (a
@@ -294,8 +294,8 @@ class Explorer(Page):
 
         Notes
         -----
-        A page contains what was shown, with the pictures, the points and the cells behind it, and
-        answers to a reader who moves over it, or switches a component of pictures off.  Nothing is
+        A page contains what was shown, with the images, the points and the cells behind it, and
+        answers to a reader who moves over it, or switches a component of images off.  Nothing is
         fitted there, and code in it names files without their folders.
 
         Examples
@@ -349,7 +349,7 @@ class Explorer(Page):
         rain: bool = False,
         picture: int = 0,
     ) -> None:
-        """Hide pixels, and fit again from the present factors, as the brush does.
+        """Mask pixels, and fit again from the present factors, as the brush does.
 
         Parameters
         ----------
@@ -358,9 +358,9 @@ class Explorer(Page):
         radius : float, default 5
             Radius of the discs, in the same pixels.
         rain : bool, default False
-            Whether 70 % of the pixels are hidden in place of all: a model can fill them.
+            Whether 70 % of these pixels are masked in place of all: a model can fill them.
         picture : int, default 0
-            Number of the picture, if rows are pictures.
+            Number of the image, if rows are images.
 
         Raises
         ------
@@ -374,9 +374,9 @@ class Explorer(Page):
 def explore(X: Any = None, **options: Any) -> Explorer:
     """Open an explorer in JupyterLab: look at data, watch a fit of X ≈ f(WH), and choose a model.
 
-    The data decide about the page: a matrix or pictures, a photograph, which `inpaint` fills, a
+    The data decide about the page: a matrix or images, a photograph, which `inpaint` fills, a
     table, ratings (a long table or a sparse matrix), a `Decomposition`, `Posterior` or `Study`.
-    The explorer compares models on a tenth of the entries, which it hides, and shows the Python
+    The explorer compares models on a tenth of the entries, which it holds out, and shows the Python
     code that repeats its fit.
 
     Parameters
@@ -385,7 +385,7 @@ def explore(X: Any = None, **options: Any) -> Explorer:
         Data or results, or the path of their file.  None: data sets of the library.
     **options
         Starting values of the controls, most often `nonlinearity`, `loss`, `rank`, `alpha`,
-        `iterations`, `draws`, `seed`, `shape` (height and width of the picture in each row), and
+        `iterations`, `draws`, `seed`, `shape` (height and width of the image in each row), and
         `row`, `column` and `value` (names of the columns of a long table of ratings).  By default
         they are "auto".  `nmd_lab.widgets.Explorer` lists all.
 
@@ -411,7 +411,7 @@ def explore(X: Any = None, **options: Any) -> Explorer:
 
     Examples
     --------
-    Pictures, with a fit of eight components under ReLU:
+    Images of digits:
 
     >>> import nmd_lab as nmd
     >>> explorer = nmd.widgets.explore(nmd.datasets.digits(20))

@@ -299,7 +299,7 @@ class MatrixState(ModelState):
             self.fit.join(MAX_JOIN)
         data, before = self.data_with(paint), self.fit.begun.before
         if np.isnan(data.observed).all():
-            raise ValueError("the brush would hide everything: take some of it back.")
+            raise ValueError("the brush would mask all of it: take some back.")
         if before is None and self.fit.result is not None:
             before = self.fit.keep()
         self.paint = paint

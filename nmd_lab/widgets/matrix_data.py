@@ -46,7 +46,7 @@ def as_matrix(X: Any) -> Given:
         return Given(X)
     if X.shape[2] not in (3, 4):
         raise ValueError(
-            f"X has the shape {X.shape}: give a picture (height, width, 3), or pictures as rows, "
+            f"X has the shape {X.shape}: give an image (height, width, 3), or images as rows, "
             f"explore(X.reshape(len(X), -1), shape={X.shape[1:]})."
         )
     return Given(X[..., :3].reshape(len(X), -1), 3, "[..., :3].reshape(len(images), -1)")

@@ -154,7 +154,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return bool(self.state.active.join(timeout))
 
     def code(self) -> str:
-        """Return the notebook cell that repeats the work, as the button code copies it."""
+        """Return the notebook cell that repeats the work, as the button code has it."""
         return self.state.code(self.state.source(self))
 
     def select(self, **what: Any) -> None:
@@ -163,7 +163,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         Parameters
         ----------
         **what
-            Positions `row`, `column`, `pixel` of a picture, and list `rows`; others stay.
+            Positions `row`, `column`, `pixel` of an image, and list `rows`; others stay.
         """
         self.selection = (self.selection or {}) | what
 

@@ -249,7 +249,7 @@ class PhotographState(State):
         def something_is_seen() -> None:
             check_share("missing", self.values["missing"])
             if np.isnan(self.visible).all():
-                raise ValueError("no pixel is left to see: hide fewer of them.")
+                raise ValueError("no pixel is left to fit: hold out fewer of them.")
 
         return super().checks() | {"missing": something_is_seen}
 
@@ -275,7 +275,7 @@ class PhotographState(State):
         self.paint = paint
         if np.isnan(self.visible).all():
             self.paint = painted
-            raise ValueError("the brush would hide everything: take some of it back.")
+            raise ValueError("the brush would mask all of it: take some back.")
         rows, columns = np.nonzero(self.mask != before)
         if not rows.size:
             return

@@ -245,7 +245,7 @@ class State:
     def act(self, name: str, **message: Any) -> None:
         """Do the act of a message of the page, if this explorer has it."""
         if name not in self.actions:
-            raise ValueError(f"no {name} here: explore data, and a matrix to hide pixels of it.")
+            raise ValueError(f"no {name} here: explore data, and a matrix to mask pixels of it.")
         self.actions[name](message)
 
     @property

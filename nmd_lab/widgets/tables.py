@@ -215,7 +215,7 @@ class Grid(NamedTuple):
             (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "hidden"
         some = in_sample(i.size, MAX_CHECKED)
         cells = cells_at(self.posterior._draws, i[some], first[j[some]])
-        cells = cells.nlargest(LEAST_SURE, "unsure")
+        cells = cells.nlargest(LEAST_SURE, "uncertainty")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
         ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
         rows, columns = list[Any](), {int(k[0]): column for column, k in self.table.blocks()}

@@ -1,11 +1,17 @@
 """Names of the code and words of the pages are those of the field."""
 
 import ast
+import inspect
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from pathlib import Path
 
 import pytest
+from site_modules import site_module
+
+import nmd_lab as nmd
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "nmd_lab"
@@ -18,7 +24,7 @@ FORBIDDEN = {
 
 GLOSSARY = {
     "held-out": r"\bhidden\b|\bhides?\b",
-    "imputation, or completed copy": r"(?<!completed )(?<!imputed )\bcopies\b(?! the\b)",
+    "imputation, or completed copy": r"(?<!completed )(?<!imputed )\bcopies\b(?! (?:the|a)\b)",
     "numeric": r"\b(?:columns|cells) of numbers\b|\bhidden numbers\b",
     "ordinal": r"\bordered levels?\b|(?<!noise )(?<!grey )(?<!index )\blevels\b",
     "categorical": r"\b(?:levels|numbers|booleans),? (?:and|or) classes\b",
@@ -29,8 +35,11 @@ GLOSSARY = {
     "prediction": r"\bguess(?:es|ed)?\b",
     "uncertain": r"\b(?:un|how |most |least )sure\b",
     "cross-validation, or fold": r"\bchosen by (?:hidden|held-out) entries\b",
+    "next to, or compared with": r"\bbeside\b",
+    "someone": r"\bsomebody\b",
+    "whose": r"\bof which the\b",
 }
-"""Words of the field, and the private words that a page must not have in place of them."""
+"""Words of the field, and the private words that no text for users must have in place of them."""
 
 TERMS = (
     *("held-out entry", "imputation", "completed copy", "numeric", "ordinal", "categorical"),
@@ -48,7 +57,7 @@ MEASURED = {"tables", "ratings", "pictures", "selection", "performance", "paper"
 NOT_PROSE = re.compile(r"^---\n.*?\n---\n|```.*?```|\$\$.*?\$\$|<!--.*?-->", re.DOTALL)
 """Front matter, blocks of code, formulas and comments."""
 
-NO_WORDS = re.compile(r"`[^`]*`|\]\([^)]*\)|^:\w+:.*$", re.MULTILINE)
+NO_WORDS = re.compile(r"`+[^`]*`+|\]\([^)]*\)|^:\w+:.*$", re.MULTILINE)
 """Code in a line, targets of links, and options of directives."""
 
 
@@ -83,22 +92,77 @@ def prose(page: Path) -> str:
     return NOT_PROSE.sub("", page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_has_the_words_of_the_field(page: Path):
-    text = NO_WORDS.sub("", prose(page))
-    found = {
-        f"write {term!r} in place of {match[0]!r}, before {text[match.end() :][:30]!r}"
+def notebook(path: Path) -> str:
+    """Return the text of a notebook."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def example(path: Path) -> str:
+    """Return the text of a page of the gallery."""
+    code = path.read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(code)) or "") + "".join(re.findall(r"^#(.*\n)", code, re.M))
+
+
+def docstrings() -> str:
+    """Return the docstrings of the reference, without its names, types and examples."""
+    api = site_module("api")
+    named = {(nmd, name) for _, names in api.GROUPS.values() for name in names}
+    for module, (_, names) in api.MODULES.items():
+        place = getattr(nmd, module)
+        named |= {(nmd, module), *((place, name) for name in names or place.__all__)}
+    found = [inspect.getdoc(getattr(place, name)) or "" for place, name in named]
+    for each in {each for place, name in named if inspect.isclass(each := getattr(place, name))}:
+        found += [
+            inspect.getdoc(value) or ""
+            for name, value in inspect.getmembers_static(each)
+            if name[0] != "_" and isinstance(value, MEMBERS)
+        ]
+    return re.sub(r"^ *[\w, *]+ : |^ *(?:>>>|\.\.\.).*$", "", "\n\n".join(found), flags=re.M)
+
+
+MEMBERS = (type(docstrings), classmethod, staticmethod, property, cached_property)
+"""What a member of a class is if it has a docstring of its own."""
+
+
+def messages() -> str:
+    """Return the sentences of errors and warnings, without the name of an argument at first."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            calls = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")
+            if calls or isinstance(node, ast.Raise):
+                texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+                sentence = " ".join(text for text in texts if isinstance(text, str))
+                found.append(re.sub(r"^\w+ (?=has|is|holds)|\b\w+=", "", sentence))
+    return "\n\n".join(found)
+
+
+TEXTS: dict[str, Callable[[], str]] = {page.stem: partial(prose, page) for page in PAGES}
+TEXTS |= {p.stem: partial(notebook, p) for p in sorted((ROOT / "notebooks").rglob("*.ipynb"))}
+TEXTS |= {p.stem: partial(example, p) for p in sorted((ROOT / "examples").rglob("*.py"))}
+TEXTS |= {"docstrings": docstrings, "messages": messages}
+"""What users read: pages, notebooks, the gallery, the reference, errors and warnings."""
+
+
+def private_words(text: str) -> set[str]:
+    """Return what a text should say in place of its private words."""
+    words = " ".join(NO_WORDS.sub("", text).split())
+    return {
+        f"write {term!r} in place of {match[0]!r}, before {words[match.end() :][:30]!r}"
         for term, private in GLOSSARY.items()
-        for match in re.finditer(private, text, re.IGNORECASE)
+        for match in re.finditer(private, words, re.IGNORECASE)
     }
-    assert not found
 
 
-def test_the_glossary_fails_with_the_word_of_the_field(tmp_path: Path):
-    page = tmp_path / "page.md"
-    page.write_text("The hidden cells, yes or no.", encoding="utf-8")
-    with pytest.raises(AssertionError, match="write 'held-out' in place of 'hidden'"):
-        test_a_page_has_the_words_of_the_field(page)
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_has_the_words_of_the_field(name: str):
+    assert not private_words(TEXTS[name]())
+
+
+def test_the_glossary_asks_for_the_word_of_the_field():
+    (found,) = private_words("The hidden\ncells, `hidden`.")
+    assert found == "write 'held-out' in place of 'hidden', before ' cells, .'"
 
 
 def test_the_glossary_of_the_concepts_explains_each_term():

@@ -179,15 +179,15 @@ def test_cells_are_ordered_by_how_sure(full, frame, posterior):
     hidden = frame.isna()
     cells = posterior.reliability(full.where(hidden))
     assert len(cells) == hidden.to_numpy().sum()
-    assert cells["unsure"].is_monotonic_increasing
+    assert cells["uncertainty"].is_monotonic_increasing
     of_towns = cells[cells["column"] == "town"].set_index("row")
     p = posterior.probabilities("town", rows=of_towns.index)
     assert of_towns["predicted"].tolist() == p.idxmax(axis=1).tolist()
     assert (of_towns["observed"] == full.loc[of_towns.index, "town"].astype(object)).all()
-    ratio = (1 - p.max(axis=1)) / of_towns["unsure"]
+    ratio = (1 - p.max(axis=1)) / of_towns["uncertainty"]
     np.testing.assert_allclose(ratio, ratio.iloc[0], rtol=1e-5)
     of_cm = cells[cells["column"] == "cm"].set_index("row")
-    spread = (posterior.predict_std(of_cm.index, "cm") / of_cm["unsure"]).iloc[0]
+    spread = (posterior.predict_std(of_cm.index, "cm") / of_cm["uncertainty"]).iloc[0]
     assert 0.7 < spread / full["cm"].std() < 1.5
     wrong = (of_cm["observed"] - of_cm["predicted"]).astype(float) / spread
     np.testing.assert_allclose(of_cm["wrong"].astype(float), wrong, rtol=1e-5)
@@ -210,10 +210,10 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
     assert columns["missing"].tolist() == hidden.sum().tolist()
     assert columns["observed"].tolist() == frame.notna().sum().tolist()
     cells = posterior.reliability(full.where(hidden))
-    for shown, some in ((report.surest, cells[:5]), (report.least_sure, cells[:-6:-1])):
-        np.testing.assert_allclose(shown["unsure"], some["unsure"])
+    for shown, some in ((report.most_certain, cells[:5]), (report.most_uncertain, cells[:-6:-1])):
+        np.testing.assert_allclose(shown["uncertainty"], some["uncertainty"])
     filled = posterior.impute(frame)
-    for cell in report.least_sure.itertuples():
+    for cell in report.most_uncertain.itertuples():
         assert cell[3] == filled.loc[cell.row, cell.column]
     checked = report.held_out.set_index("column")
     assert checked["cells"].tolist() == hidden.sum().tolist()
@@ -260,5 +260,5 @@ def test_a_report_of_new_rows_and_of_an_array(posterior):
     X = np.zeros((4, 5))
     X[2, 3] = np.nan
     of_array = made_up(X, **PRIOR).report(X)
-    assert of_array.surest[["row", "column"]].values.tolist() == [[2, 3]]
+    assert of_array.most_certain[["row", "column"]].values.tolist() == [[2, 3]]
     assert "use chains=2" not in str(of_array)

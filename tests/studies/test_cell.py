@@ -49,5 +49,5 @@ def test_the_best_model_may_be_a_posterior(study):
     assert "<b>" in study.table("rmse", missing=0.3)._repr_html_()
     assert "<b>" not in study.table("log_density", missing=0.3)._repr_html_()
     for metric in ("coverage_90", "log_density"):
-        with pytest.raises(ValueError, match="is no error of which the lowest is the best"):
+        with pytest.raises(ValueError, match="is no error whose lowest value is the best"):
             study.best(metric, missing=0.3)

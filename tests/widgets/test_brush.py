@@ -219,4 +219,4 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     assert explorer.join(PATIENCE)
     assert not np.isnan(explorer.state.fitted_data.observed).any()
     act(explorer, "brush", picture=0, points=[(20, 30)], radius=100)
-    assert "the brush would hide everything" in said(explorer)
+    assert "the brush would mask all of it" in said(explorer)

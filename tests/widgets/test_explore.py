@@ -71,7 +71,7 @@ def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
     assert "nmd-lab-" not in said(explorer)  # the folder of the upload
     assert explorer.state.observations.shape == (20, 15)  # what was shown stays
     act(explorer, "open", b"hello", name="../../etc/x.png")
-    assert "x.png holds no picture" in said(explorer)
+    assert "x.png holds no image" in said(explorer)
 
 
 @pytest.fixture
@@ -190,9 +190,9 @@ def test_a_file_is_read_as_asked_and_its_code_reads_it_again(tmp_path):
         ("nowhere.nc", r"nowhere\.nc"),
         ("text.doc", "unknown ending"),
         ("text.nc", r"text\.nc.* cannot be read"),
-        ("text.png", r"text\.png holds no picture"),
+        ("text.png", r"text\.png holds no image"),
         (np.zeros((20, 8, 7)), r"explore\(X.reshape\(len\(X\), -1\), shape=\(8, 7\)\)"),
-        (np.zeros((3, 4, 5)), r"give a picture \(height, width, 3\), or"),
+        (np.zeros((3, 4, 5)), r"give an image \(height, width, 3\), or"),
         (nmd.Study(np.zeros((8, 7)), rank=[1, 2]), r"run the study first, with study.run\(\)"),
     ],
 )

@@ -156,7 +156,7 @@ def test_strokes_are_taken_back_and_forgotten():
     xr.testing.assert_identical(explorer.result, first)
     repeats(explorer, X)
     act(explorer, "brush", picture=0, points=[(40, 40)], radius=100)
-    assert "the brush would hide everything" in said(explorer)
+    assert "the brush would mask all of it" in said(explorer)
 
 
 def test_a_stroke_during_the_first_run_counts():
