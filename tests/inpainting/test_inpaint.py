@@ -142,7 +142,7 @@ def test_the_middle_of_a_wide_hole_is_as_unsure_as_the_picture():
     photo = load_sample_image("china.jpg")[150:230, 300:380].mean(axis=2)
     seen = np.ones(photo.shape, bool)
     seen[20:60, 20:60] = False
-    with pytest.warns(nmd.warnings.NMDWarning, match="are a guess"):
+    with pytest.warns(nmd.warnings.NMDWarning, match="are uncertain"):
         filled = nmd.inpaint(photo, seen, method="complete", random_state=0)
     std = filled["std"].to_numpy()
     assert std[40, 40] == pytest.approx(photo[seen].std())

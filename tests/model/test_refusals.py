@@ -55,7 +55,7 @@ def test_parameters_and_arguments():
         (Logistic(), [-1.0, 0.0], "value 0"),
         (Logistic(0), [-1.0, 1.0], "-1"),
         (Ordinal([1, 2]), [1.0, 3.0], "value 3"),
-        (Ordinal(), [2.0, 2.0], "single level"),
+        (Ordinal(), [2.0, 2.0], "single value"),
         (NegativeBinomial(1.0), [-1.0, 2.0], "negative value -1"),
         (nmd.losses.ItakuraSaito(), [0.0, 2.0], "value 0"),
         (nmd.losses.SquaredLog(), [-2.0, 2.0], "value -2"),
