@@ -29,6 +29,7 @@ from nmd_lab._runtime.checks import (
     check_rank,
     check_size,
     check_word,
+    many,
 )
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
@@ -382,7 +383,7 @@ def nmf(
     iterate = objective.evaluate(W, model.components_, seconds=seconds)
     stop_reason = StopReason(
         "converged" if model.n_iter_ < max_iter else "max_iter",
-        f"scikit-learn's NMF: {model.n_iter_} iterations done",
+        f"scikit-learn's NMF: {many(model.n_iter_, 'iteration')} done",
     )
     return objective.result(iterate, stop_reason, "nmf", max_iter=max_iter, tol=tol)
 

@@ -278,6 +278,16 @@ def sentence(error: BaseException) -> str:
     return message if explains_itself else f"{type(error).__name__}: {message}"
 
 
+def many(count: int, thing: str) -> str:
+    """Return how many things there are.
+
+    >>> many(1, "fit"), many(2, "observed entry")
+    ('1 fit', '2 observed entries')
+    """
+    things = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{count} {thing if count == 1 else things}"
+
+
 def fault_of_compiler(error: Exception) -> str:
     """Return the line of an error of Numba that names the fault."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Self, get_args
 
+from .checks import many
+
 StopCode = Literal[
     "converged",
     "max_iter",
@@ -110,7 +112,7 @@ class Interruption:
     def reason(self, n_iter: int) -> StopReason:
         """Return the stop reason of a fit that ends now, after so many iterations."""
         self.reported = True
-        return StopReason("interrupted", f"interrupted: Ctrl-C after {n_iter} iterations")
+        return StopReason("interrupted", f"interrupted: Ctrl-C after {many(n_iter, 'iteration')}")
 
     def _note(self, *_: Any) -> None:
         if self._came:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab._runtime.checks import many
 from nmd_lab.data.entries import as_booleans
 from nmd_lab.data.inputs import AT_MOST, dense_values
 from nmd_lab.data.matching import first_few
@@ -98,8 +99,8 @@ def message_of_chains(posterior: Posterior) -> Messages:
     """Return a message if the predictions of the chains have not converged."""
     sweeps, remedy = posterior.trace.sizes["sweep"], "raise tune= and draws="
     if sweeps < MIN_SWEEPS:
-        text = f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
-        return {NotConvergedWarning: text}
+        text = f"the chains have {many(sweeps, 'sweep')} after tuning, too few to judge them"
+        return {NotConvergedWarning: f"{text}: {remedy}."}
     share = posterior._unsettled
     if not share > MAX_UNSETTLED:
         return {}

@@ -22,7 +22,7 @@ import xarray as xr
 from scipy import sparse
 from scipy.io import mmread
 
-from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.checks import check_word, many
 from nmd_lab.data.typed_table import long_table_columns, refused_columns
 
 from .entries import check_structure
@@ -209,8 +209,7 @@ def _read_table(
         frame[name] = pd.to_datetime(frame[name], format="ISO8601")
     used = ["first column taken as row labels"] * bool(index)
     used += ["first line taken as column labels"] * bool(header)
-    m, n = frame.shape
-    return frame, ", ".join([f"{m} rows x {n} columns from {path.name}", *(used or ["no labels"])])
+    return frame, ", ".join([f"{_sizes(frame)} from {path.name}", *(used or ["no labels"])])
 
 
 def _parsed(path: Path, separator: str | None, **options: Any) -> Any:
@@ -256,7 +255,8 @@ def _long_table(path: Path, frame: Any, names: dict[str, Any]) -> tuple[Any, str
         ) from error
     m, n = X.shape
     return X, (
-        f"{m} rows ({names['row']}) x {n} columns ({names['column']}), {X.values.size} values "
+        f"{many(m, 'row')} ({names['row']}) x {many(n, 'column')} ({names['column']}), "
+        f"{many(X.values.size, 'value')} "
         f"({names['value']}) from {path.name}, a long table with one value in each line"
     )
 
@@ -279,8 +279,8 @@ def _sizes(X: Any) -> str:
     if len(X.shape) != 2:
         return f"array of shape {X.shape}"
     is_dense = isinstance(X, np.ndarray | pd.DataFrame)
-    stored = "" if is_dense else f", {X.nnz} stored entries"
-    return f"{X.shape[0]} rows x {X.shape[1]} columns{stored}"
+    stored = "" if is_dense else f", {many(X.nnz, 'stored entry')}"
+    return f"{many(X.shape[0], 'row')} x {many(X.shape[1], 'column')}{stored}"
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.disk import Scratch
 
 from .entries import (
@@ -300,7 +301,7 @@ class SparseObservations(Observations):
         share = 100 * self.values.size / (m * n)
         return (
             f"<nmd_lab.SparseObservations>  {row}: {m}, {column}: {n}, "
-            f"{self.values.size} stored entries ({share:.3g} %), {self.values.dtype}"
+            f"{many(self.values.size, 'stored entry')} ({share:.3g} %), {self.values.dtype}"
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.progress import Interruption, StopReason, is_interactive, progress_bar
 from nmd_lab.engines import FitEngine
 from nmd_lab.engines.plan import TREND_WINDOW, exact_for, reaches
@@ -81,9 +82,9 @@ class Stopping:
         """Show an iteration to the callback, and return why any run ends with it, or None."""
         asked = self.callback is not None and self.callback(shown)
         if iteration >= self.most:
-            return StopReason("max_iter", f"max_iter: {self.most} iterations done")
+            return StopReason("max_iter", f"max_iter: {many(self.most, 'iteration')} done")
         if asked:
-            return StopReason("callback", f"callback: stopped after {iteration} iterations")
+            return StopReason("callback", f"callback: stopped after {many(iteration, 'iteration')}")
         if self.time_limit is not None and shown.seconds >= self.time_limit:
             return StopReason("time_limit", f"time_limit: {self.time_limit:g} s passed")
         return None
@@ -107,7 +108,7 @@ class Stopping:
         if ended is not None:
             return ended
         if since_best is not None:
-            text = f"validation: no lower error for {self.patience} iterations"
+            text = f"validation: no lower error for {many(self.patience, 'iteration')}"
             return StopReason("validation", text) if since_best >= self.patience else None
         window = self.window or window_for(self.tol)
         if self.tol <= 0 or len(lowest) <= window:

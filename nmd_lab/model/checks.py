@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import fault_of_compiler, sentence
+from nmd_lab._runtime.checks import fault_of_compiler, many, sentence
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.html import Summary, table
 
@@ -268,7 +268,7 @@ class CheckReport:
     def __str__(self) -> str:
         """Return one line for each check, and the input that fails it."""
         count = len(self.failures)
-        verdict = f"{count} failure{'s' if count > 1 else ''}" if count else "all checks passed"
+        verdict = many(count, "failure") if count else "all checks passed"
         lines = [f"{self.subject}: {verdict}"]
         lines += [f"  tried: {check}" for check in self.checks]
         for check, at, found, expected in self.failures:
@@ -282,7 +282,7 @@ class CheckReport:
         rows = table(("check", "input", "found", "expected"), self.failures)
         return Summary(
             {"value": self.subject, "text": verdict},
-            [f"{len(self.checks)} checks tried"],
+            [f"{many(len(self.checks), 'check')} tried"],
             [] if self.passed else [rows],
         ).html()
 

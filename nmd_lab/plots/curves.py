@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._runtime.checks import check_integer
+from nmd_lab._runtime.checks import check_integer, many
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import ColumnModel
@@ -461,7 +461,7 @@ def _finish_alphas(ax: Axes, trials: pd.DataFrame, chosen: pd.Series[Any], color
     _alpha_axis(ax, trials["alpha"].to_numpy())
     counts = {"unfinished": errors.isna().sum(), "above the frame": _limit(ax, errors, chosen)}
     notes = ", ".join(f"{count} {note}" for note, count in counts.items() if count)
-    ax.set_title(f"{len(errors)} trials{notes and f' ({notes})'}", fontsize="medium")
+    ax.set_title(f"{many(len(errors), 'trial')}{notes and f' ({notes})'}", fontsize="medium")
     shown = {chosen["rank"], *_few(list(colors))}
     handles = [Line2D([], [], color=color, marker="o", markersize=4.5, label=str(rank))
                for rank, color in colors.items() if rank in shown]  # fmt: skip

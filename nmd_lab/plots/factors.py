@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.checks import check_word, many
 from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 from nmd_lab.data.matching import match_data
 from nmd_lab.result.decomposition import Decomposition
@@ -174,7 +174,7 @@ def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> A
         yticklabels=_column_labels(row)[shown],
         ylim=(len(shown) - 0.4, -0.6),
         ylabel=", ".join(map(str, row.dims)),
-        title=f"{fit.rank} components H, {fit.nonlinearity}",
+        title=f"{many(fit.rank, 'component')} H, {fit.nonlinearity}",
     )
     ax.grid(axis="y", alpha=0.2)
     ax.set_axisbelow(True)
@@ -199,7 +199,7 @@ def _lines(fit: Decomposition, row: xr.DataArray, ax: Axes | None) -> Axes:
         ylabel=COMPONENT,
         ylim=(fit.rank - 0.4, -0.6),
         xlabel=f"{', '.join(map(str, row.dims))}{f' [{units}]' if units else ''}",
-        title=f"{fit.rank} components H, {fit.nonlinearity}",
+        title=f"{many(fit.rank, 'component')} H, {fit.nonlinearity}",
     )
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -301,7 +301,7 @@ def _row_values(fit: Decomposition, labels: str | ArrayLike) -> tuple[str, NDArr
     values = np.ravel(np.asarray(labels))
     if len(values) != fit._shape[0]:
         raise ValueError(
-            f"labels has {len(values)} values: give one for each of {fit._shape[0]} rows."
+            f"labels has {many(len(values), 'value')}: give one for each of {fit._shape[0]} rows."
         )
     return str(getattr(labels, "name", "") or ""), values
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from nmd_lab._runtime.checks import check_size, is_auto
+from nmd_lab._runtime.checks import check_size, is_auto, many
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
@@ -412,7 +412,7 @@ def out_of_bounds(problem: Problem) -> str:
             return ""
     remedy = "widen these" if has_bounds else "take another nonlinearity, such as 'identity',"
     return (
-        f"X has {below} values below and {above} above the bounds of "
+        f"X has {many(below, 'value')} below and {above} above the bounds of "
         f"{problem.units.model.nonlinearity!r}, of {observations.n_observed} observed: no fit "
         f"comes closer to them than the bounds, so {remedy} unless such values are noise."
     )

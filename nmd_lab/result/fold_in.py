@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import as_generator, check_no_fit
+from nmd_lab._runtime.checks import as_generator, check_no_fit, many
 from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits, FloatArray
 from nmd_lab.data.folds import labels_of_new_rows
@@ -372,7 +372,7 @@ def _checked_rows(
     if W.ndim != 2 or W.sizes[COMPONENT] != fit.rank:
         raise ValueError(
             f"rows has the shape {dict(W.sizes)}: give rows of X, or what fold_in() of this fit "
-            f"returned, with {fit.rank} components."
+            f"returned, with {many(fit.rank, 'component')}."
         )
     W = W.transpose(..., COMPONENT)
     if not np.all(np.isfinite(W.values)):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import check_share
+from nmd_lab._runtime.checks import check_share, many
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
 from nmd_lab.data.dates import date_text
@@ -221,8 +221,8 @@ def make_report(
     cells = cells_at(draws, data.rows[i], data.columns[j])
     cells = cells.sort_values("uncertainty", kind="stable", ignore_index=True)
     missing, of_all = len(cells), data.rows.size * len(columns)
-    share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
-    size = f"{data.rows.size} rows and {len(columns)} columns"
+    share = f"{missing} of {many(of_all, 'cell')} ({100 * missing / max(of_all, 1):.1f} %)"
+    size = f"{many(data.rows.size, 'row')} and {many(len(columns), 'column')}"
     limits, n = data.observations.limits, n or posterior.parameters.get("copies")
     limited, by, of_limits = pd.Series(0, data.columns), "draws" if n else "", ""
     if limits is not None:
@@ -230,13 +230,15 @@ def make_report(
         of_limits = f" {limited.sum()} more have limits, within which they are filled."
     extremes = (cells[::-1].head(N_SHOWN_CELLS), cells.head(N_SHOWN_CELLS))
     values = filled(draws, X, data) if is_frame(X) else None
-    shown = (_shown(labels, draws, some, values, data, level) for some in extremes)
+    last, first = (_shown(labels, draws, some, values, data, level) for some in extremes)
+    drawn = f"{many(n or 0, 'time')} by draws from the posterior predictive distribution"
     facts = posterior_facts(posterior)
     codes = names_of_codes(facts_of(data.observations, by_column=True))
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
         _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),
-        *shown,
+        last,
+        first,
         None if held_out is None else _check(labels, draws, held_out, columns, level),
         _chains_in_words(facts, posterior.draws.sizes[CHAIN]),
         (
@@ -244,8 +246,8 @@ def make_report(
             *([sentence_of_codes(codes)] if codes else []),
         ),
         f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
-        f"(nmd_lab {__version__}; at most {posterior.rank} factors; draws: {facts['draws']}), "
-        f"{f'{n} times by draws from the posterior predictive distribution' if n else ONCE}, "
+        f"(nmd_lab {__version__}; at most {many(posterior.rank, 'factor')}; "
+        f"draws: {facts['draws']}), {drawn if n else ONCE}, "
         "assuming that values are missing at random.",
     )
 
@@ -269,15 +271,15 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
     if "member" in posterior.draws:
         fractions = np.bincount(posterior.draws["member"].values.ravel()) / len(posterior._draws)
         listed = ", ".join(f"{each:.0%}" for each in fractions)
-        ensemble = [f"The {fractions.size} models of an ensemble have {listed} of the draws."]
+        ensemble = [f"An ensemble of {many(fractions.size, 'model')} made the draws: {listed}."]
         if (spread := f"{np.mean(posterior.draws.get('spread', 1)):.2f}") != "1.00":
             ensemble += [f"Intervals of numbers are {spread} times as wide, as held-out cells ask."]
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
         *([f"The table was read as {taken}."] if taken else []),
         "Whether a cell is missing may depend on what is observed, not on what is missing.",
-        f"A row has at most {posterior.rank} hidden numbers, {alike}, and the number behind each "
-        "cell is linear in them.",
+        f"A row has at most {many(posterior.rank, 'latent factor')}, {alike}, and the number "
+        "behind each cell is linear in these.",
         *ensemble,
         *(text for noise, text in ASSUMED.items() if noise in noises),
     )

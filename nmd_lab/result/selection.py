@@ -9,6 +9,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.checks import many
+
 SELECTION = "selection"
 """Name of the trials and the choice among the parameters of a fit."""
 
@@ -66,21 +68,28 @@ def choice_in_words(table: xr.Dataset) -> dict[str, str]:
     """Return the options that were chosen and the held-out error, as text; {} if none were."""
     if not table.sizes[TRIAL]:
         return {}
-    chosen = table.isel({TRIAL: table.attrs["chosen"]})
-    names = table.attrs["options"].split(", ")
-    if "offsets" in chosen and chosen["offsets"].item() in ("none", "global"):
-        names = [name for name in names if name != "offset_alpha"]  # it has no effect
-    parts = [
-        text if name in UNNAMED else f"{name} {text}"
-        for name in names
-        if name in chosen and (text := as_text(chosen[name].values))
-    ]
-    tried = f"of {table.sizes[TRIAL]} trials in {np.nansum(table['seconds'].values):.2g} s"
+    tried = f"of {many(table.sizes[TRIAL], 'trial')} in {np.nansum(table['seconds'].values):.2g} s"
     entries, alone = (table.attrs.get(name) for name in ("held_out_entries", "offsets_alone"))
-    error = _error_text(table) if entries is None else f"{_error_text(table)}, at {entries} entries"
+    error = _error_text(table) + (f", at {many(entries, 'entry')}" if entries is not None else "")
     rival = "" if alone is None else f"; offsets alone {as_text(alone)}"
     notes = {"note": table.attrs["note"]} if table.attrs.get("note") else {}
-    return {"chosen": f"{', '.join(parts)}; {tried}", "held-out error": error + rival, **notes}
+    return {
+        "chosen": f"{', '.join(_chosen(table, 4))}; {tried}",
+        "held-out error": error + rival,
+        **notes,
+    }
+
+
+def _chosen(table: xr.Dataset, digits: int) -> list[str]:
+    """Return each option that was chosen, with its value."""
+    chosen, names = table.isel({TRIAL: table.attrs["chosen"]}), table.attrs["options"].split(", ")
+    if "offsets" in chosen and chosen["offsets"].item() in ("none", "global"):
+        names = [name for name in names if name != "offset_alpha"]  # it has no effect
+    return [
+        text if name in UNNAMED else f"{name} {text}"
+        for name in names
+        if name in chosen and (text := as_text(chosen[name].values, digits))
+    ]
 
 
 def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
@@ -122,13 +131,14 @@ def sentence_of(table: xr.Dataset) -> str:
         f"{text} {as_text(chosen[name].values, 3)}"
         for name, text in (("rank", "rank"), ("alpha", "ridge alpha"))
         if name in names
-    ] or [as_text(chosen[name].values, 3) for name in names]
+    ] or _chosen(table, 3)
     tried, error = table.sizes[TRIAL], as_text(chosen["error"].values)
     entries = table.attrs.get("held_out_entries")
-    at = "held-out entries" if entries is None else f"{entries} held-out entries"
+    at = "held-out entries" if entries is None else many(entries, "held-out entry")
+    were = "was" if len(about) < 2 else "were"
     return (
-        f"Of {tried} trials, {' and '.join(about)} {'was' if len(about) < 2 else 'were'} chosen, "
-        f"with a {table.attrs.get('measure', 'error')} of {error} at {at}{_ties(table, names)}."
+        f"Of {many(tried, 'trial')}, {' and '.join(about)} {were} chosen, with a "
+        f"{table.attrs.get('measure', 'error')} of {error} at {at}{_ties(table, names)}."
     )
 
 
@@ -156,7 +166,7 @@ def in_short(parameters: Mapping[str, Any]) -> dict[str, Any]:
     if not table.sizes[TRIAL]:
         return dict(parameters)
     count, chosen = table.sizes[TRIAL], table.attrs["chosen"]
-    text = f"{count} trials, of which trial {chosen} was chosen (fit.selection)"
+    text = f"{many(count, 'trial')}, of which trial {chosen} was chosen (fit.selection)"
     return {**parameters, SELECTION: text}
 
 

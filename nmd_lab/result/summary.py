@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.html import Summary, curve, facts_table, picture, table
 from nmd_lab.data.labels import COMPONENT, Labels, Picture, picture_of
 from nmd_lab.data.typed_table import plain_label
@@ -270,7 +271,7 @@ def headline_of(fit: Any) -> dict[str, Any]:
         where = "relative error where seen, nothing is held out"
         return headline(fit._returned("relative_error"), where, {})
     error = float(trials["error"].values[trials.attrs["chosen"]])
-    where = f"{rmse} {trials.attrs['held_out_entries']} held-out entries"
+    where = f"{rmse} {many(trials.attrs['held_out_entries'], 'held-out entry')}"
     measure = str(trials.attrs.get("measure", ""))
     rooted = measure.startswith("root mean squared")
     alone = trials.attrs.get("offsets_alone")
@@ -299,14 +300,14 @@ def lines_of(fit: Any) -> list[str]:
         f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, fitted to {_observed(fit)}",
         *(f"{name}: {text}" for name, text in _columns_and_choice(fit).items()),
         f"relative error of the fitted entries: {fit.relative_error:.4g}",
-        f"{fit._n_iter} iterations in {_seconds(fit)}, {fit.stop_reason}",
+        f"{many(fit._n_iter, 'iteration')} in {_seconds(fit)}, {fit.stop_reason}",
         f"W ({W}), H ({H}), {fit.W.dtype}",
     ]
 
 
 def summary_of(fit: Any) -> Summary:
     """Return a fit in short."""
-    trials, size = fit.selection, f"{fit.rank} component{'s' if fit.rank != 1 else ''}"
+    trials, size = fit.selection, many(fit.rank, "component")
     columns, by_column = fit.H.isel({COMPONENT: 0}, drop=True), fit._kinds is not None
     model = small_picture(fit._shape[0], columns, fit._fitted.block, by_column=by_column)
     return Summary(
@@ -355,8 +356,8 @@ def _observed(fit: Any) -> str:
     m, n = fit._shape
     appended = int(fit.parameters.get("appended_rows", 0))
     total = (m - appended) * n
-    text = f"{fit.parameters.get('n_observed', total)} of {total} entries"
-    return f"{text}, {appended} appended rows" if appended else text
+    text = f"{fit.parameters.get('n_observed', total)} of {many(total, 'entry')}"
+    return f"{text}, {many(appended, 'appended row')}" if appended else text
 
 
 def _errors_by_rank(trials: xr.Dataset) -> str:
@@ -456,7 +457,7 @@ def _flags_of_posterior(posterior: Any) -> list[str]:
     if not posterior.converged:
         flags.append(f"The chains have not converged: of the predictions, {_settled(posterior)}.")
     elif ess < MIN_INDEPENDENT:
-        flags.append(f"The draws are worth only {ess:.0f} independent ones: intervals are rough.")
+        flags.append(f"The effective sample size is only {ess:.0f}: intervals are rough.")
     return flags
 
 
@@ -497,7 +498,7 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
         size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
     facts = {
         "columns": columns_in_words(posterior._labels, posterior._kinds),
-        "draws": f"{len(draws)} in {chains} chain{'s' if chains > 1 else ''}",
+        "draws": f"{len(draws)} in {many(chains, 'chain')}",
         **{name: f"({text}) {posterior.draws[name].dtype}" for name, text in sizes.items()},
         "effective rank": rank,
         "noise 1/√ρ": size,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import is_auto, new_stream
+from nmd_lab._runtime.checks import is_auto, many, new_stream
 from nmd_lab._runtime.machine import all_threads, in_threads
 from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
 from nmd_lab.data.entries import FloatArray
@@ -124,7 +124,7 @@ class Chains:
                 if reason is None and interruption:
                     reason = interruption.reason(run.iteration)
         if reason.code == "max_iter":
-            text = f"draws: all {options.draws} sweeps after {self._warm_up} for tuning are done"
+            text = f"draws: {many(options.draws, 'sweep')} done after {self._warm_up} for tuning"
             reason = StopReason("draws", text)
         if interruption and not interruption.reported:
             reason = interruption.reason(run.iteration)

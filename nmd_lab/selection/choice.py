@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.progress import Interruption, progress_bar
 from nmd_lab.data.folds import Fold, n_held_out, sample_of_rows
 from nmd_lab.data.observations import Observations
@@ -119,15 +120,15 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
     if number < m:
         count = len(stages[0].search.trials.done)
         notes.append(
-            f"The first {count} trials had {number} of the {m} rows; the others chose the ridge "
-            "with all of them."
+            f"The first {many(count, 'trial')} had {number} of the {m} rows; the others chose the "
+            "ridge with all of them."
             if len(stages) > 1
             else f"The trials had {number} of the {m} rows, and their ridges are scaled to all."
         )
     if entries < 500:  # chance decides between settings that are nearly as good
         notes.append(
-            f"Only {entries} entries could be held out: errors that differ by some per cent are "
-            "not significant, and another seed may choose another rank or ridge."
+            f"Only {many(entries, 'entry')} could be held out: errors that differ by some "
+            "per cent are not significant, and another seed may choose another rank or ridge."
         )
     if space.rank is None and max(space.ranks) <= rank < space.largest_rank:
         notes.append(

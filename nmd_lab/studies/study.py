@@ -13,7 +13,7 @@ import xarray as xr
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
-from nmd_lab._runtime.checks import check_integer
+from nmd_lab._runtime.checks import check_integer, many
 from nmd_lab._runtime.disk import check_target
 from nmd_lab._runtime.progress import progress_bar
 from nmd_lab.data.inputs import GivenLimits
@@ -82,7 +82,7 @@ class Study:
     Attributes
     ----------
     results : xarray.Dataset
-        Results of the last `run`.
+        Results of the last `run` that did all fits.
 
     Other Parameters
     ----------------
@@ -271,9 +271,9 @@ class Study:
 
     @property
     def results(self) -> xr.Dataset:
-        """Results of the last `run`."""
+        """Results of the last `run` that did all fits."""
         if self._results is None:
-            raise ValueError("results do not exist yet: run the study first, with study.run().")
+            raise ValueError(f"results need all fits, and {self._done} are done: call study.run().")
         return self._results
 
     def cell(self, **labels: Any) -> Cell:
@@ -393,14 +393,19 @@ class Study:
         """Plots of the results: ``error`` and ``heatmap``."""
         return StudyPlots(self.results)
 
+    @property
+    def _done(self) -> str:
+        """How many fits are done, and of how many."""
+        keys = {cell.key for cell in self.grid.values.flat}
+        return f"{len(keys & self._records.keys())} of {many(len(keys), 'fit')}"
+
     def _repr_html_(self) -> str:
         return study_html(repr(self), self._results)
 
     def __repr__(self) -> str:
         """Return the size of the data, the dimensions, the finished fits and the best model."""
-        data, keys = self.grid.values.flat[0].data, {cell.key for cell in self.grid.values.flat}
-        (m, n), size = data.observations.shape, data.observations.n_observed
+        data = self.grid.values.flat[0].data
+        (m, n), size = data.observations.shape, many(data.observations.n_observed, "observed entry")
         dims = ", ".join(f"{dim}: {length}" for dim, length in self.grid.sizes.items())
-        done = f"{len(keys & self._records.keys())} of {len(keys)} fits done"
         best = "" if self._results is None else f"\n  {winner(self._results)}"
-        return f"<nmd_lab.Study>  {m} x {n}, {size} observed entries\n  {dims}\n  {done}{best}"
+        return f"<nmd_lab.Study>  {m} x {n}, {size}\n  {dims}\n  {self._done} done{best}"

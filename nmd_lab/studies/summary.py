@@ -18,7 +18,7 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from nmd_lab._runtime.checks import check_share, check_word, check_words
+from nmd_lab._runtime.checks import check_share, check_word, check_words, many
 from nmd_lab._runtime.html import Interval, Summary, intervals
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.plots._canvas import axes, finished, hide_frame, quantity
@@ -56,6 +56,11 @@ class BestModel(NamedTuple):
 
     parameters: dict[str, Any]
     fit: Result
+
+    def __repr__(self) -> str:
+        """Return the parameters, and the fit below them."""
+        named = ", ".join(f"{name}: {value!r}" for name, value in self.parameters.items())
+        return f"<nmd_lab.BestModel>  {named}\n{self.fit!r}"
 
 
 def about(results: xr.Dataset) -> dict[str, Any]:
@@ -229,7 +234,7 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     """Return the results of a study as HTML, with a text on what it varies."""
     line = " · ".join(each.strip() for each in text.split("\n"))
     if results is None:
-        return Summary({"text": "no results yet: call run()"}, [line]).html()
+        return Summary({"text": "no results before all fits are done: call run()"}, [line]).html()
     flags = _flags(results)
     try:
         ranking = rank_test(results, None, CONFIDENCE, {})
@@ -289,7 +294,8 @@ def _flags(results: xr.Dataset) -> list[str]:
     status = fits["status"].value_counts()
     counts = {word: status.get(word, 0) for word in ("failed", "timed out", "left out")}
     counts["not converged"] = fits["warnings"].str.contains(NotConvergedWarning.__name__).sum()
-    return [f"{count} of {len(fits)} fits: {word}." for word, count in counts.items() if count]
+    of = many(len(fits), "fit")
+    return [f"{count} of {of}: {word}." for word, count in counts.items() if count]
 
 
 Name = str | None
@@ -399,7 +405,7 @@ def label_text(label: Any) -> str:
 
 def _dimension_name(dim: str) -> str:
     """Return the name of a dimension for an axis, a legend or a title."""
-    return {"missing": "hidden fraction"}.get(dim, dim.replace("_", " "))
+    return {"missing": "held-out fraction"}.get(dim, dim.replace("_", " "))
 
 
 def _subtitle(results: xr.Dataset, shown: set[Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import sentence
+from nmd_lab._runtime.checks import many, sentence
 from nmd_lab.fit.loop import VALIDATION
 from nmd_lab.model.model import Model
 from nmd_lab.problem.state import State
@@ -288,7 +288,7 @@ class History:
             if name in chosen
             or (value != "auto" and any(value != other.get(name) for other in others))
         ]
-        painted = [f"{paint.n_painted} entries painted"] if paint and paint.n_painted else []
+        painted = [f"{many(paint.n_painted, 'entry')} painted"] if paint and paint.n_painted else []
         return ", ".join([*words, *painted])
 
 
@@ -364,8 +364,3 @@ class Memo:
 
 def _same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and type(a) in PLAIN and a == b)
-
-
-def many(count: int, thing: str) -> str:
-    """Return how many things there are, such as "1 fit" or "2 fits"."""
-    return f"{count} {thing}{'s' if count != 1 else ''}"

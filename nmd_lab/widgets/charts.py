@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.checks import many
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
@@ -69,7 +70,7 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
         return {}
     ranks, errors, spread = best["rank"].tolist(), best["error"], best["spread"].fillna(0)
     models = zip(best["nonlinearity"], ranks, best["alpha"], strict=True)
-    said = [f"{f}, {k} components, penalty {as_text(alpha)}" for f, k, alpha in models]
+    said = [f"{f}, {many(k, 'component')}, penalty {as_text(alpha)}" for f, k, alpha in models]
     # In percent: the errors of trials are at other entries than that of the sentence
     more, low, high = (
         100 * (e / errors.min() - 1) for e in (errors, errors - spread, errors + spread)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.api.fits import ResumableFit
@@ -38,7 +39,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
-from .background import NO_RUN, STARTING, Background, Begun, Measure, Positions, Recording, many
+from .background import NO_RUN, STARTING, Background, Begun, Measure, Positions, Recording
 
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words

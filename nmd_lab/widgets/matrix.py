@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from nmd_lab._runtime.checks import many
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
@@ -28,7 +29,7 @@ from nmd_lab.result.files import TABLES, check_export, write_table
 from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
-from .background import Begun, Measure, in_sample, many
+from .background import Begun, Measure, in_sample
 from .charts import row_texts, texts
 from .given_table import LEAVE, TAKE, as_table, with_filled
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
-from nmd_lab._runtime.checks import as_generator, check_integer, check_share, new_stream
+from nmd_lab._runtime.checks import as_generator, check_integer, check_share, many, new_stream
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.labels import plain_array
 from nmd_lab.data.patches import Grid
@@ -29,7 +29,7 @@ from nmd_lab.inpainting.inpaint import (
     refill,
 )
 
-from .background import Background, Begun, many
+from .background import Background, Begun
 from .charts import calibration_chart
 from .live import LEVELS, Findings
 from .pictures import Frame, Paint, at, frame_of

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.checks import many
 from nmd_lab.data.labels import pandas_of
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
@@ -262,7 +263,8 @@ class RatingsState(ModelState):
     def title(self) -> str:
         """The data and their size."""
         (m, n), (who, what) = self.observations.shape, self._things
-        return f"{self.observations.n_observed} ratings of {n} {what} by {m} {who}"
+        things = f"{many(n, what[:-1])} by {many(m, who[:-1])}"
+        return f"{many(self.observations.n_observed, 'rating')} of {things}"
 
     @property
     def _things(self) -> tuple[str, str]:

@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.checks import many
 from nmd_lab.result import netcdf
 from nmd_lab.result.summary import two_digits
 from nmd_lab.studies import Study
@@ -30,7 +31,6 @@ from nmd_lab.studies.summary import (
     variable,
 )
 
-from .background import many
 from .charts import chart, series, table
 from .printer import call
 from .state import Field, State

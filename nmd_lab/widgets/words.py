@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmd_lab._runtime.checks import many
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.selection import TIED, as_text, excess_text
 from nmd_lab.result.summary import two_digits
-
-from .background import many
 
 Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
 SHAPES = {  # f in words, of which some have bounds

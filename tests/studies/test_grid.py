@@ -53,7 +53,7 @@ def test_unknown_cells_results_and_paths_are_refused(digits, tmp_path):
     study = nmd.Study(digits, rank=[2, 3])
     both = {"method": ["svd", mine], "rank": 2, "algorithm": ["lu", "qr"]}
     check_all_refused([
-        ("run the study first", lambda name: getattr(study, name), "results"),
+        ("0 of 6 fits are done", lambda name: getattr(study, name), "results"),
         (r"rank=4 is not in the study: choose from \[2, 3\]", lambda k: study.cell(rank=k), 4),
         ("seed is not given", lambda k: study.cell(rank=k), 2),
         ("did you mean 'rank'", lambda k: study.cell(rnk=k, seed=0), 2),

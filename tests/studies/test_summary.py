@@ -203,3 +203,30 @@ def test_a_printed_study_names_the_best_models_and_the_time(study):
     seconds = float(study.results["seconds"].sum())
     two = f"lowest held_out_rmse: rank 6 {best:.3g}, then rank 1 {second:.3g}"
     assert repr(study).endswith(f"\n  {two}; fitted in {seconds:.3g} s")
+
+
+def test_a_stopped_study_says_how_many_fits_are_done():
+    calls = []
+
+    def stopped(X):
+        calls.append(X)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return np.nan_to_num(X)
+
+    study = nmd.Study(np.eye(4), method=stopped)
+    with pytest.raises(KeyboardInterrupt):
+        study.run(progress=False)
+    with pytest.raises(ValueError, match=r"need all fits, and 1 of 3 fits are done: call study"):
+        study.best()
+    assert "no results before all fits are done" in study._repr_html_()
+    study.run(progress=False)
+    assert len(calls) == 4
+
+
+def test_the_best_model_prints_its_arguments_and_its_fit(prescribed):
+    best = prescribed.best()
+    first, _, rest = repr(best).partition("\n")
+    assert first.startswith("<nmd_lab.BestModel>  ")
+    assert f"rank: {best.parameters['rank']}" in first
+    assert rest == repr(best.fit)
