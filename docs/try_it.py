@@ -2,13 +2,11 @@
 
     python docs/try_it.py
 
-writes ``try_digits.html`` and ``try_picture.html`` into ``docs/_static``, and the first one as
-``examples/explorer.html``.  ``make docs`` calls it.
+writes ``try_digits.html`` and ``try_picture.html`` into ``out``, and ``make docs`` into the site.
 """
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,12 @@ import numpy as np
 
 import nmd_lab as nmd
 
-HERE = Path(__file__).parent
 DIGITS = 600
 RANK = 12
-HIDDEN = 0.6
-"""Fraction of the pixels of the clipped picture that no model sees."""
+MISSING = 0.6
+"""Fraction of the pixels of the clipped image that are missing."""
 STEP = 2
-"""Every other pixel of the picture is taken."""
+"""Every other pixel of the image is taken."""
 
 
 def digits() -> Any:
@@ -53,11 +50,11 @@ def interference() -> Any:
 
 
 def clipped_picture() -> Any:
-    """Return an explorer of a generated picture with missing pixels, with draws of its model."""
+    """Return an explorer of a generated image with missing pixels, with draws of its model."""
     picture = interference()[::STEP, ::STEP]
-    hidden = np.random.default_rng(1).random(picture.shape) < HIDDEN
+    missing = np.random.default_rng(1).random(picture.shape) < MISSING
     explorer = nmd.widgets.explore(
-        np.where(hidden, np.nan, picture), nonlinearity="minmax", low=0, high=1
+        np.where(missing, np.nan, picture), nonlinearity="minmax", low=0, high=1
     )
     explorer.start()
     explorer.join()
@@ -68,6 +65,7 @@ def clipped_picture() -> Any:
 
 def write(folder: Path) -> None:
     """Save both explorers."""
+    folder.mkdir(exist_ok=True)
     for name, explorer in {"digits": digits(), "picture": clipped_picture()}.items():
         path = folder / f"try_{name}.html"
         path.unlink(missing_ok=True)
@@ -76,5 +74,4 @@ def write(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(HERE / "_static")
-    shutil.copy(HERE / "_static" / "try_digits.html", HERE.parent / "examples" / "explorer.html")
+    write(Path("out"))
