@@ -1,4 +1,4 @@
-"""The page on models names all of them."""
+"""The pages on models and on fits name all of them, and all starts."""
 
 import re
 from operator import attrgetter
@@ -9,8 +9,10 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
+from nmd_lab.request.options import INITS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "models.md").read_text(encoding="utf-8")
 
 
 def rows(heading):
@@ -30,3 +32,10 @@ def test_every_model_has_a_row_with_its_name(heading, known):
         cls = attrgetter(path)(nmd)
         if name:
             assert known[name] is cls
+
+
+def test_every_start_has_a_row():
+    page = (DOCS / "decompose.md").read_text(encoding="utf-8")
+    table = re.search(r"(?:^\| .*\n)+", page.partition("`init=`")[2], re.MULTILINE)[0]
+    named = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)[2:]
+    assert {*re.findall(r'"(\w+)"', " ".join(named))} == {*INITS}
