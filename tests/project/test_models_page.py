@@ -36,6 +36,6 @@ def test_every_model_has_a_row_with_its_name(heading, known):
 
 def test_every_start_has_a_row():
     page = (DOCS / "decompose.md").read_text(encoding="utf-8")
-    table = re.search(r"(?:^\| .*\n)+", page.partition("`init=`")[2], re.MULTILINE)[0]
+    table = re.search(r"(?:^\|.*\n)+", page.partition("`init=`")[2], re.MULTILINE)[0]
     named = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)[1:]
     assert {*re.findall(r'"(\w+)"', " ".join(named))} == {*INITS}
