@@ -56,7 +56,7 @@ def refused_calls():
         ("label 'user 3', which is there already", fit.append, new(["ann", "user 3", "bo"])),
         ("row label 'ann', which is there already", fit.append, new(["ann", "bo", "ann"])),
         ("no row labels, but the fit has labels along 'row'", fit.append, NEW, new(None)),
-        ("2 levels: give the 1", fit.append, new(LEVELS)),
+        ("2 index levels: give the 1", fit.append, new(LEVELS)),
         ("with 2 components", offsets.append, rows.isel(component=[0])),
         ("no coordinate 'offset'", offsets.append, rows.drop_vars("offset")),
         ("NaN or infinite", offsets.append, rows * np.nan),
