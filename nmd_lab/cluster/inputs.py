@@ -75,6 +75,9 @@ def _sources_of_table(
             f"X has the columns {names}: give a table of three, the labels of the row and of the "
             "column, and the value."
         )
+    without = X[names[:2]].isna().any().compute(scheduler=client)
+    if without.any():
+        raise ValueError(f"X has a line without a label in {without.idxmax()!r}: leave it out.")
     counts = X[names[0]].value_counts(sort=False).compute(scheduler=client).sort_index()
     rows = counts.index.to_numpy()
     columns = np.sort(X[names[1]].unique().compute(scheduler=client).to_numpy())

@@ -386,6 +386,8 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     elif is_frame(other) and is_frame(X):
         axes = {"index": (other.index, X.index), "columns": (other.columns, X.columns)}
         other = _aligned(name, other, axes)
+        if name == "upper" and labels.table is not None:
+            other = labels.table.encode(other)
     if is_frame(other) and {getattr(dtype, "kind", "") for dtype in other.dtypes} == {"b"}:
         other = other.to_numpy(dtype=bool, na_value=False)  # as where a comparison has no answer
     array = plain_array(other)
@@ -551,7 +553,7 @@ def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Obse
             )
         uppers = at_stored("upper", limits.upper, X, observations)
         if uppers.dtype.kind not in "buif":
-            raise TypeError(f"upper has dtype {uppers.dtype}: give real numbers.")
+            raise TypeError(f"upper has dtype {uppers.dtype}: give numbers, or a table as X.")
         uppers = uppers.astype(values.dtype)
         wrong = both & ~((uppers >= values) & np.isfinite(uppers))
         if wrong.any():

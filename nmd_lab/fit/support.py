@@ -31,7 +31,7 @@ DATA = {
 FEATURES = {
     "rank": "rank chosen",
     "choice": "f, loss or ridge chosen",
-    "kinds": "columns of several kinds",
+    "kinds": "columns of several kinds, or dates",
     "learned": "a loss or an f that is learned",
     "nonlinearity": "a nonlinearity other than the identity",
     "validation": "`validation=`",
@@ -156,7 +156,7 @@ def features_of_data(
     if is_mixed(nonlinearity) or is_mixed(loss):
         present["kinds"] = "a loss or nonlinearity for each column"
     elif form.table is not None:
-        present["kinds"] = "X with columns of booleans, levels or categories"
+        present["kinds"] = "X with binary, ordinal, categorical or date columns"
     elif not is_auto(loss) and as_loss(loss).learns:
         present["learned"] = f"loss={loss!r}, which learns a parameter,"
     elif not is_auto(nonlinearity) and as_nonlinearity(nonlinearity).learns:

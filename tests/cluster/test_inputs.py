@@ -112,6 +112,9 @@ def test_tables_of_dask(on_workers):
     twice = dd.from_pandas(pd.concat([table, table.iloc[:1]]), npartitions=3)
     with pytest.raises(ValueError, match="X has an entry twice in the table"):
         nmd.complete(twice, 2, **OPEN, **on_workers)
+    without = dd.from_pandas(table.assign(item=table["item"].replace(0, np.nan)), npartitions=3)
+    with pytest.raises(ValueError, match="X has a line without a label in 'item': leave it out"):
+        nmd.complete(without, 2, **OPEN, **on_workers)
     with pytest.raises(ValueError, match="X has the columns"):
         nmd.complete(lazy[["user", "stars"]], 2, **OPEN, **on_workers)
 

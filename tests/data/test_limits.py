@@ -51,6 +51,24 @@ def test_labels_follow_those_of_X():
     np.testing.assert_array_equal(codes(array, at_most=other), MASK.ravel())
 
 
+def test_upper_limits_of_dates_and_ordinal_columns_are_given_as_a_table():
+    days = pd.to_datetime(["2020-01-01", "2020-01-05", "2020-01-03"])
+    order = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
+    marks = pd.Series(["low", "high", "middle"], dtype=order)
+    frame, both = pd.DataFrame({"day": days, "mark": marks}), np.arange(6).reshape(3, 2) < 2
+    highest = frame.assign(day=days[1], mark=marks.iloc[[2, 2, 2]].to_numpy()).astype(
+        {"mark": order}
+    )
+    seen = observe(frame, limits=GivenLimits(both, both, highest))
+    lower, upper = (ends.reshape(3, 2) for ends in seen.limits.ends(seen.stored.ravel()))
+    np.testing.assert_array_equal(lower, seen.stored)
+    assert upper[0].tolist() == [seen.stored[1, 0], seen.stored[2, 1]]
+    np.testing.assert_array_equal(upper[1:], seen.stored[1:])
+    assert codes(frame, at_most=both).tolist() == [1, 1, 0, 0, 0, 0]
+    with pytest.raises(TypeError, match="upper has dtype object: give numbers, or a table as X"):
+        observe(frame, limits=GivenLimits(both, both, frame.to_numpy()))
+
+
 def test_missing_entries_and_sparse_data_have_the_same_limits():
     holes = X.copy()
     holes[2] = [np.nan, 1, np.nan, 2]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import form_of
@@ -170,3 +171,17 @@ def test_a_matrix_in_files_is_refused_what_one_in_memory_is(options, tmp_path):
 def test_a_column_called_weights_is_no_weights():
     X = pd.DataFrame({"weights": [1.0, 2.0], "limits": [3.0, 4.0]})
     assert [*features_of_data(form_of(X), Options())] == ["dense"]
+
+
+def test_dates_are_a_kind_of_column(client):
+    days = pd.date_range("2020-01-01", periods=M)
+    frame = pd.DataFrame({"day": days, "size": np.arange(M), "rest": np.arange(M) % 5})
+    frame.loc[3, "day"] = pd.NaT
+    limited = frame.notna() & (frame.index == 7).reshape(M, 1)
+    fit = nmd.complete(frame, 2, alpha=0.1, at_most=limited, random_state=0)
+    assert fit.impute(frame)["day"].notna().all()
+    by_day = nmd.Choice(splitter=GroupKFold(3), groups=np.arange(M) // 4)
+    chosen = nmd.complete(frame, validation=by_day, random_state=0)
+    assert chosen.impute(frame)["day"].dtype == frame["day"].dtype
+    with pytest.raises(ValueError, match=r"date columns does not go with data that are on the w"):
+        nmd.complete(frame, 2, "identity", alpha=0.1, compute=nmd.Compute(client=client))
