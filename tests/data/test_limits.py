@@ -56,7 +56,7 @@ def test_upper_limits_of_dates_and_ordinal_columns_are_given_as_a_table():
     order = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
     marks = pd.Series(["low", "high", "middle"], dtype=order)
     frame, both = pd.DataFrame({"day": days, "mark": marks}), np.arange(6).reshape(3, 2) < 2
-    highest = frame.assign(day=days[1], mark=marks.iloc[[2, 2, 2]].to_numpy()).astype(
+    highest = frame.assign(day=days[1], mark="middle").astype({"mark": order})
         {"mark": order}
     )
     seen = observe(frame, limits=GivenLimits(both, both, highest))
