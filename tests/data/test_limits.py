@@ -57,8 +57,6 @@ def test_upper_limits_of_dates_and_ordinal_columns_are_given_as_a_table():
     marks = pd.Series(["low", "high", "middle"], dtype=order)
     frame, both = pd.DataFrame({"day": days, "mark": marks}), np.arange(6).reshape(3, 2) < 2
     highest = frame.assign(day=days[1], mark="middle").astype({"mark": order})
-        {"mark": order}
-    )
     seen = observe(frame, limits=GivenLimits(both, both, highest))
     lower, upper = (ends.reshape(3, 2) for ends in seen.limits.ends(seen.stored.ravel()))
     np.testing.assert_array_equal(lower, seen.stored)
