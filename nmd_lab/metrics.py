@@ -211,9 +211,9 @@ def relative_error(
 
 
 def energy_score(X: Any, draws: ArrayLike) -> float:
-    """Return the mean energy score [1]_ of the rows of X, over the root of their entries.
+    """Return the mean energy score of the rows of X, over the root of their entries.
 
-    That of a row x is E‖T - x‖ - E‖T - T'‖ / 2 for independent draws T, T'.  The second mean is
+    A row x has [1]_ E‖T - x‖ - E‖T - T'‖ / 2 for independent draws T, T'.  The second mean is
     over pairs of different draws, so that few draws cost nothing on average.  It is the CRPS of a
     single entry, and in the units of X: standardise the columns.
 

@@ -17,9 +17,9 @@ MIN_SHARE = 1e-4
 
 
 def pool(results: Iterable[Any], *, df: float | None = None, level: float = 0.95) -> pd.DataFrame:
-    """Pool the estimates of an analysis of each imputed copy, by Rubin's rules [1]_.
+    """Pool the estimates of an analysis of each imputed copy, by Rubin's rules.
 
-    The pooled estimate is the mean of the m estimates.  Its variance is ::
+    The pooled estimate is the mean of the m estimates.  Its variance is [1]_ ::
 
         T = U + (1 + 1/m) B
 

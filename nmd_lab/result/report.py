@@ -168,9 +168,7 @@ def _text(value: Any) -> str:
 N_SHOWN_CELLS = 5
 """Number of the most and of the least certain cells that a report shows."""
 
-UNCERTAINTY = (
-    "“Uncertainty” is 0 for a certain cell, and 1 for one that is predicted from its column alone."
-)
+UNCERTAINTY = "“Uncertainty” is 0 for a certain cell, and 1 if the column alone predicts it."
 
 POINTS = {
     "number": "mean",
