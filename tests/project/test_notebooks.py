@@ -37,7 +37,7 @@ def test_outputs_are_committed_without_warnings_and_paths_of_a_machine(path):
     assert not re.search(r"/(home|root|Users|tmp|work)/", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_the_last_cell_asserts_what_the_text_says(path):
     code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
     assert any(line.startswith("assert") for line in code[-1]["source"])
