@@ -32,7 +32,6 @@ def test_the_first_line_has_run_time_and_extras_and_a_table_is_compared(path):
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_outputs_are_committed_without_warnings_and_paths_of_a_machine(path):
     code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
-    assert any(cell["outputs"] for cell in code)
     assert not [o for cell in code for o in cell["outputs"] if o.get("name") == "stderr"]
     assert not re.search(r"/(home|root|Users|tmp|work)/", path.read_text(encoding="utf-8"))
 
