@@ -231,8 +231,8 @@ class Observations(ABC):
     def _range(self) -> tuple[float, float]:
         """The range, for which all values are read once."""
         ranges = [(x.min(), x.max()) for x, _ in self.observed_blocks() if x.size]
-        lows, highs = zip(*ranges, strict=True) if ranges else ([np.inf], [-np.inf])
-        return float(min(lows)), float(max(highs))
+        ranges = ranges or [(np.inf, -np.inf)]
+        return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
 
     @abstractmethod
     def entries(self) -> ObservedEntries:
