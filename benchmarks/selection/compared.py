@@ -119,9 +119,9 @@ def section(records: list[Answer], figures: Path) -> str:
     )
     goals = prose(
         """
-        - At most {goal} % above the best in hindsight: {typical} of {all} sets in the middle of the
-        seeds, {within} with every seed. Missed in the middle of the seeds by {missed}; with some
-        seed by {sometimes}.
+        - At most {goal} % above the best in hindsight: {typical} of {all} sets with the median
+        seed, {within} with every seed. Missed with the median seed by {missed}; with some seed by
+        {sometimes}.
         - At most {most} times as long as one fit: {quick} of {all} sets. Missed by {slow}.
         """,
         goal=GOAL,

@@ -60,8 +60,8 @@ def section(records: list[Answer], figures: Path) -> str:
         columns, and offsets of both (whose two ridges a tenth of the observed entries chose), on
         the sets above and {generated} generated ones. Of {all} sets it is, with some seed, more
         than {tolerated} % worse than the best of the four on {lost} ({which}), and worse at all, as
-        printed, on {strict}. In the middle of the seeds it is more than {tolerated} % worse on:
-        {usual}. The best of four by the test entries is a choice in hindsight, too. The table has
+        printed, on {strict}. Sets on which it is more than {tolerated} % worse with the median
+        seed: {usual}. The best of four by the test entries is a choice in hindsight, too. The table has
         the sets with the largest excess, and the choice of the worst seed.
         """,
         generated=sum(record["name"] in MAKERS for record in records),
