@@ -61,8 +61,8 @@ def section(records: list[Answer], figures: Path) -> str:
         the sets above and {generated} generated ones. Of {all} sets it is, with some seed, more
         than {tolerated} % worse than the best of the four on {lost} ({which}), and worse at all, as
         printed, on {strict}. Sets on which it is more than {tolerated} % worse with the median
-        seed: {usual}. The best of four by the test entries is a choice in hindsight, too. The table has
-        the sets with the largest excess, and the choice of the worst seed.
+        seed: {usual}. The best of four by the test entries is a choice in hindsight, too. The table
+        has the sets with the largest excess, and the choice of the worst seed.
         """,
         generated=sum(record["name"] in MAKERS for record in records),
         all=len(records),
