@@ -43,6 +43,7 @@ class Begun:
     data: Any = None  # what it sees of a matrix
     before: dict[str, Any] | None = None  # the fit before the first stroke of the brush
     errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
+    is_look: bool = False  # whether it is a first look: the settings are not chosen yet
 
 
 class Forgotten(Exception):

@@ -17,7 +17,7 @@ from nmd_lab.result.selection import TRIAL, as_text
 
 from .background import Memo, at_most, in_sample
 from .live import Findings
-from .pictures import MAX_ROWS, Frame, drawing_part
+from .pictures import MAX_ROWS, Frame, Judged, drawing_part
 
 MAX_GROUPS, MAX_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
 
@@ -190,7 +190,6 @@ class FactorsPart:
         fitted: FittedValues | None,
         frame: Frame | None,
         labels: Labels,
-        said: str,
         columns: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Return the components and the plane of the rows."""
@@ -200,7 +199,7 @@ class FactorsPart:
         components = components_part(fitted.W, fitted.H, frame, names)
         of = fitted.W, fitted.H
         words = self._memo("words", lambda: in_words(fitted, components, labels), *of)
-        switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said, "words": words}
+        switched = {"off": self.off(fitted), "chosen": self.chosen, "words": words}
         return {"components": components | switched, "scatter": self._scatter(fitted.W, labels)}
 
     def _scatter(self, W: Array, labels: Labels) -> dict[str, Any] | None:
@@ -216,7 +215,7 @@ class FactorsPart:
         frame: Frame,
         labels: Labels,
         X: Array | None = None,
-        seen: Any = None,
+        judged: Judged | None = None,
     ) -> dict[str, Any] | None:
         """Return what the page draws the model with; the same while the model and X are."""
         if fitted is None:
@@ -224,7 +223,7 @@ class FactorsPart:
         rows = self._memo("points", lambda: points_of(labels), labels)["rows"]
         return self._memo(
             "drawing",
-            lambda: drawing_part(fitted, frame, rows, X, seen),
+            lambda: drawing_part(fitted, frame, rows, X, judged),
             *(fitted.W, fitted.H, X, rows, frame),
         )
 

@@ -42,6 +42,7 @@ from nmd_lab.warnings import NotConvergedWarning
 from .background import NO_RUN, STARTING, Background, Begun, Measure, Positions, Recording
 
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
+A_LOOK = "this is the simplest model: ⟲ fit again chooses a better one"
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
     "converged": "done in {}",
     "validation": "done in {}; shown is that with the lowest error at held-out entries",
@@ -53,9 +54,8 @@ PLAIN = {  # words of the library, as the page has them
     "a smaller rank": "fewer components",
 }
 PREVIEW_ITERATIONS = 40  # iterations of a first look, which is shown while settings are chosen
-TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look
-MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
-MAX_AUTO_SECONDS = 10.0  # seconds up to which a choice begins by itself after a first look
+MAX_CHOSEN = 2_000_000  # known entries up to which a choice follows a first look by itself
+MIXED = 8  # entries of others for which one of a mixed table counts: its trials take long
 
 # Attributes that belong to one fit
 KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun", "_resumable")
@@ -160,18 +160,13 @@ class LiveFit(Background):
         """Show a short fit of simple settings; return whether a choice is to follow at once."""
         fit, planned, recording = ResumableFit(look), self.planned, Recording(measure)
         self._update(stop, recording=recording, planned=PREVIEW_ITERATIONS)
-        self._advance(fit, 2, stop, recording)  # which compiles
-        began = time.perf_counter()
         result = self._advance(fit, PREVIEW_ITERATIONS, stop, recording)
-        trials = TRIALS * (MIXED if result._fitted.model.is_mixed else 1)
-        left = trials * (time.perf_counter() - began) / max(result._n_iter - 2, 1)
         recording.end(result)
-        follows = left < MAX_AUTO_SECONDS and not stop.is_set()
+        known = result.parameters["n_observed"] * (MIXED if result._fitted.model.is_mixed else 1)
+        follows = known <= MAX_CHOSEN and not stop.is_set()
         self._update(stop, _resumable=fit, result=result, planned=planned)
         if not follows:
-            took = f"⟲ fit again chooses a better one in about {left:.0f} s"
-            message = f"a first look, at the simplest model; {took}"
-            self._update(stop, message=message, planned=self.done, phase="stopped")
+            self._update(stop, message=A_LOOK, planned=self.done, phase="stopped")
         self._finish(result)
         return follows
 

@@ -43,7 +43,7 @@ from .model_state import (
     prepared,
     split_code,
 )
-from .pictures import MANY_MISSING, Frame, Paint, at, drawn_at, frame_of, mask_code
+from .pictures import MANY_MISSING, Frame, Judged, Paint, at, drawn_at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
 from .tables import Grid
@@ -226,13 +226,16 @@ class MatrixState(ModelState):
         """Return the data of the sampler, and what is not hidden or painted over."""
         return self.X, self.data.mask
 
-    def known(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return some of what the fit has seen: values, rows and columns."""
-        assert self.fitted_data is not None
-        observed = self.fitted_data.observed
-        rows, columns = np.nonzero(~np.isnan(observed))
+    def judged(self) -> Judged:
+        """Return the held-out entries, or without any some that are seen."""
+        data = self.fitted_data
+        assert data is not None
+        if data.unseen.count:
+            return data.unseen.entries
+        rows, columns = np.nonzero(~np.isnan(data.observed))
         some = in_sample(rows.size, MAX_JUDGED)
-        return observed[rows[some], columns[some]], rows[some], columns[some]
+        at = rows[some], columns[some]
+        return Judged(data.observed[at], *at, "where seen")
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of a linear model, and of the means of columns."""
@@ -295,7 +298,7 @@ class MatrixState(ModelState):
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
-        if self.fit.phase == "running" and self.fit.begun.before is None:
+        if interrupts := self.fit.phase == "running" and self.fit.begun.before is None:
             self.fit.stop()
             self.fit.join(MAX_JOIN)
         data, before = self.data_with(paint), self.fit.begun.before
@@ -305,6 +308,8 @@ class MatrixState(ModelState):
             before = self.fit.keep()
         self.paint = paint
         self.forget_draws()
+        if interrupts and (before is None or self.fit.begun.is_look):  # before a choice was made
+            return self.run(preview=self.fit.begun.is_look)
         if before is None or not self.fit.begun.arguments or self.changed:
             return  # the paint only counts in the next run
         begun = replace(self.fit.begun, before=before, errors={})
@@ -372,9 +377,10 @@ class MatrixState(ModelState):
                 words = "Each column has one value, which is predicted to "
                 return Number(guess.error, words, least=math.inf)
             if fit._fitted.model.is_mixed and data.labels.table is not None:
-                return self._number_of_table(data, None if of_fit else self.drawn_table)
-            return guess
-        return super().number()
+                if of_fit:
+                    return self._number_of_table(data, None, [])
+                return self._number_of_table(data, self.drawn_table, self.off)
+        return super().number(of_fit=of_fit)
 
     def guess(self) -> Number | None:
         """Return how well the model guesses what is hidden."""
@@ -384,14 +390,16 @@ class MatrixState(ModelState):
         words = ("pixels", "pixel") if is_picture else ("entries", "column")
         return self._guess(*words, data.limits)
 
-    def _number_of_table(self, data: MatrixData, drawn: Posterior | None) -> Number:
+    def _number_of_table(
+        self, data: MatrixData, drawn: Posterior | None, off: list[int]
+    ) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
-        fitted, units = self.result._fitted, self.result._fitted.model
-        table, of = data.labels.table, (data, fitted.W, drawn)
+        fit, table = self.result, data.labels.table
+        fitted = self.factors.sorted(fit._fitted).without(off) if off else fit._fitted
         assert table is not None
         grid = Grid(table, data.original, data.observed, fitted, drawn)
-        name = "errors of the fit" if drawn is None else "errors of draws"
-        found = self.memo(name, lambda: grid.judged(units), *of)
+        name = "errors of draws" if drawn else "errors without" if off else "errors of the fit"
+        found = self.memo(name, lambda: grid.judged(fitted.model), data, fit, drawn, off)
         (numbers, right), (by_means, commonest) = found
         if math.isnan(numbers):
             value, after = (f"{100 * each:.0f} %" for each in (right, commonest))
@@ -410,8 +418,8 @@ class MatrixState(ModelState):
         data, parts = self.shown_data(), super().parts()
         if data is None:
             return parts
-        fitted, frame, posterior = self._fitted(), self._frame_of(data), self.posterior
-        parts["facts"]["painted"], off = self.painted, self.factors.off(fitted)
+        fitted, frame, posterior = self.shown, self._frame_of(data), self.posterior
+        parts["facts"]["painted"], off = self.painted, self.off
         whole = None if off else posterior  # of which alone draws know the uncertainty
         parts["pictures"] = self._pictures(data, frame, whole)
         shown = None if fitted is None else fitted.without(off)
@@ -421,7 +429,7 @@ class MatrixState(ModelState):
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
             parts |= self._grid(data, shown)
-        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
+        parts |= self.factors.parts(fitted, frame, data.labels)
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if self.drawn_table is not None:  # these are of the fit, of which nothing is shown
@@ -430,8 +438,10 @@ class MatrixState(ModelState):
             is_fit = self.drawn_table is None
             parts["facts"]["swap"] = "least sure cells" if is_fit else "components of the fit"
         if data.labels.table is None and self.fit.phase != "running":
-            seen = None if fitted is None else self.memo("known", self.known, data)
-            parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
+            of_fit = None if fitted is None else self.memo("judged", self.judged, data)
+            parts["drawing"] = self.factors.drawing(
+                fitted, frame, data.labels, data.original, of_fit
+            )
         return parts
 
     def curves(self) -> dict[str, dict[int, float]]:
@@ -455,8 +465,14 @@ class MatrixState(ModelState):
             "grid": grid.shown(self._rows(data), names, self.order),
         }
 
-    def _fitted(self) -> FittedValues | None:
-        """Return the model of the last iterate, if it is of the data that are shown."""
+    @property
+    def off(self) -> list[int]:
+        """The components that are switched off; draws have all."""
+        return [] if self.drawn_table is not None else super().off
+
+    @property
+    def shown(self) -> FittedValues | None:
+        """The model of the last iterate, if it is of the data that are shown."""
         fit = self.fit
         others = any(self.values[name] != fit.begun.settings.get(name) for name in OF_DATA)
         state = None if others and fit.phase != "running" else fit.state
@@ -464,7 +480,7 @@ class MatrixState(ModelState):
 
     def _rows(self, data: MatrixData) -> Any:
         """Return selected rows, or those of a component; None for neither."""
-        return self.factors.shown_rows(self._fitted(), self.selection, data.shape[0])
+        return self.factors.shown_rows(self.shown, self.selection, data.shape[0])
 
     def frame(self) -> Frame | None:
         """Return which entries are shown as images; None without data."""

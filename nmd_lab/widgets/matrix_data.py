@@ -19,7 +19,7 @@ from nmd_lab.problem.state import State as FitState
 from nmd_lab.result.decomposition import Decomposition
 
 from .background import error_at, in_sample
-from .pictures import Paint
+from .pictures import Judged, Paint
 
 Array = NDArray[Any]
 Iterate = FitState | Decomposition
@@ -60,6 +60,7 @@ class HiddenEntries:
         drawn = in_sample(self.count, most)
         self._at = rows[drawn], columns[drawn]
         self._truth = truth[self._at]
+        self.entries = Judged(self._truth, *self._at)
 
     def error_of_means(self, seen: Array, state: Iterate, within: Array | None = None) -> float:
         """Return the error of the mean of what is seen of each column; `within` as of `error`."""

@@ -22,12 +22,12 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.request.options import COMPLETION_DEFAULTS, Options, SampleOptions
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.selection import TRIAL, as_text
-from nmd_lab.selection.choice import in_words
+from nmd_lab.result.selection import TRIAL
 
 from .background import Background, Begun, Measure, error_at
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
 from .live import MAX_CHECKED, LiveFit, LiveSample, SampleSettings
+from .pictures import Judged
 from .printer import Code, call
 from .state import Field, State
 from .words import THIS, Number, shapes
@@ -50,8 +50,7 @@ ITERATIONS = Field(
 )
 DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
 
-MAX_JUDGED = 20_000  # known entries at which components are judged, at most
-QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
+MAX_JUDGED = 20_000  # entries that are seen at which components are judged, at most
 
 DECISIVE = ("rank", "nonlinearity", "loss", "alpha")  # arguments that trials decide if "auto"
 
@@ -63,14 +62,15 @@ def prepared(
     X: Any, arguments: Mapping[str, Any], *, signals: Interruption | None = None, **more: Any
 ) -> Decided:
     """Return what a fit of X begins with, given arguments of a call of `complete`."""
-    return prepare(X, form_of(X), Options(**COMPLETION_DEFAULTS | dict(arguments) | more), signals)
+    options = Options(**COMPLETION_DEFAULTS | dict(arguments) | more)
+    with one_thread():  # whatever else the process computes: sums do not depend on it
+        return prepare(X, form_of(X), options, signals)
 
 
 def choice_for(X: Any, arguments: Mapping[str, Any], signals: Interruption, **more: Any) -> Decided:
     """Return a fit that is ready to be solved, with what was chosen for what is "auto"."""
     # Explorers go on until a fit has converged: no trial ends early after a path of ridges
-    with one_thread():
-        return prepared(X, {"init": "svd"} | dict(arguments), signals=signals, **more)
+    return prepared(X, {"init": "svd"} | dict(arguments), signals=signals, **more)
 
 
 def settings_of(choice: Decided) -> dict[str, Any]:
@@ -146,9 +146,19 @@ class ModelState(State):
         """Return the data of the sampler, and which entries it sees if not a random fraction."""
         raise NotImplementedError
 
-    def known(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return some entries by which components are judged: values, rows and columns."""
+    def judged(self) -> Judged:
+        """Return the held-out entries, or without any some that are seen, to judge components."""
         raise NotImplementedError
+
+    @property
+    def shown(self) -> FittedValues | None:
+        """The model that is shown, as the page numbers its components."""
+        raise NotImplementedError
+
+    @property
+    def off(self) -> list[int]:
+        """The components that are switched off, by size."""
+        return self.factors.off(self.shown)
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of other models at the entries that a fit has not seen."""
@@ -217,7 +227,7 @@ class ModelState(State):
             selection = None
             if chooses and preview:
                 begun.arguments = self.arguments(self.simple(settings, np.shape(X)))
-                look = prepared(X, begun.arguments, **options)
+                begun.is_look, look = True, prepared(X, begun.arguments, **options)
                 if not self.fit.preview(look, stop, measure):
                     return None
             if chooses:
@@ -240,18 +250,7 @@ class ModelState(State):
                 self.values[name] = found[name]
             settings[name] = found[name]
         begun.settings, begun.arguments = self._settings(settings), self.arguments(settings)
-
-    def follow(self, name: str) -> str:
-        """Fit again after a setting was changed on the page, or return how long that would take."""
-        if name in self.lengths or self.cannot_run():
-            return ""
-        fit, result = self.fit, self.fit.result
-        seconds = 0.0 if result is None else float(result.history.seconds[-1])
-        if result is not None and result.stop_reason.code == "callback":
-            seconds *= max(fit.planned, 1) / max(fit.done, 1)  # it was stopped before its end
-        if seconds >= QUICK:
-            return f"changed: ⟲ takes about {in_words(seconds)}"
-        return super().follow(name)
+        begun.is_look = False
 
     def proceed(self) -> None:
         """Continue the fit."""
@@ -306,22 +305,20 @@ class ModelState(State):
         found = self.sample.findings
         return "" if found is None else f"; {found.covers()}"
 
-    def lost(self, fitted: FittedValues | None) -> str:
-        """Return what is lost without the components that are off."""
-        off = self.factors.off(fitted)
-        if fitted is None or not off or self.fit.phase == "running":
-            return ""
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the number of the model without the components that are off, if some are."""
+        number, fitted, off = super().number(of_fit=of_fit), self.shown, self.off
+        if number is None or fitted is None or not off or of_fit or self.fit.phase == "running":
+            return number
 
-        def words() -> str:
-            x, rows, columns = self.known()
-            before, after = (
-                as_text(error_at(each.model, x, each.at(rows, columns), rows, columns), 2)
-                for each in (fitted, fitted.without(off))
-            )
-            named = ", ".join(map(str, off))
-            return f"without component {named}: error where seen ±{before} → {after}"
+        def error() -> float:
+            x, rows, columns, _ = self.judged()
+            less = fitted.without(off)
+            return error_at(less.model, x, less.at(rows, columns), rows, columns)
 
-        return self.memo("lost", words, fitted.H, off)
+        found = self.memo("without", error, fitted.H, off)
+        guess = number if number.sign else Number(found, "Entries that are seen are fitted to ")
+        return guess._replace(error=found, more="")
 
     # Draws
 

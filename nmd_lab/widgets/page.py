@@ -243,8 +243,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
         self._change(name, value_of(value, kind))
-        if self._is_open and (said := self.state.follow(name)):
-            self._tell(said)
+        if self._is_open:
+            self.state.follow(name)
         return None
 
     def _change(self, name: str, value: Any) -> None:

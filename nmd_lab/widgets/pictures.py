@@ -153,17 +153,23 @@ def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
     return np.reshape(posterior.predict(entries), shape), np.reshape(spread, shape)
 
 
+class Judged(NamedTuple):
+    """Entries at which components are compared."""
+
+    values: Array
+    rows: Array
+    columns: Array
+    where: str = "held out"
+
+
 def drawing_part(
     fitted: FittedValues,
     frame: Frame,
     rows: Array,
     X: Array | None,
-    seen: tuple[Array, Array, Array] | None = None,
+    judged: Judged | None = None,
 ) -> dict[str, Any] | None:
-    """Return the numbers to draw f(WH) with; None for wide rows and several kinds of columns.
-
-    `seen` has some values, rows and columns, at which the first components are compared.
-    """
+    """Return the numbers to draw f(WH) with; None for wide rows and several kinds of columns."""
     n = fitted.shape[1]
     if fitted.model.is_mixed or n > MAX_COLUMNS * frame.channels:
         return None
@@ -181,7 +187,7 @@ def drawing_part(
     high = low + steps * step
     with np.errstate(all="ignore"):
         table = fitted.model.expected(step * (np.round(low / step) + np.arange(steps + 1)))
-    errors, lost = ([], []) if seen is None else errors_of_terms(fitted, every_W, every_H, *seen)
+    errors, lost = ([], []) if judged is None else errors_of_terms(fitted, every_W, every_H, judged)
     is_rows = frame.picture is not None
     codes = X is not None and is_rows and rows.size * n <= MAX_VALUES
     return {
@@ -196,21 +202,31 @@ def drawing_part(
         "data": as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
         "errors": errors,
         "lost": lost,
+        "where": "" if judged is None else judged.where,
     }
 
 
 def errors_of_terms(
-    fitted: FittedValues, W: Array, H: Array, x: Array, rows: Array, columns: Array
+    fitted: FittedValues, W: Array, H: Array, judged: Judged
 ) -> tuple[list[float], list[float]]:
     """Return the RMSE at some entries of the first k components, from k = 0, and without each."""
-    terms = [W[rows, k] * H[k, columns] for k in range(H.shape[0] - 2)]
-    first = np.cumsum([W[rows, -2] + H[-1, columns], *terms], axis=0)
+    x, rows, columns, _ = judged
+
+    def term(k: int) -> Array:
+        product: Array = W[rows, k] * H[k, columns]
+        return product
 
     def error(t: Array) -> float:
         off = fitted.model.expected(t, rows, columns) - x
         return float(np.sqrt(np.mean(np.square(off))))
 
-    return [error(t) for t in first], [error(first[-1] - term) for term in terms]
+    each = range(H.shape[0] - 2)
+    t = term(-2) + term(-1)
+    errors = [error(t)]
+    for k in each:
+        t += term(k)
+        errors.append(error(t))
+    return errors, [error(t - term(k)) for k in each]
 
 
 def as_bytes(values: bytes) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from .charts import MAX_COMPONENTS, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
 from .model_state import DRAWS, ITERATIONS, MAX_JUDGED, MODEL, ModelState, Numbers
+from .pictures import Judged
 from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
 from .ratings_data import (
     BEST,
@@ -135,11 +136,13 @@ class RatingsState(ModelState):
         """Return the data; the fit holds out entries itself."""
         return self.data.matrix, {}, None
 
-    def known(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return a sample of the ratings: values, rows and columns."""
-        entries = self.observations
+    def judged(self) -> Judged:
+        """Return the held-out ratings, or without any some that are seen."""
+        entries, hidden = self.observations, self.fit.hidden
+        if hidden is not None:
+            return Judged(hidden.values, *hidden.positions)
         rows, columns, x = entries.select(in_sample(entries.n_observed, MAX_JUDGED)).entries()
-        return x, rows, columns
+        return Judged(x, rows, columns, "where seen")
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of the means of columns, and of a linear model."""
@@ -181,11 +184,6 @@ class RatingsState(ModelState):
         if model is None and self.fit.phase != "running":
             model = self.fit.result
         return None if model is None else self.person.folded(model, ratings), 0
-
-    @property
-    def off(self) -> list[int]:
-        """The components that are switched off, by size; lists do without them."""
-        return self.factors.off(self.shown)
 
     def _shown_of(self, row: int | None, ratings: Any = None) -> Any:
         """Return what `model_of` does, or the fit without the components that are off."""
@@ -323,7 +321,7 @@ class RatingsState(ModelState):
         labels, data = self.observations.labels, self.data
         columns = data.column_titles() if data.titles else texts(labels, "columns")
         parts = super().parts()
-        parts |= self.factors.parts(shown, None, labels, self.lost(shown), columns)
+        parts |= self.factors.parts(shown, None, labels, columns)
         parts["facts"] |= {"lists": self._lists(row, problem)}
         parts["scatter"] = self._map(shown, row, problem)
         return parts

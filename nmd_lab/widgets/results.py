@@ -72,6 +72,8 @@ class ResultState(State):
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error of a fit, by which it was chosen, or the mean SD of a posterior."""
         outcome = self.input
+        if self.off:  # without data its error is not known
+            return None
         if self.posterior is None:
             if not outcome.selection.sizes["trial"] or "validation_rmse" in outcome.history:
                 return super().number()
@@ -91,6 +93,11 @@ class ResultState(State):
         """The model of a fit with its components as they are; None of a posterior."""
         return None if self.posterior else self.input._fitted
 
+    @property
+    def off(self) -> list[int]:
+        """The components that are switched off."""
+        return self.factors.off(self._fitted)
+
     def _rows(self) -> Any:
         """Return rows that were picked or those of a component; None for all."""
         return self.factors.shown_rows(self._fitted, self.selection, self.input._shape[0])
@@ -108,12 +115,12 @@ class ResultState(State):
             facts, (shown, spread) = posterior_facts(outcome), self._drawn(frame)
         else:
             facts, spread = fit_facts(outcome), None
-            without = fitted.without(self.factors.off(fitted))
+            without = fitted.without(self.off)
             shown = frame.means(outcome._shape, without.block)
             parts |= {
                 "curves": curves_chart(curves_of(outcome.history)),
                 "dots": trials_charts(outcome),
-                **self.factors.parts(fitted, frame, labels, ""),
+                **self.factors.parts(fitted, frame, labels),
                 "drawing": self.factors.drawing(fitted, frame, labels),
             }
         tables = [table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])]

@@ -233,11 +233,10 @@ class State:
         if fresh and self.opens and not self.cannot_run():
             self.run(preview=True)
 
-    def follow(self, name: str) -> str:
-        """Fit again after a setting was changed on the page; return why not, if that is new."""
+    def follow(self, name: str) -> None:
+        """Fit again after a setting was changed on the page."""
         if self.opens and name not in self.lengths and not self.cannot_run():
             self.run()
-        return ""
 
     def idle(self) -> None:
         """Do what is for the background, when nothing runs."""
@@ -325,6 +324,11 @@ class State:
             self.factors.chosen = None
 
     @property
+    def off(self) -> list[int]:
+        """The components that are switched off."""
+        return []
+
+    @property
     def title(self) -> str:
         """What the data are, in a few words."""
         return ""
@@ -356,7 +360,10 @@ class State:
         """Return the words about data, model and error."""
         pieces: list[Piece] = [(self.title, "data")]
         if model := self.model:
-            pieces += [(": ", ""), *model, (". ", "")]
+            words = ", a first look" * self.fit.begun.is_look
+            if self.off:
+                words += f", without component {', '.join(map(str, self.off))}"
+            pieces += [(": ", ""), *model, *[(words, "")] * bool(words), (". ", "")]
         pieces += [] if number is None else number.pieces
         if self.about:
             pieces.append((f"\n{self.about} ", ""))
@@ -380,6 +387,7 @@ class State:
             "phase": active.phase,
             "message": message,
             "failed": failed,
+            "first_look": self.fit.begun.is_look,
             "done": active.done,
             "planned": max(active.planned, 1),
             "warnings": list(active.warnings),

@@ -1,12 +1,14 @@
 """What `explore` opens, what begins by itself, and questions about faulty data."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import act, enter, picture, plain, said, sentence
 from fits import of_digits
 from PIL import Image
-from waiting import PATIENCE, wait_for
+from waiting import PATIENCE, Clock, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -80,29 +82,60 @@ def digits():
 
 
 def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digits, monkeypatch):
-    monkeypatch.setattr(live, "MAX_AUTO_SECONDS", np.inf)
     explorer = widgets.explore(digits, iterations=20)
     shown, fit, finish = [], explorer.state.fit, explorer.state.fit._finish
-    monkeypatch.setattr(fit, "_finish", lambda result: (shown.append(result), finish(result)))
+
+    def finishing(result):
+        shown.append((result, sentence(explorer), explorer.status["first_look"]))
+        finish(result)
+
+    monkeypatch.setattr(fit, "_finish", finishing)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     assert explorer.state.fit.phase == "finished"
-    assert (shown[0].nonlinearity.name, shown[0].rank) == ("identity", 10)
+    look = shown[0][0]
+    assert (look.nonlinearity.name, look.rank) == ("identity", 10)
     assert explorer.result.selection.sizes["trial"] > 1
     assert explorer.rank == explorer.result.rank
     assert len(explorer.runs) == 1
     linear, average = explorer.status["headline"]["rivals"]
     assert (linear["name"], average["name"]) == ("linear", "each pixel's average")
+    assert not explorer.status["first_look"]
+    assert "first look" not in sentence(explorer)
 
 
-def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypatch):
-    monkeypatch.setattr(live, "MAX_AUTO_SECONDS", 0.0)
+def final(explorer):
+    """Return the sentence and the factor of an explorer that is open, once its fit has ended."""
+    act(explorer, "opened")
+    assert explorer.state.fit.join(PATIENCE)
+    assert explorer.state.fit.phase == "finished", explorer.state.fit.message
+    return sentence(explorer), explorer.result.W.values
+
+
+def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(digits, monkeypatch):
+    words, W = final(widgets.explore(digits[:40]))
+    others = [widgets.explore(digits[k : k + 30], iterations=10) for k in range(4)]
+    for each in others:
+        act(each, "opened")
+    monkeypatch.setattr(time, "perf_counter", Clock(60.0))  # each look at the clock is a minute
+    busy, again = final(widgets.explore(digits[:40]))
+    for each in others:
+        each.close()
+    assert busy == words
+    np.testing.assert_array_equal(again, W)
+
+
+@pytest.mark.parametrize("how", ["too many entries", "stopped"])
+def test_a_first_look_is_called_so_and_its_code_repeats_it(digits, monkeypatch, how):
     explorer = widgets.explore(digits)
+    if how == "stopped":
+        monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: explorer.stop())
+    else:
+        monkeypatch.setattr(live, "MAX_CHOSEN", digits.size * 9 // 10 - 1)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
-    assert said(explorer).startswith(
-        "a first look, at the simplest model; ⟲ fit again chooses a better one in about"
-    )
+    assert "10 components, linear, a first look. Held-out" in sentence(explorer)
+    assert explorer.status["first_look"]
     assert explorer.rank == "auto"
     assert explorer.result.rank == 10
     assert [r["name"] for r in explorer.status["headline"]["rivals"]] == ["each pixel's average"]
@@ -112,8 +145,8 @@ def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypa
     np.testing.assert_allclose(variables["fit"].W, explorer.result.W, rtol=1e-9)
 
 
-def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
-    monkeypatch.setattr(model_state, "QUICK", np.inf)
+def test_a_changed_setting_fits_again_however_long_that_takes(digits, monkeypatch):
+    monkeypatch.setattr(time, "perf_counter", Clock(60.0))
     explorer = plain(widgets.explore, digits, iterations=5)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
@@ -122,9 +155,6 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     assert explorer.result.rank == 3
     enter(explorer, "iterations", "9")  # which changes no model
     assert explorer.state.fit.phase == "finished"
-    monkeypatch.setattr(model_state, "QUICK", 0.0)
-    enter(explorer, "rank", "2")
-    assert said(explorer).startswith("changed: ⟲ takes about")
     assert explorer.result.rank == 3
 
 

@@ -258,17 +258,73 @@ def test_offsets_are_drawn():
 def test_the_first_components_are_drawn_and_compared_with_the_data():
     explorer = done(plain(widgets.explore, datasets.digits(60), rank=4, iterations=20, missing=0.2))
     fitted, sent = oriented(explorer.result._fitted), explorer.drawing
-    observed, ids = explorer.state.data.observed, explorer.pictures["ids"]
+    data, ids = explorer.state.data, explorer.pictures["ids"]
+    hidden = np.isnan(data.observed)
     sizes = np.linalg.norm(fitted.W, axis=0) * np.linalg.norm(fitted.H, axis=1)
     assert np.all(np.diff(sizes) <= 0)  # the largest first
     for k in range(5):
         alone = fitted.without(range(k, 4))
         np.testing.assert_allclose(drawn(sent, 7, k), alone.block([ids[7]])[0], atol=1e-3)
-        off = np.sqrt(np.nanmean((alone.block() - observed) ** 2))
+        off = np.sqrt(np.mean((alone.block() - data.original)[hidden] ** 2))
         assert sent["errors"][k] == pytest.approx(off, rel=1e-5)
-    for k, off in enumerate(sent["lost"]):  # as the line has it that the kernel writes
-        alone = np.sqrt(np.nanmean((fitted.without([k]).block() - observed) ** 2))
+    for k, off in enumerate(sent["lost"]):
+        alone = np.sqrt(np.mean((fitted.without([k]).block() - data.original)[hidden] ** 2))
         assert off == pytest.approx(alone, rel=1e-5)
+    assert sent["where"] == "held out"
+
+
+def rmse(a, b):
+    return np.sqrt(np.nanmean((a - b) ** 2))
+
+
+def test_the_number_is_that_of_the_model_without_the_components_that_are_off():
+    explorer = done(plain(widgets.explore, datasets.digits(60), rank=4, iterations=20, missing=0.2))
+    data, whole = explorer.state.data, explorer.status["headline"]
+    unseen = np.where(np.isnan(data.observed), data.original, np.nan)
+    for k in (1, 3):
+        act(explorer, "component", k=k, what="off")
+    less = explorer.state.shown.without([1, 3])
+    assert explorer.status["headline"]["off"] == pytest.approx(rmse(less.block(), unseen))
+    assert ", without component 1, 3. Held-out pixels" in sentence(explorer)
+    assert explorer.status["headline"]["rivals"] == whole["rivals"]
+    assert explorer.runs[0]["off"] == whole["off"]  # of the fit itself
+    act(explorer, "component", what="on")
+    assert explorer.status["headline"] == whole
+
+
+def test_the_number_without_a_component_where_nothing_is_held_out_and_without_data():
+    X = datasets.digits(60)
+    explorer = done(plain(widgets.explore, X, rank=4, iterations=20))
+    act(explorer, "component", k=1, what="off")
+    off = rmse(explorer.state.shown.without([1]).block(), X.values)
+    assert f"Entries that are seen are fitted to ±{off:.2g}." in sentence(explorer)
+    shown = widgets.explore(explorer.result)
+    act(shown, "component", k=1, what="off")
+    assert sentence(shown).endswith("4 components, cut off at 0, without component 1. ")
+    assert shown.status["headline"] is None
+
+
+def test_the_numbers_of_a_table_and_of_ratings_are_those_of_the_cells_that_are_shown():
+    settings = {"rank": 3, "alpha": 1.0, "nonlinearity": "identity", "iterations": 20}
+    explorer = done(widgets.explore(people(60), missing=0.2, **settings))
+    act(explorer, "component", k=0, what="off")
+    grid, errors = explorer.grid, []
+    for column in grid["columns"]:
+        numbers = column["data"], column["model"], column["state"]
+        if column["name"] in people(60).select_dtypes("number"):
+            known = [float(x) for x, _, state in zip(*numbers, strict=True) if state == 0]
+            spread = np.std(known)
+            errors += [
+                (float(x) - float(guess)) / spread
+                for x, guess, state in zip(*numbers, strict=True)
+                if state == 1
+            ]
+    assert explorer.status["headline"]["off"] == pytest.approx(rmse(np.array(errors), 0), rel=0.02)
+    ratings = done(widgets.Explorer(data="generated", offsets="both", **settings))
+    act(ratings, "component", k=0, what="off")
+    fitted, hidden = ratings.state.shown.without([0]), ratings.state.fit.hidden
+    off = rmse(fitted.at(*hidden.positions), hidden.values)
+    assert ratings.status["headline"]["off"] == pytest.approx(off)
 
 
 def test_the_data_are_sent_once_in_bytes_with_what_is_missing():

@@ -49,7 +49,7 @@ export class Components {
   write() {
     const { data, pictures } = this;
     if (!data) return;
-    const line = this.at === null || data.off.includes(this.at) ? data.said || this.shown() || data.hint : data.words[this.at];
+    const line = this.at === null || data.off.includes(this.at) ? this.shown() || data.hint : data.words[this.at];
     const back = data.off.length ? `${data.off.length} off: switch all on` : data.chosen !== null ? `${data.chosen} pinned: show all rows` : "";
     const on = back && button(back, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" });
     draw(this.head, pictures.factors ? this.builder() : null, swapper(this.swap, this.send), on, h("span.nmd-words", { role: "status", title: line }, line));
@@ -66,8 +66,8 @@ export class Components {
   }
 
   builder() {
-    const { pictures } = this, { factors, built } = pictures, { rank, data: { errors } } = factors;
-    const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = Number.isFinite(errors?.[k]) ? [": ", h("b", `±${short(errors[k], 2)}`), " where seen"] : null;
+    const { pictures } = this, { factors, built } = pictures, { rank, data: { errors, where } } = factors;
+    const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = Number.isFinite(errors?.[k]) ? [": ", h("b", `±${short(errors[k], 2)}`), ` ${where}`] : null;
     return h("div.nmd-build", button(pictures.playing ? "■" : "▶", () => pictures.play(), { "aria-label": "build the model component by component" }),
       h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
         input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}${gone ? `, ${gone} off` : ""}`, off));

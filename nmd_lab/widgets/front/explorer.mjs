@@ -99,11 +99,11 @@ class Page {
   texts(status, running) {
     const { message, failed, phase, sentence } = status, [[data]] = sentence;
     const old = running && !hasNumber(sentence) && this.pieces?.[0][0] === data && hasNumber(this.pieces);
-    const { off = [] } = this.get("components") ?? {}; // without these the error is another one
+    const grey = old || status.first_look || this.model.waits; // the number is not that of what is shown, or not for long
     if (!old) this.pieces = sentence;
     const word = ([text, opens, about], k) => (opens ? button(text, () => (opens in status.buttons ? this.act(opens) : this.open(opens)), { key: `${opens} ${k}`, "aria-haspopup": opens in status.buttons ? null : "dialog",
-      "aria-expanded": opens in status.buttons ? null : this.opened === opens, title: status.buttons[opens]?.title ?? about ?? null, class: `nmd-word nmd-word-${opens}${(old || off.length) && opens === "number" ? " nmd-old" : ""}` }) : text);
-    const at = old ? this.pieces.findIndex(([, opens]) => opens === "number") : Infinity; // of what is said about the error before
+      "aria-expanded": opens in status.buttons ? null : this.opened === opens, title: status.buttons[opens]?.title ?? about ?? null, class: `nmd-word nmd-word-${opens}${grey && opens === "number" ? " nmd-old" : ""}` }) : text);
+    const at = grey ? this.pieces.findIndex(([, opens]) => opens === "number") : Infinity; // of what is said about the error before
     this.sentence = [this.pieces.map((piece, k, all) => {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
       return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text.startsWith("\n") ? [h("br"), h("small", text)] : k > at ? h("span.nmd-old", text) : text;

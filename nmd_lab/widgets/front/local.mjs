@@ -6,6 +6,7 @@ import { Factors, decodedValues } from "./factors.mjs";
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
   "dots", "tables", "runs", "code_text", "selection"];
 const SAVED_CELLS = ["state", "data", "model", "sure", "share", "ends"]; // lists of a column of a table, one item a row
+const WITHOUT = ", without component";
 const NO_PYTHON = "This needs Python: the page is a saved file, or its kernel has ended";
 const MOST_ROWS = 40; // rows whose pictures are shown, at most
 
@@ -64,6 +65,9 @@ export class Local {
     return { off, chosen, rows: selection.rows ?? [] };
   }
 
+  /** Whether the kernel has not answered yet. */
+  get waits() { return Boolean(this.mine && !this.alone); }
+
   get now() { return this.mine ?? this.theirs; }
 
   /** Find what the page shows in the place of what the kernel has sent. */
@@ -75,10 +79,11 @@ export class Local {
     const { off, chosen, rows } = this.now, { mine, alone } = this, drawing = of("drawing"), components = of("components"), staged = this.staged = {};
     if (mine && alone) staged.selection = { ...this.changed.selection, rows };
     if (!drawing?.shown || !components) return;
-    if (mine) staged.components = { ...components, off, chosen, said: said(off, drawing) };
+    if (mine) staged.components = { ...components, off, chosen };
     const moved = mine && (chosen !== theirs.chosen || String(rows) !== String(theirs.rows)) && this.pictured(this.rowsOf(mine));
     Object.assign(staged, moved);
     if (off.length || moved) staged.drawing = this.without(off, moved?.drawing ?? drawing);
+    if (mine && alone) staged.status = this.judged(off, staged.drawing ?? drawing);
     if (mine || !of("modelled")) staged.modelled = viewOf(new Factors(staged.drawing ?? drawing).whole());
   }
 
@@ -92,6 +97,16 @@ export class Local {
       this.drawn = { of: drawing, key, made: { ...drawing, H: viewOf(H), errors } };
     }
     return this.drawn.made;
+  }
+
+  /** Return the status with the error of what is shown, where it is known. */
+  judged(off, { errors, where }) {
+    const status = this.changed.status ?? this.source.get("status"), error = where === "held out" ? errors.at(-1) : NaN, pieces = status?.sentence?.filter(([text]) => !text.includes(WITHOUT)) ?? [];
+    const end = pieces.findIndex(([text]) => text === ". "), at = pieces.findIndex(([, opens]) => opens === "number");
+    if (at < 0 || String(off) === String(this.theirs.off)) return status;
+    const number = Number.isFinite(error) ? [pieces[at - 1], [`±${short(error, 2)}`, "number"], ...pieces.slice(at + 1)] : [["How well it predicts needs Python.", ""]];
+    const gone = off.length ? [[`${WITHOUT} ${off.join(", ")}`, ""]] : [];
+    return { ...status, sentence: [...pieces.slice(0, end), ...gone, pieces[end], ...number] };
   }
 
   /** Return the rows that are picked, or those with most of a component; some of all for neither. */
@@ -144,11 +159,4 @@ function afterClick({ off, chosen }, { k, what }) {
   if (what === "rows") return { chosen: chosen === k ? null : k };
   const less = off.filter((each) => each !== k);
   return less.length < off.length ? { off: less, chosen: null } : { off: [...off, k].sort((i, j) => i - j) };
-}
-
-/** Return words on what components add to the model. */
-function said(off, { errors, lost }) {
-  if (!off.length) return "";
-  const without = `without component ${off.join(", ")}`, [before, after] = [errors?.at(-1), lost?.[off[0]]];
-  return off.length === 1 && Number.isFinite(after) ? `${without}: error where seen ±${short(before, 2)} → ${short(after, 2)}` : without;
 }

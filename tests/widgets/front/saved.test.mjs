@@ -26,29 +26,35 @@ test("numbers come back, those of large pictures from codes with their holes", (
 function kernel(off = [], chosen = null) {
   const view = (...values) => new DataView(Float32Array.from(values).buffer);
   const drawing = { rank: 4, height: 1, width: 2, channels: 1, W: view(2, 3, 0, 1), shown: view(2, 3, 0, 1), H: view(1, 0, 0, 1, 1, 1, 0, 0),
-    low: 0, high: 10, table: view(0, 10), data: null, errors: [3, 2, 1], lost: [2.5, 2] };
+    low: 0, high: 10, table: view(0, 10), data: null, errors: [3, 2, 1], lost: [2.5, 2], where: "held out" };
   const scatter = { rows: new DataView(Int32Array.from([7]).buffer), labels: ["p"], values: [], groups: [] };
-  const shown = { drawing, scatter, components: { off, chosen, said: "" }, modelled: view(2, 3), pictures: { layout: "rows", ids: [7] } };
+  const status = { message: "", sentence: [["p", "data"], [": ", ""], ["2 components", "components"], [". ", ""], ["Held-out pixels are predicted to ", ""], ["±1", "number"], [" of 0…10.", ""]] };
+  const shown = { drawing, status, scatter, components: { off, chosen }, modelled: view(2, 3), pictures: { layout: "rows", ids: [7] } };
   const sent = [], heard = {};
   return { sent, shown, get: (name) => shown[name], on: (event, listener) => { heard[event] = listener; }, off: () => {}, send: (message) => sent.push(message),
     change: (changes) => { Object.assign(shown, changes); for (const name of Object.keys(changes)) heard[`change:${name}`]?.(); } };
 }
 
+const said = (model) => model.get("status").sentence.map(([text]) => text).join("");
+
 test("a component goes off at once, with the errors of the model without it", () => {
   const source = kernel(), model = new Local(source), message = { do: "component", k: 1, what: "off" };
   model.send(message);
   assert.deepEqual([floats(model.get("modelled")), model.get("components").off], [[2, 0], [1]]);
-  assert.equal(model.get("components").said, "without component 1: error where seen ±1 → 2");
-  assert.deepEqual([model.get("drawing").errors.at(-1), source.sent], [2, [message]]);
-  source.change({ components: { off: [1], chosen: null, said: "as the kernel has it" } });
-  assert.deepEqual([model.get("components").said, model.get("drawing").errors.at(-1)], ["as the kernel has it", 2]);
+  assert.deepEqual([model.get("drawing").errors.at(-1), source.sent, model.waits], [2, [message], true]);
+  assert.equal(said(model), "p: 2 components. Held-out pixels are predicted to ±1 of 0…10."); // which is grey until the kernel has answered
+  source.change({ components: { off: [1], chosen: null } });
+  assert.deepEqual([model.get("drawing").errors.at(-1), model.waits], [2, false]);
 });
 
-test("of two components that are off no error is known without a kernel", () => {
+test("without a kernel the sentence has the error without a component, and says that it is not known without two", () => {
   const model = new Local(kernel(), true);
-  for (const k of [0, 1]) model.send({ do: "component", k, what: "off" });
-  assert.deepEqual([model.get("components").said, model.get("drawing").errors], ["without component 0, 1", []]);
+  model.send({ do: "component", k: 0, what: "off" });
+  assert.equal(said(model), "p: 2 components, without component 0. Held-out pixels are predicted to ±2.5 of 0…10.");
+  model.send({ do: "component", k: 1, what: "off" });
+  assert.deepEqual([said(model), model.get("drawing").errors], ["p: 2 components, without component 0, 1. How well it predicts needs Python.", []]);
   model.send({ do: "component", what: "on" });
+  assert.equal(said(model), "p: 2 components. Held-out pixels are predicted to ±1 of 0…10.");
   assert.deepEqual([floats(model.get("modelled")), model.get("drawing").errors], [[2, 3], [3, 2, 1]]);
 });
 
