@@ -19,7 +19,7 @@ from .background import Memo, at_most, in_sample
 from .live import Findings
 from .pictures import MAX_ROWS, Frame, Judged, drawing_part
 
-MAX_GROUPS, MAX_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
+MAX_GROUPS, MAX_COLORS = 12, 10  # values of a coordinate that colours points, and these colours
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]
@@ -281,6 +281,7 @@ def components_part(
         "width": values.shape[2],
         "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
         "shares": shares,
+        "percents": [*map(percent, shares)],
         "lists": lists,
         "total": H.shape[0],
         "hint": HINT.format(of, "s" * (H.shape[0] != 1)),
@@ -303,8 +304,7 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
     name, numbers, values = groups(labels)
     lines, of_rows = [], np.asarray(numbers)
     for k in range(shown["count"]):
-        share = 100 * shown["shares"][k]
-        words = [f"{'under 0.1' if share < 0.1 else as_text(share, 2)} % of the model"]
+        words = [f"{shown['percents'][k]} of the model"]
         w, sign = np.asarray(fitted.W[:, k]), leaning(fitted.W[:, k])
         more, other = ("strong", "negative")[::sign]
         high = np.nanpercentile(sign * w, HIGHEST)
@@ -329,6 +329,15 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
             words += [f"more {more}"] * bool(more) + [f"less {less}"] * bool(less)
         lines.append(": ".join([f"component {k}", ", ".join(words)]))
     return lines
+
+
+def percent(share: float) -> str:
+    """Return a part of 1 in percent.
+
+    >>> percent(1.0), percent(0.0312), percent(2e-61)
+    ('100 %', '3.1 %', 'under 0.1 %')
+    """
+    return f"{100 * share:.{int(share < 0.1)}f} %" if share >= 0.001 else "under 0.1 %"
 
 
 def _image(w: Array, h: Array, frame: Frame) -> Array:

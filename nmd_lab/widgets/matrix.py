@@ -39,7 +39,6 @@ from .model_state import (
     MAX_JUDGED,
     MODEL,
     ModelState,
-    Numbers,
     prepared,
     split_code,
 )
@@ -390,9 +389,7 @@ class MatrixState(ModelState):
         words = ("pixels", "pixel") if is_picture else ("entries", "column")
         return self._guess(*words, data.limits)
 
-    def _number_of_table(
-        self, data: MatrixData, drawn: Posterior | None, off: list[int]
-    ) -> Number:
+    def _number_of_table(self, data: MatrixData, drawn: Posterior | None, off: list[int]) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
         fit, table = self.result, data.labels.table
         fitted = self.factors.sorted(fit._fitted).without(off) if off else fit._fitted
@@ -510,7 +507,8 @@ class MatrixState(ModelState):
                 layers["spread"] = self._drawn_at(posterior, frame)[1]
             if run is not None:
                 layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
-            return self.pictures(frame, data.limits, row_texts(data.labels), layers)
+            limits = data.limits if self._is_photograph(data) else data.scale
+            return self.pictures(frame, limits, row_texts(data.labels), layers)
 
         return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
 

@@ -139,6 +139,12 @@ class MatrixData:
         return not np.any(np.fmax.reduce(self.original) > np.fmin.reduce(self.original))
 
     @cached_property
+    def scale(self) -> tuple[float, float]:
+        """The ends of the grey scale: of a matrix, few large entries do not take all of it."""
+        low, high = map(float, np.nanpercentile(self.original, (1, 99)))
+        return self.limits if self.picture is not None or low == high else (low, high)
+
+    @cached_property
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest original value."""
         return float(np.nanmin(self.original)), float(np.nanmax(self.original))

@@ -22,6 +22,7 @@ from .background import at_most
 
 SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes a picture signed
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
+BEYOND = 0.05  # fraction of the uncertain entries that are beyond the end of their scale
 MAX_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MAX_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
 STEPS, FEW_STEPS = 16_384, 2048  # intervals of the table of f, and of a coarse one
@@ -115,8 +116,12 @@ def pictures_part(
     *,
     beside_title: str = "",
     n_painted: int | None = None,
+    painted: Array | None = None,
 ) -> dict[str, Any]:
-    """Return the pictures that stay as they are while a fit runs; `n_painted` if they can be."""
+    """Return the pictures that stay as they are while a fit runs; `n_painted` if they can be.
+
+    What is `painted` does not count in the scale of the uncertainty.
+    """
     rows, (low, high) = frame.rows.tolist() if frame.picture is not None else [0], limits
     shown = dict.fromkeys(("original", "seen", "spread", "beside")) | dict(layers)
     hidden = 0.0
@@ -137,7 +142,16 @@ def pictures_part(
         "can_brush": n_painted is not None,
         "n_painted": n_painted or 0,
         "many_missing": bool(n_painted) or hidden > MANY_MISSING,
+        "most": 0.0 if shown["spread"] is None else end_of_scale(shown["spread"], painted),
     }
+
+
+def end_of_scale(spread: Array, painted: Array | None = None) -> float:
+    """Return the uncertainty that has the deepest colour: few entries that are seen have more."""
+    unsure = spread > 0
+    if painted is not None and (unsure & ~painted).any():
+        unsure &= ~painted
+    return float(np.quantile(spread[unsure], 1 - BEYOND)) if unsure.any() else 0.0
 
 
 def at(frame: Frame, matrix: Array) -> Array:

@@ -9,13 +9,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from nmd_lab._runtime.checks import check_share, check_word, sentence
 from nmd_lab.request.options import Options
 from nmd_lab.result.summary import validation_error
 
 from .background import Background, History, Memo
 from .charts import FactorsPart
-from .pictures import Frame, Paint, pictures_part
+from .pictures import Frame, Paint, at, pictures_part
 from .printer import cell, name_in_notebook
 from .tables import Order
 from .words import NEARLY_NONE, THIS, Number, Piece, choice_words, model_words
@@ -313,8 +315,15 @@ class State:
         """Return the pictures that stay while a fit runs, given as layers by name."""
         run, paint = self.history.compared, self.paint
         title = "" if run is None else self.history.words(run)
-        n_painted = 0 if paint is None else paint.n_painted
-        return pictures_part(frame, limits, names, layers, beside_title=title, n_painted=n_painted)
+        n_painted, painted = 0, None
+        if paint is not None:
+            n_painted, touched = paint.n_painted, (paint.signs != 0).astype(float)
+            columns = frame.channels if touched.shape[1] <= frame.columns.max() else 1
+            painted = at(frame, np.repeat(touched, columns, axis=1)) > 0
+        return pictures_part(
+            frame, limits, names, layers,
+            beside_title=title, n_painted=n_painted, painted=painted,
+        )  # fmt: skip
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""

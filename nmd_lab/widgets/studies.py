@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many
 from nmd_lab.result import netcdf
-from nmd_lab.result.summary import two_digits
 from nmd_lab.studies import Study
 from nmd_lab.studies.cell import POSTERIOR_SCORES
 from nmd_lab.studies.grid import select
@@ -193,8 +192,18 @@ class StudyState(State):
 
     @property
     def model(self) -> list[Piece]:
-        """The model that is best over all conditions."""
-        return [] if self.models.empty else [(f"best is {_words(self._labels())}", "")]
+        """The model that is best over all conditions, and whether it is at the end of a grid."""
+        if self.models.empty:
+            return []
+        best, results = self._labels(), self.results
+        grids = {name: results[name].values for name in best if is_numeric(results, name)}
+        ends = [
+            f"the {end} {label_text(name)} of the study"
+            for name, grid in grids.items()
+            for end, most in (("largest", grid.max()), ("smallest", grid.min()))
+            if grid.size > 1 and best[name] == most
+        ]
+        return [(", ".join([f"best is {_words(best)}", *ends]), "")]
 
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
@@ -203,19 +212,26 @@ class StudyState(State):
         conditions = len(best.scores)
         where = f", mean of {conditions} conditions" if conditions > 1 else ""
         name, after = self._measure(), where + self._difference()
-        return Number(best.mean, f"Its {name} is ", after, value=two_digits(best.mean))
+        return Number(best.mean, f"Its {name} is ", after, value=f"{best.mean:.3g}")
 
     def _measure(self) -> str:
         """Return the name of the measure for a reader."""
         metric = self.results[self.values["metric"]]
         return label_text(metric.attrs.get("long_name", metric.name))
 
+    @property
+    def tested(self) -> pd.DataFrame | None:
+        """The paired differences from the best model; None where the lowest is not the best."""
+        results, metric = self.results, self.values["metric"]
+        if len(self.models) < 2 or metric in POSTERIOR_SCORES:
+            return None
+        return self.memo("tested", lambda: rank_test(results, metric, CONFIDENCE, {}), metric)
+
     def _difference(self) -> str:
         """Return the paired difference of the next model in words."""
-        results, metric = self.results, self.values["metric"]
-        if len(self.models) < 2 or metric in POSTERIOR_SCORES:  # whose lowest is not the best
+        results, tested = self.results, self.tested
+        if tested is None:
             return ""
-        tested = rank_test(results, metric, CONFIDENCE, {})
         more, *ends = tested[["difference", "low", "high"]].iloc[1]
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
         text = f"; {_words(self._labels(1))} is {more:.{places}f} worse"
@@ -263,8 +279,10 @@ class StudyState(State):
         ]
         hidden = (dim for dim in (*trials(results), "seed") if dim not in (x, color, panel))
         averaged = [label_text(dim) for dim in hidden if sizes[dim] > 1]
+        said = f"mean over {' and '.join(averaged)}" if averaged else ""
+        bands = f"; {'bands' if joined else 'bars'}: ± SD over seeds" * (sizes["seed"] > 1)
         return chart(
-            f"mean over {' and '.join(averaged)}" if averaged else "",
+            said + bands,
             label_text(x),
             self._measure(),
             [],
@@ -277,12 +295,17 @@ class StudyState(State):
     def _ranking(self) -> dict[str, Any]:
         """Return the table of the models, the best one first."""
         models, metric = self.models, label_text(self.values["metric"])
-        spread = models.T.groupby("seed").mean().std().fillna(0)
+        tested, paired = self.tested, self.results.sizes["seed"] > 1
         rows = [
-            [*map(label_text, self._labels(k).values()), f"{mean:.4g}", f"{spread.iloc[k]:.2g}"]
+            [*map(label_text, self._labels(k).values()), f"{mean:.4g}"]
             for k, mean in enumerate(models.mean(axis=1))
         ]
-        head = [*map(label_text, self._labels() if rows else ()), metric, "SD"]
+        head = [*map(label_text, self._labels() if rows else ()), metric]
+        if tested is not None and paired:
+            head.append("worse by, 95 %")
+            ends = tested[["low", "high"]].to_numpy()
+            worse = ("" if np.isnan(low) else f"{low:.2g} to {high:.2g}" for low, high in ends)
+            rows = [[*row, each] for row, each in zip(rows, worse, strict=True)]
         said = "the best model first; a click on a point shows its fits, a second click goes back"
         return _shortened(head, rows, said, "models")
 

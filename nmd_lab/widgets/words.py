@@ -110,7 +110,7 @@ def range_words(low: float, high: float) -> str:
         rounded = ["0", *(as_text(end, digits) for digits in (1, 2, 3))]
         plain = (each for each in rounded if "e" not in each)
         near = (each for each in plain if abs(float(each) - end) <= 0.01 * (high - low))
-        return next(near, rounded[-1])
+        return next(near, f"{float(rounded[-1]):g}")
 
     return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
 

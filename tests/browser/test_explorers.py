@@ -17,6 +17,8 @@ from journeys import (
     violations,
 )
 
+from nmd_lab.result.summary import two_digits
+
 pytestmark = pytest.mark.browser
 
 DIGITS = """
@@ -155,7 +157,13 @@ def test_a_matrix(notebook):
     changes(page, IDS, lambda: page.click(".nmd-component >> nth=2"))
     page.wait_for_selector('.nmd-component[aria-pressed="true"]')
     changes(page, SUM, lambda: page.click(".nmd-component >> nth=2"))
-    page.locator(".nmd-words", has_text="without component 2").wait_for()
+    page.locator(".nmd-sentence", has_text="without component 2").wait_for()
+    page.wait_for_selector(".nmd-old", state="detached")  # the number is that of what is shown
+    less = of_kernel(notebook, "explorer.state.shown.without([2]).block().ravel().tolist()")
+    truth = of_kernel(notebook, "explorer.state.data.original.ravel().tolist()")
+    hidden = of_kernel(notebook, "np.isnan(explorer.state.data.observed).ravel().tolist()")
+    off = np.sqrt(np.mean((less - truth)[hidden.astype(bool)] ** 2))
+    assert page.inner_text(".nmd-word-number") == f"±{two_digits(off)}"
     page.click(".nmd-all-on")
     canvas = page.locator(".nmd-picture-area canvas")
     box = canvas.bounding_box()
@@ -228,7 +236,14 @@ def test_photograph_by_patches_with_rain(notebook):
 
     # Uncertainty is a colour on the picture, and the code repeats all
     page.click(".nmd-tools button:has-text('uncertainty')")
-    page.locator(".nmd-pictures > .nmd-read", has_text="(purple)").wait_for()
+    legend = page.locator(".nmd-pictures > .nmd-read", has_text="or more (purple)")
+    legend.wait_for()
+    assert "one standard deviation, mean of the channels, in the unit of the data: 0" in (
+        legend.inner_text()
+    )
+    page.locator(".nmd-picture-area canvas").hover(position={"x": 9, "y": 9})
+    read = page.locator(".nmd-pictures > .nmd-read", has_text=re.compile(r"SD \S+ / \S+ / \S+$"))
+    read.wait_for()  # one for each channel, as the data and the model
     page.click(".nmd-tools button:has-text('data | model')")
     notebook.run("exec(explorer.state.code('photo'))")
     assert notebook.run("print(filled.identical(explorer.result))") == "True"
@@ -266,6 +281,8 @@ def test_ratings_with_stars_and_intervals(notebook):
     enter(page, ".nmd-row", "nobody")
     page.locator(".nmd-row .nmd-note", has_text="no row is labelled 'nobody'").wait_for()
     enter(page, ".nmd-row", "3")
+    tops = page.locator("ol").evaluate_all("(lists) => lists.map((each) => each.offsetTop)")
+    assert len(set(tops)) == 1  # both lists begin at one height
 
     # Stars: by the pointer and the keyboard, taken back, and of a film that was looked for
     page.click(".nmd-turn")
@@ -323,6 +340,10 @@ def test_a_study(notebook):
     notebook.show(STUDY)
     page = notebook.page
     page.locator(".nmd-sentence", has_text="best is").wait_for()
+    bands = page.locator(".nmd-chart strong", has_text="bands: ± SD over seeds")
+    bands.wait_for()
+    for box in page.locator(".nmd-table-box").all():  # no table is cut
+        assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
     page.locator('.nmd-chart [role="button"]').nth(1).press("Enter")
     page.locator(".nmd-table-box", has_text="rank 8").wait_for()
     mean = notebook.run("print(explorer.state.selected.mean)")
@@ -352,13 +373,12 @@ explorer
 
 
 def switch_off(page, k):
-    """Pin a component and switch it off, and return the error that the line of the build has."""
+    """Pin a component and switch it off: the sentence has the error that the build has."""
     for _ in range(2):
         page.locator(".nmd-component").nth(k).click()
-    said = page.locator(".nmd-words", has_text=f"without component {k}: error where seen")
-    said.wait_for()
-    after = said.inner_text().split("→")[1].strip()
-    page.locator(".nmd-build output", has_text=f"1 off: ±{after} where seen").wait_for()
+    page.locator(".nmd-sentence", has_text=f"without component {k}.").wait_for()
+    after = page.locator(".nmd-word-number").inner_text()
+    page.locator(".nmd-build output", has_text=f"1 off: {after} held out").wait_for()
 
 
 def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
@@ -382,7 +402,7 @@ def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
     page.locator(".nmd-build input").fill("3")
     page.locator(".nmd-build output", has_text="first 3 of 6").wait_for()
     assert page.locator(":is(.nmd-again, .nmd-brushes button):enabled").count() == 0
-    assert page.locator(".nmd-word-number.nmd-old").count() == 1  # that of the whole model
+    assert page.locator(".nmd-old").count() == 0  # the number is that of what is shown
 
     # The notebook is opened again
     page.reload()

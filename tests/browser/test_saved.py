@@ -59,7 +59,7 @@ def test_digits(chromium, tmp_path):
             for _ in range(2):  # the first click pins it
                 component.nth(off[-1]).click()
             named = ", ".join(map(str, off))
-            page.locator(".nmd-words", has_text=f"without component {named}").wait_for()
+            page.locator(".nmd-sentence", has_text=f"without component {named}.").wait_for()
             rows = page.evaluate(IDS)
             without = fitted.without(off).block(rows).ravel()
             np.testing.assert_allclose(page.evaluate(MODEL), without, atol=1e-3)

@@ -136,7 +136,7 @@ def test_pictures():
     np.testing.assert_allclose(explorer.components["shares"], squares / squares.sum())
     plane = explorer.scatter
     np.testing.assert_allclose(numbers(plane, "weights"), W.ravel(), rtol=1e-6)
-    assert plane["groups"] == X.digit.values.clip(max=8).tolist()
+    assert plane["groups"] == X.digit.values.tolist()
     curves, unit = arrays_of(explorer.curves), explorer.state.fitted_data.unit
     np.testing.assert_allclose(curves["seen"][1], unit * fit.history.relative_error)
     unseen = np.isnan(explorer.state.data.observed)

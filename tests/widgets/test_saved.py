@@ -16,7 +16,6 @@ from PIL import Image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.result.selection import as_text
 from nmd_lab.widgets import explorer as explorer_module
 from nmd_lab.widgets.charts import oriented
 

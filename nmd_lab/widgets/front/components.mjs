@@ -1,6 +1,6 @@
 // The strip: the model built component by component, and the components, the largest first, each explained in words.
 
-import { button, draw, h, made, numbers, short, steps, stopAt } from "./dom.mjs";
+import { button, draw, h, made, numbers, steps, stopAt, twoDigits } from "./dom.mjs";
 import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
 const ORANGE = "#d55e00", BLUE = "#0072b2";
@@ -67,7 +67,7 @@ export class Components {
 
   builder() {
     const { pictures } = this, { factors, built } = pictures, { rank, data: { errors, where } } = factors;
-    const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = Number.isFinite(errors?.[k]) ? [": ", h("b", `±${short(errors[k], 2)}`), ` ${where}`] : null;
+    const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = Number.isFinite(errors?.[k]) ? [": ", h("b", `±${twoDigits(errors[k])}`), ` ${where}`] : null;
     return h("div.nmd-build", button(pictures.playing ? "■" : "▶", () => pictures.play(), { "aria-label": "build the model component by component" }),
       h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
         input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}${gone ? `, ${gone} off` : ""}`, off));
@@ -87,7 +87,7 @@ export class Components {
       () => this.send({ do: "component", k, what: (pinned || off) ? "off" : "rows" }), {
         class: "nmd-component", "aria-pressed": pinned, "data-off": off || null, "aria-label": `component ${k}: ${data.words[k]}`, title: data.words[k],
         pointerenter: look(k), pointerleave: look(null), focus: look(k), blur: look(null),
-      }), h("span.nmd-number", off ? `${k} off` : `${k} · ${data.shares[k] < 0.001 ? "under 0.1" : short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
+      }), h("span.nmd-number", off ? `${k} off` : `${k} · ${data.percents[k]}`));
   }
 }
 

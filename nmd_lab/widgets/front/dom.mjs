@@ -111,15 +111,18 @@ export const numbers = (bytes, Kind = Float32Array) => new Kind(
 /** Return a number with so many significant digits, and a dash for NaN. */
 export const short = (number, digits = 3) => (Number.isFinite(number) ? String(Number(number.toPrecision(digits))) : "–");
 
+/** Return an error as Python writes it: with two digits, from 1 on behind the point. */
+export const twoDigits = (error) => error.toPrecision(error < 1 ? 2 : 3);
+
 export const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
 
-/** Colours that people with any kind of colour blindness tell apart (Okabe and Ito, 2008), and that of all others. */
-const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442"], OTHER = "#8a8a8a";
+/** Colours that people with any kind of colour blindness tell apart (Okabe and Ito, 2008), two more, and that of all others. */
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442"], MORE = ["#aa3377", "#808000"], OTHER = "#8a8a8a";
 
-/** Return what gives the colour of a number, the last one of which is that of the text around an element. */
+/** Return what gives the colour of a number; the eighth is that of the text around an element. */
 export function pageColors(element) {
   const style = getComputedStyle(element), mark = style.getPropertyValue("--nmd-mark").trim() || COLORS[0];
-  const colors = [mark, ...COLORS.slice(1).map((each) => (each === mark ? COLORS[0] : each)), style.color];
+  const colors = [mark, ...COLORS.slice(1).map((each) => (each === mark ? COLORS[0] : each)), style.color, ...MORE];
   return (k) => colors[k] ?? OTHER;
 }
 

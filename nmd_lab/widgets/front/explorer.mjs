@@ -23,6 +23,8 @@ function afterWord(word, text) {
   return [held, text.slice(held.length)];
 }
 
+const joined = (text) => text.replaceAll(" %", "\u00a0%"); // on one line with its number
+
 const hasNumber = (pieces) => pieces.some(([, opens]) => opens === "number");
 
 class Page {
@@ -106,7 +108,7 @@ class Page {
     const at = grey ? this.pieces.findIndex(([, opens]) => opens === "number") : Infinity; // of what is said about the error before
     this.sentence = [this.pieces.map((piece, k, all) => {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
-      return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text.startsWith("\n") ? [h("br"), h("small", text)] : k > at ? h("span.nmd-old", text) : text;
+      return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text.startsWith("\n") ? [h("br"), h("small", text)] : k > at ? h("span.nmd-old", joined(text)) : joined(text);
     })];
     Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }
@@ -228,9 +230,10 @@ class Page {
 
   /** Return small tables of texts. */
   tables() {
+    const isText = (rows, j) => rows.some((row) => /^[^\d−-]/.test(row[j]));
     return (this.get("tables") ?? []).filter(({ name }) => name !== "unsure").map(({ name, caption, head, rows }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
-      h(`table.nmd-table.nmd-${name}`, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts) => h("tr", texts.map((text, j) =>
-        h(j ? "td" : "th", { scope: j ? null : "row" }, text))))))));
+      h(`table.nmd-table.nmd-${name}`, head.some(Boolean) ? h("thead", h("tr", head.map((text, j) => h("th", { scope: "col", class: isText(rows, j) ? "nmd-text" : null }, text)))) : null, h("tbody", rows.map((texts) => h("tr", texts.map((text, j) =>
+        h(j ? "td" : "th", { scope: j ? null : "row", class: isText(rows, j) ? "nmd-text" : null }, text))))))));
   }
 
   async copy() {
@@ -251,7 +254,7 @@ class Page {
 
   ended() {
     this.dead = true;
-    this.model.alone = true;
+    Object.assign(this.model, { alone: true, stale: true });
     this.draw();
   }
 }

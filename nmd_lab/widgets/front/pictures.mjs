@@ -70,11 +70,14 @@ export class Pictures {
     this.fit();
     const original = this.decoded(data.original), spread = this.decoded(data.spread);
     this.values = { original, seen: original && this.decoded(data.seen), beside: this.decoded(data.beside),
-      spread: spread && channelMeans(spread, null, data.channels) };
-    this.most = this.values.spread?.reduce((a, b) => (b > a ? b : a), 0) ?? 0;
+      spread };
+    this.unsure = spread && channelMeans(spread, null, data.channels);
     this.scale = pictureScale(data.scale, data.low, data.high);
     if (!data.can_brush) this.mode = "";
-    this.notes.model = data.many_missing ? "orange: pixels that the model does not see" : "";
+    const ends = [data.low, data.high].map((end) => short(Math.abs(end) < 0.01 * (data.high - data.low) ? 0 : end, 2)), most = short(Math.max(Math.abs(data.low), data.high), 2);
+    const legend = data.scale === "signed" ? `blue −${most}, white 0, orange ${most}` : `black ${ends[0]}, white ${ends[1]}`;
+    const shades = data.layout === "matrix" && !this.square ? `${legend}, or beyond` : "";
+    this.notes.model = this.notes.original = this.notes.seen = [shades, data.many_missing && "orange: pixels that the model does not see"].filter(Boolean).join("; ");
     this.fill();
   }
 
@@ -128,9 +131,9 @@ export class Pictures {
       this.notes.difference = `difference: ${values.beside ? data.beside_title : "data"} − this model, orange +, blue −, ±${short(limit, 2)} or less in 99 % of the pixels`;
     }
     const picture = (this.lit !== null || this.layer === "spread") && (model ?? values.original), shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
-    if (shown && values.spread && this.layer === "spread") sheets.spread.tint(shown, values.spread, data, this.most);
+    if (shown && values.spread && this.layer === "spread") sheets.spread.tint(shown, this.unsure, data, data.most);
     this.notes.lit = `component ${this.lit}: orange +, blue −`;
-    this.notes.spread = `uncertainty: 0 (grey) to ${short(this.most, 2)} (purple)`;
+    this.notes.spread = `uncertainty: one standard deviation${data.channels > 1 ? ", mean of the channels" : ""}, in the unit of the data: 0 (grey) to ${short(data.most, 2)} or more (purple)`;
     if (shown && this.lit !== null && this.factors) {
       const alone = factors.add(this.lit, 1, new Float32Array(factors.sums.length)), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
       sheets.lit.tint(shown, each, data, absoluteLimit(each), true);
@@ -310,7 +313,7 @@ export class Pictures {
     const label = labels?.[picture] ? ` (${labels[picture]})` : "";
     const where = layout === "matrix" ? (step > 1 ? `mean of rows ${y * step} to ${(y + 1) * step - 1}, columns ${x * step} to ${(x + 1) * step - 1}`
       : `row ${y}, column ${x}${label}`) : `picture ${ids?.[picture]}${label}, pixel ${y}, ${x}`;
-    const names = { original: "data", beside: beside_title, model: "model", spread: "uncertainty ±" };
+    const names = { original: "data", beside: beside_title, model: "model", spread: "SD" };
     const texts = this.cursor && Object.keys(names).filter((name) => this.values[name]).map((name) => {
       const values = this.values[name], channels = values.length / (count * height * width);
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));

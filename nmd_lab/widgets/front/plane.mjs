@@ -210,7 +210,7 @@ export class Plane {
 
   look(k) {
     const { a, b } = this, { things } = this.data ?? {};
-    const values = () => (things ? "" : `: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`);
+    const values = () => (things ? "" : `, component ${a}: ${short(this.x[k], 2)}, component ${b}: ${short(this.y[k], 2)}`);
     const said = k === null ? "" : `${this.nameOf(k)}${values()}`;
     this.at = k;
     this.drawn.hidden ||= k === null;

@@ -50,7 +50,7 @@ test("a component goes off at once, with the errors of the model without it", ()
 test("without a kernel the sentence has the error without a component, and says that it is not known without two", () => {
   const model = new Local(kernel(), true);
   model.send({ do: "component", k: 0, what: "off" });
-  assert.equal(said(model), "p: 2 components, without component 0. Held-out pixels are predicted to ±2.5 of 0…10.");
+  assert.equal(said(model), "p: 2 components, without component 0. Held-out pixels are predicted to ±2.50 of 0…10.");
   model.send({ do: "component", k: 1, what: "off" });
   assert.deepEqual([said(model), model.get("drawing").errors], ["p: 2 components, without component 0, 1. How well it predicts needs Python.", []]);
   model.send({ do: "component", what: "on" });
