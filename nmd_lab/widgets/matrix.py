@@ -376,9 +376,8 @@ class MatrixState(ModelState):
                 words = "Each column has one value, which is predicted to "
                 return Number(guess.error, words, least=math.inf)
             if fit._fitted.model.is_mixed and data.labels.table is not None:
-                if of_fit:
-                    return self._number_of_table(data, None, [])
-                return self._number_of_table(data, self.drawn_table, self.off)
+                shown = (None, []) if of_fit else (self.drawn_table, self.off)
+                return self._number_of_table(data, *shown)
         return super().number(of_fit=of_fit)
 
     def guess(self) -> Number | None:
@@ -392,7 +391,7 @@ class MatrixState(ModelState):
     def _number_of_table(self, data: MatrixData, drawn: Posterior | None, off: list[int]) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
         fit, table = self.result, data.labels.table
-        fitted = self.factors.sorted(fit._fitted).without(off) if off else fit._fitted
+        fitted = (self.shown or fit._fitted).without(off)
         assert table is not None
         grid = Grid(table, data.original, data.observed, fitted, drawn)
         name = "errors of draws" if drawn else "errors without" if off else "errors of the fit"

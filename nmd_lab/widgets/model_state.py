@@ -17,7 +17,6 @@ from nmd_lab.api.fits import ResumableFit
 from nmd_lab.api.prepare import prepare
 from nmd_lab.data.inputs import form_of
 from nmd_lab.fit.summary import Decided
-from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.request.options import COMPLETION_DEFAULTS, Options, SampleOptions
 from nmd_lab.result.decomposition import Decomposition
@@ -149,16 +148,6 @@ class ModelState(State):
     def judged(self) -> Judged:
         """Return the held-out entries, or without any some that are seen, to judge components."""
         raise NotImplementedError
-
-    @property
-    def shown(self) -> FittedValues | None:
-        """The model that is shown, as the page numbers its components."""
-        raise NotImplementedError
-
-    @property
-    def off(self) -> list[int]:
-        """The components that are switched off, by size."""
-        return self.factors.off(self.shown)
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of other models at the entries that a fit has not seen."""

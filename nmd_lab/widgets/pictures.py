@@ -332,6 +332,11 @@ class Paint:
                 result.signs[frame.rows[picture], at] = sign
         return result
 
+    def touches(self, frame: Frame) -> NDArray[np.bool_]:
+        """Return which entries of a frame are under strokes; of colours, all of a pixel."""
+        channels = frame.columns.max() // self.signs.shape[1] + 1
+        return at(frame, np.repeat(1.0 * (self.signs != 0), channels, axis=1)) > 0
+
     def mask(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which entries a fit sees, of those that it saw before."""
         shown = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmd_lab.api.messages import message_of_chains
 from nmd_lab.data.labels import picture_of
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
@@ -89,18 +90,13 @@ class ResultState(State):
         return self.memo("drawn", lambda: drawn_at(self.input, frame), frame.rows.tolist())
 
     @property
-    def _fitted(self) -> Any:
+    def shown(self) -> FittedValues | None:
         """The model of a fit with its components as they are; None of a posterior."""
         return None if self.posterior else self.input._fitted
 
-    @property
-    def off(self) -> list[int]:
-        """The components that are switched off."""
-        return self.factors.off(self._fitted)
-
     def _rows(self) -> Any:
         """Return rows that were picked or those of a component; None for all."""
-        return self.factors.shown_rows(self._fitted, self.selection, self.input._shape[0])
+        return self.factors.shown_rows(self.shown, self.selection, self.input._shape[0])
 
     def frame(self) -> Frame:
         """Return which entries are shown."""
@@ -108,7 +104,7 @@ class ResultState(State):
 
     def parts(self) -> dict[str, Any]:
         """Return facts and pictures, of a fit curves, trials, components and plane, or a table."""
-        outcome, frame, fitted = self.input, self.frame(), self._fitted
+        outcome, frame, fitted = self.input, self.frame(), self.shown
         names, labels, without = texts(outcome._labels, "rows"), outcome._labels, None
         parts: dict[str, Any] = {"facts": {}}
         if fitted is None:

@@ -9,15 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from nmd_lab._runtime.checks import check_share, check_word, sentence
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.request.options import Options
 from nmd_lab.result.summary import validation_error
 
 from .background import Background, History, Memo
 from .charts import FactorsPart
-from .pictures import Frame, Paint, at, pictures_part
+from .pictures import Frame, Paint, pictures_part
 from .printer import cell, name_in_notebook
 from .tables import Order
 from .words import NEARLY_NONE, THIS, Number, Piece, choice_words, model_words
@@ -317,9 +316,7 @@ class State:
         title = "" if run is None else self.history.words(run)
         n_painted, painted = 0, None
         if paint is not None:
-            n_painted, touched = paint.n_painted, (paint.signs != 0).astype(float)
-            columns = frame.channels if touched.shape[1] <= frame.columns.max() else 1
-            painted = at(frame, np.repeat(touched, columns, axis=1)) > 0
+            n_painted, painted = paint.n_painted, paint.touches(frame)
         return pictures_part(
             frame, limits, names, layers,
             beside_title=title, n_painted=n_painted, painted=painted,
@@ -334,8 +331,13 @@ class State:
 
     @property
     def off(self) -> list[int]:
-        """The components that are switched off."""
-        return []
+        """The components that are switched off, by size."""
+        return self.factors.off(self.shown)
+
+    @property
+    def shown(self) -> FittedValues | None:
+        """The model that is shown, as the page numbers its components."""
+        return None
 
     @property
     def title(self) -> str:

@@ -192,18 +192,14 @@ class StudyState(State):
 
     @property
     def model(self) -> list[Piece]:
-        """The model that is best over all conditions, and whether it is at the end of a grid."""
+        """The model that is best over all conditions, and what is at the end of a grid."""
         if self.models.empty:
             return []
         best, results = self._labels(), self.results
         grids = {name: results[name].values for name in best if is_numeric(results, name)}
-        ends = [
-            f"the {end} {label_text(name)} of the study"
-            for name, grid in grids.items()
-            for end, most in (("largest", grid.max()), ("smallest", grid.min()))
-            if grid.size > 1 and best[name] == most
-        ]
-        return [(", ".join([f"best is {_words(best)}", *ends]), "")]
+        ends = [n for n, x in grids.items() if x.size > 1 and best[n] in (x.min(), x.max())]
+        words = f" ({label_text(' and '.join(ends))} at the end of the grid)" * bool(ends)
+        return [(f"best is {_words(best)}{words}", "")]
 
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""

@@ -5,7 +5,7 @@ import { Axes, linearTicks, logTicks, nearestDot, rangeOf, svgText, tickText, wh
 
 const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3;
 const AROUND = 72; // pixels of a chart that fills its place: title, ticks, names of the axes, what is read
-const BUTTONS = 150, REACH = 24, ON_ANOTHER = 6;
+const BUTTONS = 150, REACH = 24;
 
 /** Return the points that the axes can show, of all panels, with the label of their series. */
 export function dotPoints({ panels, joined, log }) {
@@ -17,13 +17,6 @@ export function dotPoints({ panels, joined, log }) {
     })).filter(({ y }) => Number.isFinite(y) && (!log || y > 0));
     return joined ? points.sort((a, b) => a.x - b.x) : points;
   }));
-}
-
-/** Return the point that a click chooses: where several lie on one another, the one after that which is chosen. */
-export function nextHere(points, point, chosen) {
-  const here = points.filter(({ left, top }) => Math.hypot(left - point.left, top - point.top) < ON_ANOTHER);
-  const at = here.findIndex(({ id }) => id !== null && id === chosen);
-  return { here, next: at < 0 ? point : here[(at + 1) % here.length] };
 }
 
 export const cutText = (text, width) =>
@@ -63,20 +56,16 @@ export class Chart {
     return this.points[target.getAttribute("data-point") ?? near] ?? null;
   }
 
-  press(point, clicked = false) {
-    const next = point && clicked ? nextHere(this.points, point, this.selected).next : point;
-    if (next?.button) this.send({ do: "point", chart: this.name, id: next.id });
+  press(point) {
+    if (point?.button) this.send({ do: "point", chart: this.name, id: point.id });
   }
 
   /** Show the name and the value of a point; nothing without one. */
   look(point) {
     this.at = point;
-    const { here, next } = point ? nextHere(this.points, point, this.selected) : { here: [] };
-    const named = here.find(({ id }) => id !== null && id === this.selected) ?? point;
-    const bar = named && named.low !== null ? ` (${short(named.low)} to ${short(named.high)})` : "";
-    const more = here.length > 1 && next.button ? `, ${here.length} points here: click again` : "";
-    const name = this.data.log ? `${named?.label}, iteration ${named?.x}` : named?.name;
-    this.said = named ? `${name}: ${short(named.y)}${bar}${more}` : "";
+    const bar = point && point.low !== null ? ` (${short(point.low)} to ${short(point.high)})` : "";
+    const name = this.data.log ? `${point?.label}, iteration ${point?.x}` : point?.name;
+    this.said = point ? `${name}: ${short(point.y)}${bar}` : "";
     this.paint();
   }
 
@@ -109,7 +98,7 @@ export class Chart {
     draw(this.element, data.title ? h("strong", data.title) : null, this.legend, svg("svg", {
       viewBox: `0 0 ${width} ${height}`, width, height, role: grouped ? "group" : "img",
       "aria-label": `${data.title || data.y}: ${points.length} points${lowest}`,
-      pointermove: look, pointerleave: () => this.look(null), click: (event) => this.press(this.under(event), true),
+      pointermove: look, pointerleave: () => this.look(null), click: (event) => this.press(this.under(event)),
       ...steps("[role=button]", { ArrowRight: 1, ArrowLeft: -1 }), focusout: () => this.look(null),
     }, parts), h("output.nmd-read", { "aria-live": "off" }, this.said));
     if (grouped) stopAt(this.element, "[role=button]");
@@ -139,10 +128,9 @@ export class Chart {
     const { ticks, joined } = this.data;
     const kind = this.points.every(({ x }) => Number.isInteger(x)) ? wholeTicks : linearTicks;
     const given = ticks ?? kind(...axes.xs).map((tick) => [tick, tickText(tick)]);
-    const all = given.map(([x, full]) => ({ x, left: axes.across(x), text: full, full })).sort((a, b) => a.x - b.x);
-    const fit = roomyTicks(all), room = axes.wide / all.length - 4;
-    if (fit.length === all.length || !ticks || joined) return fit;
-    return roomyTicks(all.map((tick) => ({ ...tick, text: cutText(tick.text, room) })));
+    const room = ticks && !joined ? axes.wide / given.length - 4 : Infinity; // names of categories are cut
+    const all = given.map(([x, full]) => ({ x, left: axes.across(x), text: cutText(full, room), full }));
+    return roomyTicks(all.sort((a, b) => a.x - b.x));
   }
 
   /** Return the grid, the ticks and the titles of a panel, with the line y = x if it is asked for. */

@@ -68,8 +68,7 @@ export class Components {
   builder() {
     const { pictures } = this, { factors, built } = pictures, { rank, data: { errors, where } } = factors;
     const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = Number.isFinite(errors?.[k]) ? [": ", h("b", `±${twoDigits(errors[k])}`), ` ${where}`] : null;
-    return h("div.nmd-build", button(pictures.playing ? "■" : "▶", () => pictures.play(), { "aria-label": "build the model component by component" }),
-      h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
+    return h("div.nmd-build", h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
         input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}${gone ? `, ${gone} off` : ""}`, off));
   }
 

@@ -190,12 +190,8 @@ class Page {
   }
 
   aboutNumber() {
-    const { rivals = [], name, value, off } = this.get("status").headline ?? {}, left = (this.get("runs") ?? []).filter((run) => run.left).map(({ text, error, off }) => ({ name: text, value: error, off }));
-    const all = [{ name: name ?? "this model", value, off }, ...left, ...rivals];
-    const most = Math.max(...all.map((each) => each.off));
-    const bar = (each, k) => h("div.nmd-rival", { key: each.name }, h("span", each.name), h("i", { class: k ? "" : "nmd-this", style: `width: ${(100 * each.off) / most}px` }), each.value);
     this.charts.curves.show(this.get("curves"));
-    return [all.length > 1 ? h("div", all.map(bar)) : null, this.charts.curves.element, this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
+    return [this.charts.curves.element, this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
   }
 
   aboutMore(status) {

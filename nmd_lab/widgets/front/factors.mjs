@@ -69,15 +69,4 @@ export class Factors {
     while (this.k > k) this.add(--this.k, -1);
     return this.sums.map(this.f);
   }
-
-  /** Return factors of every other row and column of a picture of so many columns. */
-  coarser(width, channels) {
-    const { W, H, count, size, data } = this, { rank } = data, half = (n) => Math.ceil(n / 2), wide = half(width) * channels;
-    const shown = Float32Array.from({ length: half(count) * rank }, (_, at) => W[2 * Math.floor(at / rank) * rank + (at % rank)]);
-    const columns = Float32Array.from({ length: wide * rank }, (_, at) => {
-      const place = at % wide;
-      return H[Math.floor(at / wide) * size + 2 * Math.floor(place / channels) * channels + (place % channels)];
-    });
-    return new Factors({ ...data, shown: new DataView(shown.buffer), H: new DataView(columns.buffer) });
-  }
 }

@@ -10,9 +10,6 @@ const RAIN = 0.7; // fraction of the pixels under the brush that rain hides
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const GRIP = 10; // pixels next to a divider at which it can be dragged
 const PAUSE = 60; // milliseconds between messages about a stroke of the brush
-const SLOW = 100_000; // numbers of a picture from which every other row and column is drawn while it is built
-const SETTLED = 150; // milliseconds after which all of them are
-const PLAY = 2500; // milliseconds in which all components are built
 
 export class Pictures {
   constructor(send, changed) {
@@ -64,7 +61,7 @@ export class Pictures {
     this.element.hidden = !data?.count;
     if (!data?.count) return;
     if (!same) {
-      this.mosaic = this.view = null;
+      this.mosaic = null;
       this.size = clamp(Math.round(Math.min(data.height, data.width) / 20), 1, 40);
     }
     this.fit();
@@ -91,11 +88,7 @@ export class Pictures {
       if (this.scale && this.values.original) this.fill();
       this.restep();
     }
-    // A tall photograph has room for data and model next to one another
-    const frame = this.element.closest(".nmd-frame"), most = (frame?.clientWidth ?? 0) > 1000 ? frame.clientWidth - 262 : wide;
-    const two = mosaicOf({ ...data, count: 2 }, 2), scale = (view) => Math.min(most / view.across, high / view.down);
-    this.view = this.square && data.count === 1 && 2 * scale(two) ** 2 > 1.2 * scale(this.mosaic) ** 2 ? two : this.mosaic;
-    const { across, down } = this.view, stretched = data.layout === "matrix" && !this.square;
+    const frame = this.element.closest(".nmd-frame"), { across, down } = this.mosaic, stretched = data.layout === "matrix" && !this.square;
     const ratio = stretched ? wide / (high || 1) : clamp(across / down, 0.4, 6);
     const width = Math.floor(Math.min(wide, high * ratio));
     frame?.style.setProperty("--ratio", count > 1 ? 9 : ratio); // a photograph leaves room
@@ -115,13 +108,9 @@ export class Pictures {
   }
 
   restep() {
-    const { values, sheets, data, scale, built, factors } = this;
+    const { values, sheets, data, scale, built } = this;
     if (!data || !scale) return;
-    const quick = this.hurries && built !== null && this.lit === null && this.layer === "compare" && data.count === 1 && factors.sums.length > SLOW, step = quick ? 2 : 1;
-    if (quick) factors.half ??= factors.coarser(data.width, data.channels);
-    const model = built === null ? values.model : (quick ? factors.half : factors).first(built);
-    const place = { ...this.mosaic, height: Math.ceil(data.height / step), width: Math.ceil(data.width / step) };
-    if (sheets.model.mosaic.width !== place.width) sheets.model.resize(place);
+    const model = built === null ? values.model : this.factors.first(built);
     if (model) sheets.model.fill(model, scale);
     const from = values.beside ?? values.original;
     if (model && from && this.layer === "difference") {
@@ -146,26 +135,8 @@ export class Pictures {
   build(k) {
     this.built = !this.factors || k === null || k >= this.factors.rank ? null : k;
     this.lit = null;
-    this.hurries = true;
-    clearTimeout(this.pause);
-    this.pause = setTimeout(() => {
-      this.hurries = false;
-      this.restep();
-    }, SETTLED);
     this.restep();
     this.changed();
-  }
-
-  play() {
-    this.playing = this.playing ? null : performance.now();
-    const tick = (now) => {
-      if (!this.playing || !this.factors) return;
-      const k = Math.floor(((now - this.playing) / PLAY) * (this.factors.rank + 1));
-      if (k >= this.factors.rank) this.playing = null;
-      if (k !== this.built) this.build(Math.min(k, this.factors.rank));
-      if (this.playing) requestAnimationFrame(tick);
-    };
-    requestAnimationFrame(tick);
   }
 
   light(k) {
@@ -174,20 +145,18 @@ export class Pictures {
     this.restep();
   }
 
-  get isPair() { return this.view !== this.mosaic; }
-
   /** The layer left of the dividers. */
   get left() {
     const { values, data } = this;
     return values.beside ? "beside" : values.seen && (this.mode || data.many_missing) ? "seen" : values.original ? "original" : null;
   }
 
-  /** Return the layers left and right of the dividers, or of two pictures, of which the left one has the data. */
+  /** Return the layers left and right of the dividers. */
   get sides() {
-    const { values, isPair, left } = this, original = values.original ? "original" : null;
+    const { values, left } = this;
     const all = this.stroke ? "seen" : this.lit !== null ? "lit" : this.layer !== "compare" && values[this.layer] ? this.layer : null;
-    if (all && !(isPair && original)) return [all, all];
-    const right = this.stroke ? (values.model ? "model" : "seen") : all ?? (values.model || this.built !== null ? "model" : left);
+    if (all) return [all, all];
+    const right = values.model || this.built !== null ? "model" : left;
     return [left ?? right, right];
   }
 
@@ -200,22 +169,19 @@ export class Pictures {
   }
 
   drawAll() {
-    const { view, isPair, canvas, sheets, sharp } = this, pen = canvas.getContext("2d"), [left, right] = this.sides;
-    const both = left !== right && !isPair, share = both ? this.share : 0, { height, width, count, columns } = view;
-    const [gx, gy] = [canvas.width / view.across, canvas.height / view.down];
+    const { mosaic, canvas, sheets, sharp } = this, pen = canvas.getContext("2d"), [left, right] = this.sides;
+    const both = left !== right, share = both ? this.share : 0, { height, width, count, columns } = mosaic;
+    const [gx, gy] = [canvas.width / mosaic.across, canvas.height / mosaic.down];
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.imageSmoothingEnabled = gx < 1;
     pen.clearRect(0, 0, canvas.width, canvas.height);
     const edges = [];
     for (let k = 0; k < count; k++) {
-      const [x, y] = tileCorner(view, k), at = [x * gx, y * gy], size = [width * gx, height * gy], cut = isPair ? 1 - k : share;
-      const [across, down] = isPair ? [0, 0] : [(k % columns) * width, Math.floor(k / columns) * height];
+      const [x, y] = tileCorner(mosaic, k), at = [x * gx, y * gy], size = [width * gx, height * gy], across = (k % columns) * width, down = Math.floor(k / columns) * height;
       if (this.stroke) Object.assign(pen, { fillStyle: `rgb(${HIDDEN})` }).fillRect(...at, ...size);
-      for (const [name, from, to] of [[left, 0, cut], [right, cut, 1]]) {
+      for (const [name, from, to] of [[left, 0, share], [right, share, 1]]) {
         if (to <= from) continue;
-        const { canvas: sheet } = sheets[name], gain = sheet.width / (columns * width); // a coarser picture has fewer pixels
-        pen.drawImage(sheet, gain * (across + from * width), gain * down, gain * (to - from) * width, gain * height,
-          at[0] + from * size[0], at[1], (to - from) * size[0], size[1]);
+        pen.drawImage(sheets[name].canvas, across + from * width, down, (to - from) * width, height, at[0] + from * size[0], at[1], (to - from) * size[0], size[1]);
       }
       edges.push([at[0] + share * size[0], at[1], size[1]]);
     }
@@ -241,7 +207,7 @@ export class Pictures {
   }
 
   mark(pen, thin) {
-    const { cursor, view, mosaic: { height, width } } = this, { row, column } = this.selection ?? {}, { layout, step, ids } = this.data;
+    const { cursor, mosaic: { height, width } } = this, { row, column } = this.selection ?? {}, { layout, step, ids } = this.data;
     const outline = (path, color) => {
       for (const [strokeStyle, wide] of [["#0008", 3], [color, 1]]) {
         Object.assign(pen, { strokeStyle, lineWidth: wide * thin }).beginPath();
@@ -258,29 +224,25 @@ export class Pictures {
         if (Number.isFinite(column) && y < height && x < width) box(corner, y, x);
       }, "#56b4e9");
     }
-    const corners = this.isPair ? [0, 1].map((k) => tileCorner(view, k)) : cursor ? [tileCorner(view, cursor.picture)] : [];
-    for (const at of cursor ? corners : []) { // of both pictures, the same pixel
-      const centre = cursor.place.map((each, axis) => each - tileCorner(view, cursor.tile)[axis] + at[axis]);
-      outline(() => (this.mode ? pen.arc(...centre, this.size + 0.5, 0, 2 * Math.PI) : box(at, cursor.y, cursor.x)), "white");
-    }
+    if (cursor) outline(() => (this.mode ? pen.arc(...cursor.place, this.size + 0.5, 0, 2 * Math.PI) : box(tileCorner(this.mosaic, cursor.picture), cursor.y, cursor.x)), "white");
   }
 
   describe(left, right) {
-    const { values, data, layer, mode, built } = this, both = left !== right, drags = both && !this.isPair, { beside_title, layout } = data;
+    const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, layout } = data;
     const { count, height, width } = this.mosaic, names = { original: "data", seen: "seen data", beside: beside_title, lit: `component ${this.lit}`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const choose = (name) => () => {
       this.layer = name;
       this.restep();
     };
-    const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), style: drags ? "" : "visibility: hidden",
+    const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), style: both ? "" : "visibility: hidden",
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
     const lacks = { difference: (values.beside ?? values.original) && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
     const can = data.can_brush, brush = (name) => button(name, () => {
       this.mode = this.mode === name ? "" : name;
       this.look(null);
     }, { title: BRUSHES[name], "aria-pressed": mode === name, pointerenter: () => this.say(name), pointerleave: () => this.say() });
-    draw(this.tools, h("span.nmd-side", { title: names[left], style: both ? "" : "visibility: hidden" }, this.isPair && "left: ", names[this.left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, this.isPair && "right: ", names[right]),
+    draw(this.tools, h("span.nmd-side", { title: names[left], style: both ? "" : "visibility: hidden" }, names[this.left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, names[right]),
       Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : name === "compare" && values.beside ? "run | model" : text, choose(name),
         { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
@@ -300,8 +262,8 @@ export class Pictures {
 
   /** Move the cursor to a place of the mosaic; null for none. */
   look(place, live = "off") {
-    const pixel = place && pixelAt(this.view, place);
-    this.cursor = pixel && { ...pixel, place, tile: pixel.picture, picture: this.isPair ? 0 : pixel.picture };
+    const pixel = place && pixelAt(this.mosaic, place);
+    this.cursor = pixel && { ...pixel, place };
     this.read.setAttribute("aria-live", live);
     this.say();
     this.paint();
@@ -325,16 +287,16 @@ export class Pictures {
   }
 
   placeOf(event) {
-    const { left, top, width, height } = this.canvas.getBoundingClientRect(), { across, down } = this.view;
+    const { left, top, width, height } = this.canvas.getBoundingClientRect(), { across, down } = this.mosaic;
     return [((event.clientX - left) / width) * across, ((event.clientY - top) / height) * down];
   }
 
   /** Begin to drag: the divider of any tile, or the brush. */
   down(event) {
     if (event.button || this.drag) return;
-    const from = this.placeOf(event), [left, right] = this.sides, divided = left !== right && !this.isPair;
+    const from = this.placeOf(event), [left, right] = this.sides, divided = left !== right;
     this.look(from);
-    const { share } = this.cursor ?? {}, gain = this.canvas.clientWidth / this.view.across;
+    const { share } = this.cursor ?? {}, gain = this.canvas.clientWidth / this.mosaic.across;
     const near = divided && Math.abs(share - this.share) * this.mosaic.width * gain < GRIP;
     this.drag = { mode: near ? "swipe" : this.mode || (divided ? "swipe" : ""), id: event.pointerId,
       begin: [event.clientX, event.clientY], picture: this.cursor?.picture };
@@ -367,13 +329,13 @@ export class Pictures {
 
   begin() {
     if (!this.cursor) return;
-    this.stroke = { picture: this.cursor.picture, tile: this.cursor.tile, rain: this.mode === "rain", radius: this.size };
+    this.stroke = { picture: this.cursor.picture, rain: this.mode === "rain", radius: this.size };
     this.brushTo(this.cursor.place);
   }
 
   /** Extend a stroke to a place of the mosaic; only what is in the picture where it began counts. */
   brushTo([across, down]) {
-    const { stroke, mosaic: { height, width } } = this, [left, top] = tileCorner(this.view, stroke.tile);
+    const { stroke, mosaic: { height, width } } = this, [left, top] = tileCorner(this.mosaic, stroke.picture);
     const to = [down - top - 0.5, across - left - 0.5], { last } = stroke;
     if (last && Math.hypot(to[0] - last[0], to[1] - last[1]) < 0.5) return;
     stroke.last = to;
@@ -433,8 +395,8 @@ export class Pictures {
 
   /** Move the cursor by a pixel, over gaps too; without a cursor, begin in the middle. */
   walk(arrow) {
-    const { across, down, gap } = this.view, { place } = this.cursor ?? {}, from = place ?? [across / 2, down / 2];
+    const { across, down, gap } = this.mosaic, { place } = this.cursor ?? {}, from = place ?? [across / 2, down / 2];
     const places = [place ? 1 : 0, 1 + gap].map((far) => from.map((at, k) => at + far * arrow[k]));
-    this.look(places.find((each) => pixelAt(this.view, each)) ?? place ?? [0.5, 0.5], "polite");
+    this.look(places.find((each) => pixelAt(this.mosaic, each)) ?? place ?? [0.5, 0.5], "polite");
   }
 }

@@ -7,7 +7,6 @@ import { Sheet, mosaicOf } from "./mosaic.mjs";
 
 const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 15;
 const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
-const SLIDE = 400; // milliseconds in which films slide along a taste
 
 /** Return a range around the middle 98 % of numbers, and around another: the rest stands at the edge. */
 export function mostOf(values, other) {
@@ -42,7 +41,7 @@ export class Plane {
 
   /** Show other points, or nothing for null, with these rows selected; the factors draw. */
   show(data, drawing, scale, selectedRows = []) {
-    Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, sliding: null, slid: null });
+    Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, slid: null });
     this.element.hidden = !data;
     if (!data) return;
     this.weights = numbers(data.weights);
@@ -100,19 +99,11 @@ export class Plane {
     this.draw();
   }
 
-  /** Let things slide to their places along a component, or back for null. */
+  /** Let things go to their places along a component, or back for null. */
   slide(k) {
     if (!this.data?.things || k === this.b || k >= this.data.rank) return; // along the axis that goes up they would be a line
-    const from = this.x, to = this.along(k ?? this.a), began = performance.now();
-    this.sliding = to;
-    const tick = (now) => {
-      if (this.sliding !== to) return;
-      const share = clamp((now - began) / SLIDE, 0, 1);
-      Object.assign(this, { slid: share < 1 || k !== null ? k : null, x: from.map((x, i) => x + share * (to[i] - x)) });
-      this.draw();
-      if (share < 1) requestAnimationFrame(tick);
-    };
-    requestAnimationFrame(tick);
+    Object.assign(this, { slid: k, x: this.along(k ?? this.a) });
+    this.draw();
   }
 
   placeOf(event) {

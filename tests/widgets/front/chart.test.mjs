@@ -2,7 +2,8 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { cutText, dotPoints, nextHere, roomyTicks } from "../../../nmd_lab/widgets/front/chart.mjs";
+import { pageColors } from "../../../nmd_lab/widgets/front/dom.mjs";
+import { cutText, dotPoints, roomyTicks } from "../../../nmd_lab/widgets/front/chart.mjs";
 
 const series = { label: "8", x: [2, 1, 3], y: [0.2, 0.1, null], low: [0.1, null, 0], high: [0.3, null, 1], ids: ["b", "a", "c"] };
 const names = ["two", "one", "three"];
@@ -37,11 +38,9 @@ test("ticks that would touch the one before are left out", () => {
   assert.deepEqual(roomyTicks(ticks).map(({ text }) => text), ["2", "8", "sixteen"]);
 });
 
-test("points that lie on one another are chosen one after the other", () => {
-  const points = [{ id: 0, left: 10, top: 20 }, { id: 1, left: 10, top: 21 }, { id: 2, left: 11, top: 20 }, { id: 3, left: 60, top: 20 }];
-  const chosen = [];
-  for (let k = 0, last = null; k < 4; k++) chosen.push((last = nextHere(points, points[0], last).next.id));
-  assert.deepEqual(chosen, [0, 1, 2, 0]);
-  assert.equal(nextHere(points, points[3], 0).next.id, 3);
-  assert.equal(nextHere(points, points[0], null).here.length, 3);
+test("ten values of a coordinate have ten colours, and more are grey", () => {
+  globalThis.getComputedStyle = () => ({ getPropertyValue: () => "#56b4e9", color: "#eee" }); // dark
+  const colors = Array.from({ length: 12 }, (_, k) => pageColors(null)(k));
+  assert.equal(new Set(colors.slice(0, 10)).size, 10);
+  assert.deepEqual(colors.slice(10), ["#8a8a8a", "#8a8a8a"]);
 });

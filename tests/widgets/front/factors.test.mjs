@@ -35,16 +35,3 @@ test("the first components are summed with the offsets, forwards and backwards, 
   for (const k of [0, 2, 1, 0, 1, 2]) close(factors.first(k), sum(k), 1e-4);
   close(factors.add(1, 1, new Float32Array(4)), [6, -2, 9, -3]);
 });
-
-test("every other pixel of a coarser picture is one of all", () => {
-  const bytes = (numbers) => new DataView(Float32Array.from(numbers).buffer), rank = 20, table = Float32Array.from({ length: 41 }, (_, k) => Math.max(0, k - 20));
-  const random = (n) => Array.from({ length: n }, (_, k) => Math.sin(7 * k + 1));
-  const data = { rank: rank + 2, low: -20, high: 20, shown: bytes(random(5 * (rank + 2))), H: bytes(random((rank + 2) * 7 * 3)), table: bytes(table) };
-  const factors = new Factors(data), half = factors.coarser(7, 3);
-  for (const k of [20, 0, 9, 17, 8, 20]) {
-    const values = factors.first(k), some = half.first(k);
-    for (const [i, x] of [[0, 0], [1, 2], [2, 3]]) {
-      for (const c of [0, 1, 2]) assert.ok(Math.abs(some[(i * 4 + x) * 3 + c] - values[(2 * i * 7 + 2 * x) * 3 + c]) < 1e-4);
-    }
-  }
-});
