@@ -116,6 +116,9 @@ ALONE = """
 import numpy as np
 from nmd_lab.widgets.charts import oriented
 fitted, ids = oriented(explorer.result._fitted), explorer.pictures["ids"]
+data = explorer.state.data
+def off_by(model):
+    return np.sqrt(np.mean((model.block() - data.original)[np.isnan(data.observed)] ** 2))
 """
 
 
@@ -138,10 +141,8 @@ def test_a_matrix(notebook):
             values(page, f"{PICTURES}.factors.first({k})"), expected, atol=1e-3
         )
         off = number_after("±", page.inner_text(".nmd-build output").replace("±", "± "))
-        code = f"np.sqrt(np.nanmean((fitted.without(range({k}, 10)).block() - "
-        assert off == pytest.approx(
-            float(of_kernel(notebook, f"{code}explorer.state.data.observed)**2))")), rel=0.05
-        )
+        expected = of_kernel(notebook, f"off_by(fitted.without(range({k}, 10)))")
+        assert off == pytest.approx(float(expected), rel=0.05)
     page.locator(".nmd-build input").fill("10")
     page.hover(".nmd-component >> nth=2")
     page.locator(".nmd-pictures > .nmd-read", has_text="component 2: orange +").wait_for()
@@ -159,10 +160,7 @@ def test_a_matrix(notebook):
     changes(page, SUM, lambda: page.click(".nmd-component >> nth=2"))
     page.locator(".nmd-sentence", has_text="without component 2").wait_for()
     page.wait_for_selector(".nmd-old", state="detached")  # the number is that of what is shown
-    less = of_kernel(notebook, "explorer.state.shown.without([2]).block().ravel().tolist()")
-    truth = of_kernel(notebook, "explorer.state.data.original.ravel().tolist()")
-    hidden = of_kernel(notebook, "np.isnan(explorer.state.data.observed).ravel().tolist()")
-    off = np.sqrt(np.mean((less - truth)[hidden.astype(bool)] ** 2))
+    off = float(of_kernel(notebook, "off_by(fitted.without([2]))"))
     assert page.inner_text(".nmd-word-number") == f"±{two_digits(off)}"
     page.click(".nmd-all-on")
     canvas = page.locator(".nmd-picture-area canvas")

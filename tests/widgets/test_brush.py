@@ -6,10 +6,11 @@ import pytest
 from explorer_page import act, arrays_of, done, picture, plain, repeats, said
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.widgets import model_state
 from nmd_lab.widgets.pictures import Paint, disc, frame_of, runs
 
 TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
@@ -145,6 +146,28 @@ def test_a_brush_during_a_run_goes_on_from_where_it_was():
     painted(explorer, [(10, 10)], 4)
     assert explorer.state.fit.phase == "finished"
     repeats(explorer, X=explorer.state.X)
+
+
+def test_a_stroke_before_the_choice_is_made_begins_it_anew(monkeypatch):
+    choose, asked = model_state.choice_for, []
+
+    def waits_first(X, arguments, signals, **options):
+        asked.append(options["observed"])
+        if len(asked) == 1:
+            wait_for(lambda: bool(signals))
+        return choose(X, arguments, signals, **options)
+
+    monkeypatch.setattr(model_state, "choice_for", waits_first)
+    X = datasets.digits(40)
+    explorer = widgets.explore(X, iterations=10)
+    act(explorer, "opened")
+    wait_for(lambda: asked)
+    painted(explorer, [(4, 4)], 2.0, number=1)
+    assert explorer.state.fit.phase == "finished"
+    assert not explorer.status["first_look"]
+    assert asked[0] is None
+    assert not asked[1].all()  # the choice does not see what is painted
+    repeats(explorer, X=X)
 
 
 @pytest.mark.parametrize(("name", "value"), [("missing", 0.5), ("rank", 5)])

@@ -188,3 +188,14 @@ def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
     assert "80 x 100 pixels in colours" in said(explore(str(path)))
     exec(from_file.code(), names := {})
     xr.testing.assert_identical(names["filled"], from_file.result)
+
+
+@pytest.mark.parametrize("X", [COLOUR / 255.0, photo()], ids=["colours", "grey"])
+def test_a_solid_stroke_does_not_take_the_scale_of_the_uncertainty(X):
+    explorer = filled(X)
+    act(explorer, "brush", picture=0, points=[(40, 50), (40, 60)], radius=15)
+    assert explorer.join(PATIENCE)
+    state = explorer.state
+    test = ~state.mask & (state.paint.signs == 0)
+    spread = state.result["std"].values[test]
+    assert explorer.pictures["most"] == pytest.approx(np.quantile(spread[spread > 0], 0.95))

@@ -178,6 +178,16 @@ def test_a_picture_with_its_uncertainty():
     assert explorer.status["why"] == ""  # nothing was chosen, and draws are no reason
 
 
+def test_few_large_entries_do_not_take_the_scale_of_a_matrix():
+    X = np.random.default_rng(0).random((30, 40))
+    X[3, 4] = 1e4
+    explorer = widgets.explore(X, missing=0.1)
+    ends = explorer.pictures["low"], explorer.pictures["high"]
+    np.testing.assert_allclose(ends, np.percentile(X, (1, 99)))
+    images = widgets.explore(datasets.digits(20))
+    assert (images.pictures["low"], images.pictures["high"]) == (0, 1)
+
+
 def test_ratings():
     settings = {"rank": 3, "alpha": 2.0, "offsets": "both", "nonlinearity": "identity"}
     explorer = done(widgets.Explorer(data="generated", iterations=20, **settings))

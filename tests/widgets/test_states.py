@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from explorer_page import act, ended, executed, plain, repeats
+from explorer_page import act, ended, executed, plain, repeats, sentence, table
 from refused import check_all_refused
 from scipy import sparse
 
@@ -124,6 +124,21 @@ def test_a_chosen_point_has_the_scores_of_the_present_measure(study, metric):
         assert state.selected.labels == point.labels
         assert state.selected.mean == pytest.approx(float(cells.mean()))
         assert state.selected.spread == pytest.approx(float(cells.std(ddof=1)))
+
+
+def test_a_study_has_paired_differences_and_says_where_the_grid_ends(study):
+    explorer = widgets.explore(study)
+    ranking, tested = table(explorer, "models"), study.rank_test("held_out_rmse")
+    assert ranking["head"][-1] == "worse by, 95 %"
+    ends = [f"{low:.2g} to {high:.2g}" for low, high in tested[["low", "high"]].values[1:]]
+    assert [row[-1] for row in ranking["rows"]] == ["", *ends]
+    best = tested.reset_index().iloc[0]
+    ends = " (rank at the end of the grid)" * (best["rank"] in (1, 5))
+    assert f"best is {best['algorithm']}, rank {best['rank']}{ends}. Its " in sentence(explorer)
+    assert "bands: ± SD over seeds" in explorer.dots["study"]["title"]
+    one = widgets.explore(study.results.isel(seed=[0]))
+    assert "worse by" not in table(one, "models")["head"][-1]
+    assert "SD" not in one.dots["study"]["title"]
 
 
 def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):
