@@ -29,14 +29,13 @@ from nmd_lab.result.files import TABLES, check_export, write_table
 from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
-from .background import Begun, Measure, in_sample
+from .background import Begun, Measure
 from .charts import row_texts, texts
 from .given_table import LEAVE, TAKE, as_table, with_filled
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import (
     DRAWS,
     ITERATIONS,
-    MAX_JUDGED,
     MODEL,
     ModelState,
     prepared,
@@ -227,14 +226,8 @@ class MatrixState(ModelState):
 
     def judged(self) -> Judged:
         """Return the held-out entries, or without any some that are seen."""
-        data = self.fitted_data
-        assert data is not None
-        if data.unseen.count:
-            return data.unseen.entries
-        rows, columns = np.nonzero(~np.isnan(data.observed))
-        some = in_sample(rows.size, MAX_JUDGED)
-        at = rows[some], columns[some]
-        return Judged(data.observed[at], *at, "where seen")
+        assert self.fitted_data is not None
+        return self.fitted_data.judged
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of a linear model, and of the means of columns."""
@@ -434,10 +427,8 @@ class MatrixState(ModelState):
             is_fit = self.drawn_table is None
             parts["facts"]["swap"] = "least sure cells" if is_fit else "components of the fit"
         if data.labels.table is None and self.fit.phase != "running":
-            of_fit = None if fitted is None else self.memo("judged", self.judged, data)
-            parts["drawing"] = self.factors.drawing(
-                fitted, frame, data.labels, data.original, of_fit
-            )
+            at = None if fitted is None else self.memo("judged", self.judged, data)
+            parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, at)
         return parts
 
     def curves(self) -> dict[str, dict[int, float]]:

@@ -19,7 +19,7 @@ from nmd_lab.problem.state import State as FitState
 from nmd_lab.result.decomposition import Decomposition
 
 from .background import error_at, in_sample
-from .pictures import Judged, Paint
+from .pictures import MAX_JUDGED, Judged, Paint
 
 Array = NDArray[Any]
 Iterate = FitState | Decomposition
@@ -60,7 +60,6 @@ class HiddenEntries:
         drawn = in_sample(self.count, most)
         self._at = rows[drawn], columns[drawn]
         self._truth = truth[self._at]
-        self.entries = Judged(self._truth, *self._at)
 
     def error_of_means(self, seen: Array, state: Iterate, within: Array | None = None) -> float:
         """Return the error of the mean of what is seen of each column; `within` as of `error`."""
@@ -125,6 +124,16 @@ class MatrixData:
         """The entries where the iterates of a fit are measured."""
         rows, columns = self.hidden
         return HiddenEntries(self.original, rows, columns)
+
+    @property
+    def judged(self) -> Judged:
+        """The held-out entries, or without any some that are seen."""
+        if self.unseen.count:
+            return Judged(self.unseen._truth, *self.unseen._at)
+        seen = np.nonzero(~np.isnan(self.observed))
+        some = in_sample(seen[0].size, MAX_JUDGED)
+        rows, columns = (each[some] for each in seen)
+        return Judged(self.observed[rows, columns], rows, columns, "where seen")
 
     @cached_property
     def unit(self) -> float:

@@ -49,7 +49,6 @@ ITERATIONS = Field(
 )
 DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
 
-MAX_JUDGED = 20_000  # entries that are seen at which components are judged, at most
 
 DECISIVE = ("rank", "nonlinearity", "loss", "alpha")  # arguments that trials decide if "auto"
 
@@ -69,7 +68,8 @@ def prepared(
 def choice_for(X: Any, arguments: Mapping[str, Any], signals: Interruption, **more: Any) -> Decided:
     """Return a fit that is ready to be solved, with what was chosen for what is "auto"."""
     # Explorers go on until a fit has converged: no trial ends early after a path of ridges
-    return prepared(X, {"init": "svd"} | dict(arguments), signals=signals, **more)
+    plain = {"init": "svd", "progress": False}  # the page tells how far it is
+    return prepared(X, plain | dict(arguments), signals=signals, **more)
 
 
 def settings_of(choice: Decided) -> dict[str, Any]:

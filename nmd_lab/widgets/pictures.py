@@ -167,6 +167,9 @@ def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
     return np.reshape(posterior.predict(entries), shape), np.reshape(spread, shape)
 
 
+MAX_JUDGED = 20_000  # entries that are seen at which components are judged, at most
+
+
 class Judged(NamedTuple):
     """Entries at which components are compared."""
 

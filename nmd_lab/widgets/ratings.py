@@ -26,8 +26,8 @@ from .background import Begun, Measure, Positions, in_sample
 from .charts import MAX_COMPONENTS, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
-from .model_state import DRAWS, ITERATIONS, MAX_JUDGED, MODEL, ModelState, Numbers
-from .pictures import Judged
+from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, Numbers
+from .pictures import MAX_JUDGED, Judged
 from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
 from .ratings_data import (
     BEST,

@@ -112,7 +112,7 @@ def final(explorer):
     return sentence(explorer), explorer.result.W.values
 
 
-def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(digits, monkeypatch):
+def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(digits, monkeypatch, capsys):
     words, W = final(widgets.explore(digits[:40]))
     others = [widgets.explore(digits[k : k + 30], iterations=10) for k in range(4)]
     for each in others:
@@ -123,6 +123,7 @@ def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(digits, m
         each.close()
     assert busy == words
     np.testing.assert_array_equal(again, W)
+    assert capsys.readouterr().err == ""  # the page tells how far it is
 
 
 @pytest.mark.parametrize("how", ["too many entries", "stopped"])

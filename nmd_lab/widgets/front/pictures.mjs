@@ -124,7 +124,7 @@ export class Pictures {
     this.notes.lit = `component ${this.lit}: orange +, blue −`;
     this.notes.spread = `uncertainty: one standard deviation${data.channels > 1 ? ", mean of the channels" : ""}, in the unit of the data: 0 (grey) to ${short(data.most, 2)} or more (purple)`;
     if (shown && this.lit !== null && this.factors) {
-      const alone = factors.add(this.lit, 1, new Float32Array(factors.sums.length)), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
+      const alone = this.factors.add(this.lit, 1, new Float32Array(this.factors.sums.length)), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
       sheets.lit.tint(shown, each, data, absoluteLimit(each), true);
     }
     this.paint();
