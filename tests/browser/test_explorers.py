@@ -239,6 +239,7 @@ def test_photograph_by_patches_with_rain(notebook):
     assert "one standard deviation, mean of the channels, in the unit of the data: 0" in (
         legend.inner_text()
     )
+    page.get_by_role("button", name="rain", exact=True).click()  # puts the brush down
     page.locator(".nmd-picture-area canvas").hover(position={"x": 9, "y": 9})
     read = page.locator(".nmd-pictures > .nmd-read", has_text=re.compile(r"SD \S+ / \S+ / \S+$"))
     read.wait_for()  # one for each channel, as the data and the model
