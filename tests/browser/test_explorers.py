@@ -280,7 +280,7 @@ def test_ratings_with_stars_and_intervals(notebook):
     enter(page, ".nmd-row", "nobody")
     page.locator(".nmd-row .nmd-note", has_text="no row is labelled 'nobody'").wait_for()
     enter(page, ".nmd-row", "3")
-    tops = page.locator("ol").evaluate_all("(lists) => lists.map((each) => each.offsetTop)")
+    tops = page.locator(".nmd-lists ol").evaluate_all("(lists) => lists.map((each) => each.offsetTop)")
     assert len(set(tops)) == 1  # both lists begin at one height
 
     # Stars: by the pointer and the keyboard, taken back, and of a film that was looked for
