@@ -280,6 +280,7 @@ def test_ratings_with_stars_and_intervals(notebook):
     enter(page, ".nmd-row", "nobody")
     page.locator(".nmd-row .nmd-note", has_text="no row is labelled 'nobody'").wait_for()
     enter(page, ".nmd-row", "3")
+    page.locator(".nmd-row .nmd-note").wait_for(state="detached")
     tops = page.locator(".nmd-lists ol").evaluate_all("(lists) => lists.map((each) => each.offsetTop)")
     assert len(set(tops)) == 1  # both lists begin at one height
 
@@ -341,6 +342,7 @@ def test_a_study(notebook):
     page.locator(".nmd-sentence", has_text="best is").wait_for()
     bands = page.locator(".nmd-chart strong", has_text="bands: ± SD over seeds")
     bands.wait_for()
+    page.set_viewport_size({"width": 1400, "height": 1500})
     for box in page.locator(".nmd-table-box").all():  # no table is cut
         assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
     page.locator('.nmd-chart [role="button"]').nth(1).press("Enter")
