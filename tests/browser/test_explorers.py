@@ -281,7 +281,9 @@ def test_ratings_with_stars_and_intervals(notebook):
     page.locator(".nmd-row .nmd-note", has_text="no row is labelled 'nobody'").wait_for()
     enter(page, ".nmd-row", "3")
     page.locator(".nmd-row .nmd-note").wait_for(state="detached")
-    tops = page.locator(".nmd-lists ol").evaluate_all("(lists) => lists.map((each) => each.offsetTop)")
+    tops = page.locator(".nmd-lists ol").evaluate_all(
+        "(lists) => lists.map((each) => each.offsetTop)"
+    )
     assert len(set(tops)) == 1  # both lists begin at one height
 
     # Stars: by the pointer and the keyboard, taken back, and of a film that was looked for
