@@ -5,7 +5,7 @@ It has the groups of their patches, or f(WH), and takes the averages of all pred
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -67,8 +67,9 @@ MAX_RANK = 32
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.intp]
-Tell = Callable[[str, Array | None], None]
-"""Hears of each step with its picture so far, if there is one, and may stop it by an error."""
+Tell = Callable[[float, Array | None], None]
+"""Hears which part of the work is done, often, and at times the picture so far; an error that it
+raises ends the work."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Plan:
         Groups that are known already; then no pixels are held out, and only patches with missing
         pixels are predicted.
     tell : callable
-        Function that hears of each step.
+        Function that hears how far the work is.
     """
 
     groups: int
@@ -95,7 +96,13 @@ class Plan:
     denoise: bool = False
     photon: float = 0.0
     mixture: GaussianMixture | None = None
-    tell: Tell = lambda step, mean: None
+    tell: Tell = lambda part, mean: None
+
+    def step(self, k: int, mean: Array | None = None) -> Callable[[float], None]:
+        """Tell of a step (0: groups, then the passes, and a last one); return what hears of it."""
+        steps = self.passes + 2
+        self.tell(k / steps, mean)
+        return lambda part: self.tell((k + part) / steps, None)
 
 
 def fill_by_groups(
@@ -111,8 +118,8 @@ def fill_by_groups(
     )
     unknown = deep * np.nanstd(pixels)
 
-    def tell(step: str, mean: Array | None) -> None:
-        plan.tell(step, None if mean is None else low + span * mean)
+    def tell(part: float, mean: Array | None) -> None:
+        plan.tell(part, None if mean is None else low + span * mean)
 
     units = replace(plan, photon=1 / span if counts else 0.0, tell=tell)
     mean, std, mixture = _fill((pixels - low) / span, grid, units, rng)
@@ -126,7 +133,9 @@ def fill_by_groups(
     return low + span * mean, np.maximum(span * std, unknown), found
 
 
-def refill(pixels: Array, box: tuple[slice, ...], grid: Grid, groups: xr.Dataset) -> Array:
+def refill(
+    pixels: Array, box: tuple[slice, ...], grid: Grid, groups: xr.Dataset, tell: Tell
+) -> Array:
     """Return the mean of the pixels in a box, by groups that are known and patches nearby.
 
     Pixels outside of the box best have estimates, so that only patches of the box are predicted.
@@ -139,7 +148,7 @@ def refill(pixels: Array, box: tuple[slice, ...], grid: Grid, groups: xr.Dataset
     lengths = zip(box, grid.size, grid.shape, strict=True)
     around = [slice(max(s.start - 3 * n, 0), min(s.stop + 3 * n, m)) for s, n, m in lengths]
     near = (pixels[tuple(around)] - low) / span
-    plan = Plan(len(weights), 1, mixture=mixture)
+    plan = Plan(len(weights), 1, mixture=mixture, tell=tell)
     mean, _, _ = _fill(near, replace(grid, shape=near.shape), plan, np.random.default_rng(0))
     inside = zip(box, around, strict=True)
     inner: Array = mean[tuple(slice(s.start - a.start, s.stop - a.start) for s, a in inside)]
@@ -170,24 +179,23 @@ def _fill(
     """
     may_hold_out = not plan.denoise and plan.mixture is None
     held_out = similar.held_out_pixels(units, grid, rng) & may_hold_out
-    plan.tell("learning the groups of patches", None)
     training = np.where(held_out, np.nan, units)
     seen, variance, of_groups, mixture = _by_groups(training, grid, plan, rng)
     known = ~np.isnan(training) & (not plan.denoise)
     estimate = of_groups
-    for _ in range(plan.passes):
-        plan.tell("looking for similar patches", estimate[0])
+    for k in range(1, plan.passes + 1):
+        hear = plan.step(k, estimate[0])
         if plan.photon:
             variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * MIN_COUNT)
-        before, estimate = estimate, similar.by_similar(seen, variance, known, grid, estimate)
+        before, estimate = estimate, similar.by_similar(seen, variance, known, grid, estimate, hear)
         share = similar.weight_of(units[held_out], before[0][held_out], estimate[0][held_out])
         estimate = similar.between(before, estimate, share)
     if held_out.sum() < similar.MIN_PIXELS:
         return estimate[0], of_groups[1], mixture
-    plan.tell("looking for similar patches, with all that is seen", estimate[0])
+    hear = plan.step(plan.passes + 1, estimate[0])
     factor = similar.factor_of(estimate, units, held_out)
     seen, known = np.where(held_out, units, seen), known | held_out
-    after = similar.by_similar(seen, variance, known, grid, before)
+    after = similar.by_similar(seen, variance, known, grid, before, hear)
     mean, std = similar.between(before, after, share)
     return mean, std * factor(std), mixture
 
@@ -197,23 +205,27 @@ def _by_groups(
 ) -> tuple[Array, Array, similar.Estimate, GaussianMixture]:
     """Return the pixels with coarse ones, the variances of their noise, an estimate and groups."""
     variance = np.full(units.shape, NOISE + plan.photon * np.nanmean(units))
-    mixture = plan.mixture
+    mixture, hear = plan.mixture, plan.step(0)
     if mixture is None:
         places = _training_places(units, grid, rng)
         X = units.reshape(-1)[places]
         start = smooth_group(X, grid.offsets, NOISE)
         if plan.denoise and not plan.photon:
-            few = fit_mixture(X, np.full_like(X, NOISE), start, MAX_NOISE_GROUPS, rng)
+            few = fit_mixture(X, np.full_like(X, NOISE), start, MAX_NOISE_GROUPS, rng, hear)
             variance += few.noise(len(X))
     seen, variance = _with_coarse(units, variance, grid, plan, rng)
     if mixture is None:
-        mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng)
-    flat = seen.reshape(-1), variance.reshape(-1)
-    blocks = (at for _, at in grid.blocks())
-    if plan.mixture is not None:
-        blocks = (at[np.isnan(units.reshape(-1)[at]).any(axis=1)] for at in blocks)
-    found = ((at, *mixture.predict(*(each[at] for each in flat))) for at in blocks if len(at))
-    return seen, variance, similar.average(grid, found), mixture
+        mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng, hear)
+    flat, n = (seen.reshape(-1), variance.reshape(-1)), len(grid.corners)
+
+    def found() -> Iterator[tuple[Positions, Array, Array]]:
+        for rows, at in grid.blocks():
+            hear(rows.start / n)
+            some = at if plan.mixture is None else at[np.isnan(units.reshape(-1)[at]).any(axis=1)]
+            if len(some):
+                yield some, *mixture.predict(*(each[some] for each in flat))
+
+    return seen, variance, similar.average(grid, found()), mixture
 
 
 def _training_places(units: Array, grid: Grid, rng: np.random.Generator) -> Positions:
@@ -250,7 +262,7 @@ def _with_coarse(
         pairs = np.arange(0, units.shape[axis], 2)
         sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
     coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    coarsely = Plan(min(plan.groups, MAX_COARSE), 1, tell=lambda step, _: plan.tell(step, None))
+    coarsely = Plan(min(plan.groups, MAX_COARSE), 1, tell=lambda *_: plan.tell(0.0, None))
     mean, std, _ = _fill(coarse, replace(grid, shape=half), coarsely, rng)
     for axis in grid.space:
         inside = np.arange(units.shape[axis]) // 2

@@ -29,6 +29,7 @@ Everywhere below, `matrix` is A if the missing entries are few, and Σ otherwise
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -388,11 +389,20 @@ def smooth_group(X: Array, offsets: NDArray[np.intp], noise: float) -> GaussianM
 
 
 def fit_mixture(
-    X: Array, variance: Array, first: GaussianMixture, groups: int, rng: np.random.Generator
+    X: Array,
+    variance: Array,
+    first: GaussianMixture,
+    groups: int,
+    rng: np.random.Generator,
+    hear: Callable[[float], None] = lambda part: None,
 ) -> GaussianMixture:
-    """Return a mixture of at most so many groups, by EM from k-means of completed rows."""
+    """Return a mixture of at most so many groups, by EM from k-means of completed rows.
+
+    `hear` is called before each round, with the part of the predictions that is done: none.
+    """
     mixture = first
     for _ in range(FIRST_ROUNDS):
+        hear(0.0)
         mixture, _ = mixture.improve(X, variance)
     if groups == 1:
         return mixture
@@ -407,5 +417,6 @@ def fit_mixture(
     squares = np.stack([completed[each].T @ completed[each] for each in labels.T])
     mixture = mixture_of_sums(counts, linear, squares)
     for _ in range(ROUNDS):
+        hear(0.0)
         mixture, _ = mixture.improve(X, variance)
     return mixture

@@ -151,7 +151,7 @@ def state_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> State
 
     def turn(_: Any) -> State:
         turned = state_of_matrix(X, by_patches=not by_patches)
-        turned.data_code, turned.offered, turned.said = state.data_code, state.offered, about[0]
+        turned.said = about[0]
         return turned
 
     state.buttons["turn"], state.actions["turn"] = about, turn

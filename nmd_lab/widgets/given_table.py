@@ -13,6 +13,7 @@ import pandas as pd
 from nmd_lab.data.labels import is_frame, pandas_of
 from nmd_lab.data.typed_table import MAX_CATEGORIES, kind_of_objects, plain_label
 
+from .part import Part, some_rows
 from .printer import expression, given_code
 
 FEWEST_IDS = 10  # rows from which whole numbers 0, 1, 2, … or 1, 2, 3, … are those of the rows
@@ -39,6 +40,7 @@ class GivenTable(NamedTuple):
     """A table of pandas as a fit takes it."""
 
     frame: Any
+    part: Part  # all rows, or some of them
     first: str  # code behind the name of the data, such as ".to_pandas()"
     lines: str  # lines that change X after it
     left_out: dict[Any, str]  # why, by the name of the column
@@ -79,13 +81,15 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     if not is_frame(frame):
         return None
     first = "" if frame is X or isinstance(X, pd.DataFrame) else ".to_pandas()"
-    as_it_is = GivenTable(frame, first, "", {}, [], can_take=False)
+    whole, part = frame, some_rows(frame)
+    frame, first = part.data, first + part.code
+    as_it_is = GivenTable(frame, part, first, "", {}, [], can_take=False)
     if not frame.columns.is_unique or frame.columns.nlevels > 1:
         return as_it_is
     mostly_known = 2 * frame.count().sum() >= frame.size
     left_out, could, lines = dict[Any, str](), list[Any](), list[str]()
     for name, column in frame.items():
-        why, change = _reason(name, column, mostly_known=mostly_known)
+        why, change = _reason(column, whole[name], mostly_known=mostly_known)
         could += [plain_label(name)] * bool(why and change is not None)
         if why and (change is None or not take):
             left_out[plain_label(name)] = why
@@ -98,18 +102,21 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     table = frame.drop(columns=list(left_out)) if left_out or lines else frame
     exec("".join(lines), {"X": table, "pd": pd})  # which quotes all names
     taken = could if take else []
-    return GivenTable(table, first, "".join(lines), left_out, taken, can_take=bool(could))
+    return GivenTable(table, part, first, "".join(lines), left_out, taken, can_take=bool(could))
 
 
 def with_filled(table: Any, filled: Any) -> Any:
     """Return a table that the user gave with some columns filled."""
-    whole = pandas_of(table).copy()
-    whole[filled.columns] = filled
-    return whole
+    rows = some_rows(pandas_of(table)).data.copy()
+    rows[filled.columns] = filled
+    return rows
 
 
-def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | None]:
-    """Return why a column is left out, if it is, and the code that takes it; None without any."""
+def _reason(column: Any, whole: Any, *, mostly_known: bool) -> tuple[str, str | None]:
+    """Return why a column is left out, if it is, and the code that takes it; None without any.
+
+    `column` has those rows of the `whole` that are fitted.
+    """
     kind = kind_of_objects(column) or ""
     if mostly_known and column.isna().all():
         kind = "empty"
@@ -118,9 +125,9 @@ def _reason(name: Any, column: Any, *, mostly_known: bool) -> tuple[str, str | N
     why, change = KINDS.get(kind, ("", ""))
     if change == CLASSES and column.map(str).nunique() > MAX_CATEGORIES:
         change = None
-    numbers = pd.to_numeric(column) if kind == "numbers" else column
+    numbers = pd.to_numeric(column) if kind == "numbers" else whole
     differs = kind == "identifiers" and column.dropna().is_unique
-    return DIFFERENT if differs or _are_ids(name, numbers) else why, change
+    return DIFFERENT if differs or _are_ids(whole.name, numbers) else why, change
 
 
 def _are_ids(name: Any, column: Any) -> bool:

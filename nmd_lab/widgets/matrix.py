@@ -42,6 +42,7 @@ from .model_state import (
     split_code,
 )
 from .pictures import MANY_MISSING, Frame, Judged, Paint, at, drawn_at, frame_of, mask_code
+from .part import some_pixels, some_rows
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
 from .tables import Grid
@@ -93,7 +94,9 @@ class MatrixState(ModelState):
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
         self._table = as_table(X, take=take)
-        self._matrix = as_matrix(X if self._table is None else self._table.frame)
+        part = some_pixels if is_photograph(X) else some_rows
+        self._part = part(X) if self._table is None else self._table.part
+        self._matrix = as_matrix(self._part.data if self._table is None else self._table.frame)
         self.X = self._matrix.matrix
         self.shows_fit = False  # whether a table is that of the fit although there are draws
         super().__init__(X, values, first=SIMPLE if is_small(self.X) else {})
@@ -109,16 +112,10 @@ class MatrixState(ModelState):
             "undo": lambda _: self.undo(),
             "arrange": self.order.arrange,
             "swap": lambda _: self._swap(),
-            "take": lambda _: self._taken(values, take=not take),
+            "take": lambda _: MatrixState(X, take=not take, **values),
         }
 
     # Data
-
-    def _taken(self, values: Mapping[str, Any], *, take: bool) -> MatrixState:
-        """Return the state with the columns that were left out, or without them again."""
-        state = MatrixState(self.input, take=take, **values)
-        state.data_code, state.offered = self.data_code, self.offered
-        return state
 
     @property
     def fitted_data(self) -> MatrixData | None:
@@ -338,7 +335,8 @@ class MatrixState(ModelState):
         data = self.shown_data() if self.problems() else self.data
         if data is None:
             return ""
-        table, known, (m, n) = data.labels.table, ~np.isnan(data.original), data.shape
+        table, known, n = data.labels.table, ~np.isnan(data.original), data.shape[1]
+        m, part = self._part.words.format(data.shape[0]), self._part.words
         if table is not None:  # classes have several columns of the matrix
             share = float(np.mean(known[:, table.first_columns]))
             return size_words("{} rows × {} columns", (m, len(table.columns)), share)
@@ -348,8 +346,10 @@ class MatrixState(ModelState):
             guessed = self.values["shape"] is None and self.guessed is not None
             words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
             return size_words(words, (m, n), share)
-        what = "a photograph of {} × {}" if self._is_photograph(data) else "a matrix of {} × {}"
-        return size_words(what, (m, n // data.channels), share)
+        if self._is_photograph(data):
+            size = np.shape(self.input)[:2]
+            return part.format(size_words("a photograph of {} × {}", size, share))
+        return size_words("a matrix of {} × {}", (m, n), share)
 
     @property
     def model(self) -> list[Piece]:
@@ -515,7 +515,8 @@ class MatrixState(ModelState):
         if not arguments or data is None or (result is None and before is None):
             result, before, data, arguments = None, None, self.data, self.arguments()
         making = self._matrix.code
-        load = given_code("images" if making else "X", source)
+        name = "images" if making else "X"
+        load = given_code(name, source) + self._part.line(name)
         load += f"X = images{making}\n" if making else ""
         if self._table is not None:
             load = self._table.loading(source)

@@ -169,6 +169,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def show(self, state: State) -> None:
         """Show another state in the place of the present one, whose work is stopped."""
+        if state.input is self.state.input:  # the same data in another form
+            state.data_code, state.offered = self.state.data_code, self.state.offered
         self.state.close()
         self._note, self.selection = None, None
         self._take(state)

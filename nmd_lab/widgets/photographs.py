@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from nmd_lab.inpainting.inpaint import (
     PASSES,
     Plan,
     default_grid,
+    distance_to_seen,
     fill_by_groups,
     filled_dataset,
     guess_in_words,
@@ -32,14 +33,16 @@ from nmd_lab.inpainting.inpaint import (
 from .background import Background, Begun
 from .charts import calibration_chart
 from .live import LEVELS, Findings
+from .part import Part, some_pixels
 from .pictures import Frame, Paint, at, frame_of
 from .printer import PRINT_HIDDEN, call, given_code
 from .state import Field, State, hidden_fields
 from .words import AVERAGE, Number, Piece, painted_words, size_words
 
-STEPS = 3  # of a filling, besides a pass of similar patches
+ALL = "fill all pixels", "Fill the whole photograph, which takes longer"
 CALM = 0.6  # seconds after a stroke until the whole picture is filled anew
-MAX_COMPARED = 1_000_000  # pixels of a picture that is interpolated, too, at most
+MAX_COMPARED = 500_000  # pixels of a picture that is interpolated, too, at most
+BAND = 50_000  # pixels that are interpolated at a time, so that a stop need not wait for more
 
 Array = NDArray[Any]
 Box = tuple[slice, slice]  # rows and columns
@@ -87,26 +90,27 @@ class LiveFill(Background):
         """Fill a photograph; what a stroke has touched comes first, with the groups as they are."""
         with self._lock:
             self._touched += [] if touched is None else [touched]
-        self.planned, self._done = PASSES[request.method] + STEPS, 0
+        self.planned, self._done = 100, 0  # percent
         self._begin(lambda stop: self._work(request, stop), "nmd-fill")
 
     def _work(self, request: FillRequest, stop: threading.Event) -> None:
         """Fill the picture; `stop` tells this run from later ones."""
-        visible, is_stroke, steps = request.visible, bool(self._touched), count()
-        if is_stroke:
-            with self._one_stroke:
-                self._refill(request, stop)
-            stop.wait(CALM)
+        visible, is_stroke = request.visible, bool(self._touched)
+        doing = "filled by the groups so far; all of it follows" if is_stroke else "filling"
 
-        def tell(step: str, mean: Array | None) -> None:
+        def tell(part: float, mean: Array | None) -> None:
             if stop.is_set():
                 raise Stopped
+            self._update(stop, _done=round(100 * part))
             if mean is not None and not is_stroke:
                 self._update(stop, mean=np.where(np.isnan(visible), mean, visible))
-            self._update(stop, _done=next(steps))
-            self._show_progress(stop, step, now=True)
+            self._show_progress(stop, f"{doing}: {self._done} %", now=mean is not None)
 
         try:
+            if is_stroke:
+                with self._one_stroke:
+                    self._refill(request, stop)
+                stop.wait(CALM)
             filled = request.fill(tell)
         except Stopped:
             nothing = dict[str, Any](result=None, errors={}, findings=None, rivals={})
@@ -115,7 +119,7 @@ class LiveFill(Background):
         self._show_progress(stop, "comparing with interpolation", now=True)
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
             few = visible.size <= MAX_COMPARED
-            rivals = {"interpolation": interpolated(visible)} if few else {}
+            rivals = interpolated(visible, request.grid, stop) if few else {}
             picture = plain_array(request.picture).astype(float)
             errors, findings = compared(picture, np.isnan(visible), filled, rivals)
         guess = guess_in_words(visible, request.grid)
@@ -142,8 +146,13 @@ class LiveFill(Background):
         channels = tuple(slice(0, n) for n in visible.shape[2:])
         mean = before.copy()
         mean[box] = visible[box]
+
+        def tell(*_: Any) -> None:  # a later stroke does not end it
+            if self._stop.is_set() or self.phase != "running":
+                raise Stopped
+
         with one_thread():
-            new = refill(mean, (*box, *channels), request.grid, groups)
+            new = refill(mean, (*box, *channels), request.grid, groups, tell)
         mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
         with self._lock:
             if self.result is groups:
@@ -176,8 +185,21 @@ def compared(
     return errors, Findings(True, held)
 
 
-def interpolated(visible: Array) -> Array:
-    """Return the picture with its missing pixels by linear interpolation, outside by the nearest.
+def interpolated(visible: Array, grid: Grid, stop: threading.Event) -> dict[str, Array]:
+    """Return the picture with its missing pixels by linear interpolation; nothing if stopped."""
+    far, band = 2 * int(distance_to_seen(visible, grid).max()), max(1, BAND // visible.shape[1])
+    result = visible.copy()
+    for begin in range(0, len(visible), band):
+        if stop.is_set():
+            return {}
+        first, inside = max(begin - far, 0), slice(begin, begin + band)
+        around = _interpolated(visible[first : begin + band + far])
+        result[inside] = around[begin - first :][:band]
+    return {"interpolation": result}
+
+
+def _interpolated(visible: Array) -> Array:
+    """Return pixels with missing ones by linear interpolation, outside by the nearest.
 
     A pixel is missing if one of its channels is.
     """
@@ -206,12 +228,18 @@ class PhotographState(State):
     filename, opens = "picture.nc", True
     fit: LiveFill
 
-    def __init__(self, X: Any, **values: Any) -> None:
-        self.X = X[..., :3] if np.ndim(X) == 3 else X  # without opacity
+    def __init__(self, X: Any, *, whole: bool = False, **values: Any) -> None:
+        self._part = Part(X) if whole else some_pixels(X)
+        given = self._part.data
+        self.X = given[..., :3] if np.ndim(X) == 3 else given  # without opacity
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
         super().__init__(X, values, fit=LiveFill())
         self.actions |= {"brush": self.brush, "undo": lambda _: self.undo()}
+        if self._part.code:
+            times = round(math.prod(np.shape(X)[:2]) / math.prod(self.shape))
+            self.about, self.buttons["take"] = f"all take about {times} times as long", ALL
+            self.actions["take"] = lambda _: PhotographState(X, whole=True, **values)
 
     @property
     def grid(self) -> Grid:
@@ -291,7 +319,8 @@ class PhotographState(State):
     def title(self) -> str:
         """The size, and how much of it is known."""
         share = 1 - float(np.mean(np.isnan(self.pixels)))
-        return size_words("a photograph of {} × {}", self.shape, share)
+        whole = size_words("a photograph of {} × {}", np.shape(self.input)[:2], share)
+        return self._part.words.format(whole)
 
     @property
     def model(self) -> list[Piece]:
@@ -385,16 +414,18 @@ class PhotographState(State):
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat the filling."""
         values = self.fit.begun.settings or self.values
-        channels = "[..., :3]" if np.shape(self.input) != np.shape(self.X) else ""
-        lines = given_code("X", source, channels)
+        channels = "[..., :3]" * (np.shape(self.input)[2:] != np.shape(self.X)[2:])
+        name = "picture" if self._part.code else "X"  # so that the cell runs twice
+        lines = given_code(name, source, self._part.code + channels)
         size = f"({self.shape[0]}, {self.shape[1]})"
         lines += f"mask = np.random.default_rng({values['seed']}).random({size})"
         lines += f" >= {float(values['missing'])}\n"
         lines += "" if self.paint is None else self.paint.code()
         named = {} if values["method"] == "sample" else {"method": values["method"]}
         named |= {} if values["groups"] == GROUPS else {"groups": values["groups"]}
-        filled = call("nmd.inpaint", "X", "mask", **named, random_state=values["seed"])
+        filled = call("nmd.inpaint", name, "mask", **named, random_state=values["seed"])
         lines += f"filled = {filled}\n"
         hidden = float(values["missing"]) > 0 or self.paint is not None
-        off = "np.sqrt(np.nanmean((filled.picture.values - np.asarray(X, float))[~mask] ** 2))"
+        off = f"(filled.picture.values - np.asarray({name}, float))[~mask]"
+        off = f"np.sqrt(np.nanmean({off} ** 2))"
         return lines + (PRINT_HIDDEN.format("pixels", off) if hidden else "")

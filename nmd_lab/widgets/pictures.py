@@ -155,9 +155,13 @@ def end_of_scale(spread: Array, painted: Array | None = None) -> float:
 
 
 def at(frame: Frame, matrix: Array) -> Array:
-    """Return a matrix at the entries of a frame."""
+    """Return a matrix at the entries of a frame; as many pixels are missing as there are entries.
+
+    A mean of several entries is missing if the first one is.
+    """
     m, n = matrix.shape
-    return frame.means((m, n), lambda i, j: matrix[np.ix_(i, j)])
+    means = frame.means((m, n), lambda i, j: matrix[np.ix_(i, j)])
+    return np.where(np.isnan(matrix[np.ix_(frame.rows, frame.columns)]), np.nan, means)
 
 
 def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
