@@ -349,7 +349,8 @@ class MatrixState(ModelState):
         if self._is_photograph(data):
             size = np.shape(self.input)[:2]
             return part.format(size_words("a photograph of {} × {}", size, share))
-        return size_words("a matrix of {} × {}", (m, n), share)
+        what = "{} rows × {} columns" if self._part.code else "a matrix of {} × {}"
+        return size_words(what, (m, n), share)
 
     @property
     def model(self) -> list[Piece]:

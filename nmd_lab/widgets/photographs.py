@@ -116,9 +116,9 @@ class LiveFill(Background):
             nothing = dict[str, Any](result=None, errors={}, findings=None, rivals={})
             message = "stopped before it was done"
             return self._end(stop, "stopped", message=message, **nothing)
-        self._show_progress(stop, "comparing with interpolation", now=True)
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
-            few = visible.size <= MAX_COMPARED
+            if few := visible.size <= MAX_COMPARED:
+                self._show_progress(stop, "comparing with interpolation", now=True)
             rivals = interpolated(visible, request.grid, stop) if few else {}
             picture = plain_array(request.picture).astype(float)
             errors, findings = compared(picture, np.isnan(visible), filled, rivals)
