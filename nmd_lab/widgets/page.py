@@ -475,17 +475,11 @@ def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
     state = explorer.state
     shown: Record = dict.fromkeys(PARTS) | state.parts()
-    status, facts, pictures = state.status(None), dict(shown["facts"] or {}), shown["pictures"]
+    status, facts, pictures = state.status(None), saved_facts(shown["facts"]), shown["pictures"]
     message = _message(state.active)
     said = (
         f"{message}; " * bool(message) + f"saved by nmd_lab {__version__}, nothing is fitted here"
     )
-    if "shapes" in facts:  # a click on one would fit it
-        facts["shapes"] = []
-    facts.pop("swap", None)  # what it would show is not in the file
-    if "lists" in facts:
-        known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]
-        facts["lists"] = facts["lists"] | {"fields": [], "known": known}
     modelled, drawing = shown["modelled"], shown["drawing"]
     if pictures and "stage" in facts and pictures["scale"] != "signed":
         sizes = [pictures[name] for name in ("count", "height", "width", "channels")]
@@ -503,7 +497,8 @@ def shown_by(explorer: Any) -> Record:
     components = shown["components"]
     if components:
         components = components | {"values": compact(components["values"])}
-        components |= {} if drawing else {"hint": FIXED}
+        answers = {} if drawing else answers_of(state, shown | {"facts": facts})
+        components |= {"answers": answers} if answers or drawing else {"hint": FIXED}
     if drawing and COARSE.get():  # a few digits are enough, and the page draws the model
         modelled = None
         drawing = drawing | {name: compact(drawing[name]) for name in ("W", "shown", "H")}
@@ -528,6 +523,49 @@ def shown_by(explorer: Any) -> Record:
         "runs": [],
         "static_id": "",
     }
+
+
+def saved_facts(facts: Any) -> Record:
+    """Return facts without what would fit something, or is not in a file."""
+    facts = dict(facts or {})
+    if "shapes" in facts:
+        facts["shapes"] = []
+    facts.pop("swap", None)
+    if "lists" in facts:
+        known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]
+        facts["lists"] = facts["lists"] | {"fields": [], "known": known}
+    return facts
+
+
+def answers_of(state: Any, shown: Record) -> dict[str, Record]:
+    """Return what a click on a component changes in cells and lists; pictures the page draws itself.
+
+    The name is that of the component that is pinned, with a minus if it is off; or empty.
+    """
+    if not shown["grid"] and "lists" not in shown["facts"]:
+        return {}
+    factors, each, answers = state.factors, range(shown["components"]["count"]), dict[str, Record]()
+    ways: list[tuple[str, set[int], int | None]] = [("", set(), None)]
+    ways += [(sign + str(k), {k} if sign else set(), k) for k in each for sign in ("", "-")]
+    before, old = (factors._off, factors.chosen), {"grid": shown["grid"], "facts": shown["facts"]}
+    for name, factors._off, factors.chosen in ways:
+        parts = state.parts()
+        here = {name: parts["components"][name] for name in ("off", "chosen", "said")}
+        now = {"grid": parts.get("grid"), "facts": saved_facts(parts["facts"])}
+        answers[name] = {"components": here, **changes(now, old)}
+    factors._off, factors.chosen = before
+    return answers
+
+
+def changes(now: Any, old: Any) -> Any:
+    """Return what of records, and of lists of as many, is not as it was."""
+    if isinstance(now, dict) and isinstance(old, dict):
+        gone = dict.fromkeys(old.keys() - now.keys())
+        return gone | {name: changes(x, old.get(name)) for name, x in now.items() if x != old.get(name)}
+    many = isinstance(now, list) and isinstance(old, list) and len(now) == len(old)
+    if many and now and isinstance(now[0], dict):
+        return [changes(*pair) for pair in zip(now, old, strict=True)]
+    return now
 
 
 def compact(value: Any) -> Any:

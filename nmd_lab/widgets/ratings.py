@@ -22,7 +22,7 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 
-from .background import Begun, Measure, Positions, in_sample
+from .background import Begun, Measure, Positions, at_most, in_sample
 from .charts import MAX_COMPONENTS, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
@@ -47,7 +47,8 @@ WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
 MIN_RATINGS, MIN_COLUMNS = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 MAX_SUGGESTIONS = 500  # row labels that are suggested
-MAX_MAPPED, MAX_NAMED = 3000, 120  # columns in the map, the most rated ones, and with a name there
+# Columns in the map, the most rated ones, as many on a coarse page, and with a name there
+MAX_MAPPED, FEW_MAPPED, MAX_NAMED = 3000, 1000, 120
 MAX_REASONS, MIN_MOVE = 2, 0.005  # ratings that say why a column is suggested
 MAX_NEAR = 6  # columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
@@ -330,7 +331,7 @@ class RatingsState(ModelState):
         """Return the columns in the plane of two components, and where the person points."""
         if shown is None or shown.H.shape[0] < 2:
             return None
-        often = np.argsort(-self.counts, kind="stable")[:MAX_MAPPED]
+        often = np.argsort(-self.counts, kind="stable")[: at_most(MAX_MAPPED, FEW_MAPPED)]
         often = often[self.counts[often] >= self.least]
         plane = plane_part(shown.H[:MAX_COMPONENTS, often].T, often) | {
             "things": self._things[1],

@@ -39,8 +39,9 @@ export class Local {
   }
 
   async send(message, ...rest) {
-    const { do: what, ...picked } = message, now = this.now, { shown } = this.source.get("drawing") ?? {};
-    const own = { component: () => shown && this.act({ ...now, ...(this.alone && { rows: [] }), ...afterClick(now, picked) }),
+    const { do: what, ...picked } = message, { now, answers } = this, { shown } = this.source.get("drawing") ?? {};
+    const one = !answers || now.off.includes(picked.k) || now.chosen === picked.k ? now : { off: [], chosen: null }; // there are answers for one at a time
+    const own = { component: () => (shown || answers) && this.act({ ...one, ...((this.alone || answers) && { rows: [] }), ...afterClick(one, picked) }),
       lasso: () => shown && this.act({ ...now, rows: picked.rows, chosen: null }), clear: () => this.clear(shown && { ...now, rows: [], chosen: null }) };
     const done = own[what]?.() ?? false;
     if (!this.alone) return this.source.send(message, ...rest);
@@ -70,6 +71,9 @@ export class Local {
 
   get now() { return this.mine ?? this.theirs; }
 
+  /** What a saved file has of cells and lists without each component. */
+  get answers() { return this.source.get("components")?.answers; }
+
   /** Find what the page shows in the place of what the kernel has sent. */
   stage() {
     const { theirs } = this, of = (name) => this.source.get(name);
@@ -78,6 +82,10 @@ export class Local {
     if (!this.alone && agreed) this.mine = null;
     const { off, chosen, rows } = this.now, { mine, alone } = this, drawing = of("drawing"), components = of("components"), staged = this.staged = {};
     if (mine && alone) staged.selection = { ...this.changed.selection, rows };
+    if (mine && this.answers) {
+      const answer = this.answers[`${off.length ? "-" : ""}${off[0] ?? chosen ?? ""}`];
+      for (const name of Object.keys(answer)) staged[name] = changed(of(name), answer[name]);
+    }
     if (!drawing?.shown || !components) return;
     if (mine) staged.components = { ...components, off, chosen };
     const moved = mine && (chosen !== theirs.chosen || String(rows) !== String(theirs.rows)) && this.pictured(this.rowsOf(mine));
@@ -149,8 +157,16 @@ export class Local {
     const compared = (i, j) => isMissing(i) - isMissing(j) || (isMissing(i) ? 0 : sign * ((keys[i] > keys[j]) - (keys[i] < keys[j])));
     const order = [...grid.rows.keys()].sort(compared), sorted = (list) => list && order.map((k) => list[k]);
     const columns = grid.columns.map((each) => ({ ...each, ...Object.fromEntries(SAVED_CELLS.map((name) => [name, sorted(each[name])])) }));
-    this.tell({ grid: { ...grid, column, reverse, columns, rows: sorted(grid.rows), labels: sorted(grid.labels) } });
+    Object.assign(this.staged.grid ? this.staged : this.changed, { grid: { ...grid, column, reverse, columns, rows: sorted(grid.rows), labels: sorted(grid.labels) } });
+    this.tell();
   }
+}
+
+/** Return a record with changes, of which lists have one for each item. */
+function changed(old, now) {
+  if (Array.isArray(old) && Array.isArray(now) && now[0]?.constructor === Object) return now.length === old.length ? now.map((each, k) => changed(old[k], each)) : now;
+  if (now?.constructor !== Object) return now;
+  return { ...old, ...Object.fromEntries(Object.entries(now).map(([name, each]) => [name, changed(old?.[name], each)])) };
 }
 
 /** Return what a click on a component changes: pinned, off, and all on. */

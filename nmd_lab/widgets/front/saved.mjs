@@ -52,5 +52,5 @@ export async function openRecord(render) {
   const record = await new Response(stream).json();
   const images = await Promise.all(record.blobs.map((text) => (text.startsWith(WEBP) ? pixelsOf(text) : null)));
   render({ model: new Local(new Recorded(record, images), true), el });
-  el.querySelector(".nmd-gallery")?.toggleAttribute("inert", !record.shown.drawing?.shown);
+  el.querySelector(".nmd-gallery")?.toggleAttribute("inert", !record.shown.drawing?.shown && !record.shown.components?.answers);
 }

@@ -89,3 +89,20 @@ test("a table is sorted by a column, and again the other way round, missing cell
   model.send({ do: "arrange", column: 0 });
   assert.deepEqual([model.get("grid").labels, model.get("grid").reverse], [["f", "t", "s"], true]);
 });
+
+test("cells and lists follow a component that is pinned or off, one at a time", () => {
+  const cells = (...model) => ({ columns: [{ ...column, model }], rows: [5, 6, 7], labels: ["f", "s", "t"] });
+  const pinned = (k) => ({ components: { off: [], chosen: k, said: "" }, grid: { rows: [7], columns: [{ data: ["1"], model: [""], state: [0], share: [0] }] } });
+  const off = (k) => ({ components: { off: [k], chosen: k, said: `without ${k}` }, grid: { columns: [{ model: ["", String(k), ""] }] } });
+  const answers = { "": { components: { off: [], chosen: null, said: "" } }, 0: pinned(0), 1: pinned(1), "-0": off(0), "-1": off(1) };
+  const model = recorded({ components: { off: [], chosen: null, words: ["a", "b"], answers }, grid: cells("", "2", "") });
+  const click = (k, what) => { model.send({ do: "component", k, what }); return [model.get("components").off, model.get("components").chosen, model.get("components").said, model.get("grid").columns[0].model]; };
+  assert.deepEqual(click(0, "rows"), [[], 0, "", [""]]);
+  assert.deepEqual(model.get("grid").rows, [7]);
+  assert.deepEqual(click(0, "off"), [[0], 0, "without 0", ["", "0", ""]]);
+  assert.deepEqual(click(1, "rows"), [[], 1, "", [""]]);
+  assert.deepEqual(click(1, "off"), [[1], 1, "without 1", ["", "1", ""]]);
+  model.send({ do: "arrange", column: 0 });
+  assert.deepEqual([model.get("grid").rows, model.get("grid").columns[0].model], [[7, 5, 6], ["", "", "1"]]);
+  assert.deepEqual(click(1, "off"), [[], null, "", ["", "2", ""]]);
+});
