@@ -497,7 +497,7 @@ def shown_by(explorer: Any) -> Record:
     components = shown["components"]
     if components:
         components = components | {"values": compact(components["values"])}
-        answers = {} if drawing else answers_of(state, shown | {"facts": facts})
+        answers = {} if drawing else answers_of(state, shown)
         components |= {"answers": answers} if answers or drawing else {"hint": FIXED}
     if drawing and COARSE.get():  # a few digits are enough, and the page draws the model
         modelled = None
@@ -537,24 +537,28 @@ def saved_facts(facts: Any) -> Record:
     return facts
 
 
-def answers_of(state: Any, shown: Record) -> dict[str, Record]:
+def answers_of(state: Any, parts: Record) -> dict[str, Record]:
     """Return what a click on a component changes in cells and lists; pictures the page draws itself.
 
     The name is that of the component that is pinned, with a minus if it is off; or empty.
     """
-    if not shown["grid"] and "lists" not in shown["facts"]:
+    if not parts["grid"] and "lists" not in parts["facts"]:
         return {}
-    factors, each, answers = state.factors, range(shown["components"]["count"]), dict[str, Record]()
+    factors, old, answers = state.factors, answering(state, parts), dict[str, Record]()
+    before, each = (factors._off, factors.chosen), range(parts["components"]["count"])
     ways: list[tuple[str, set[int], int | None]] = [("", set(), None)]
     ways += [(sign + str(k), {k} if sign else set(), k) for k in each for sign in ("", "-")]
-    before, old = (factors._off, factors.chosen), {"grid": shown["grid"], "facts": shown["facts"]}
     for name, factors._off, factors.chosen in ways:
-        parts = state.parts()
-        here = {name: parts["components"][name] for name in ("off", "chosen", "said")}
-        now = {"grid": parts.get("grid"), "facts": saved_facts(parts["facts"])}
-        answers[name] = {"components": here, **changes(now, old)}
+        answers[name] = changes(answering(state, state.parts()), old)
     factors._off, factors.chosen = before
     return answers
+
+
+def answering(state: Any, parts: Record) -> Record:
+    """Return the parts of a page that a click on a component may change."""
+    said = [piece for piece in state.status(None)["sentence"] if piece[1] != "take"]
+    shown = {name: parts.get(name) for name in ("grid", "components")}
+    return shown | {"facts": saved_facts(parts["facts"]), "status": {"sentence": said}}
 
 
 def changes(now: Any, old: Any) -> Any:
