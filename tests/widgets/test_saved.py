@@ -106,8 +106,10 @@ def test_a_component_of_a_table_or_of_ratings_has_its_answers(make, tmp_path):
         for what in clicks:
             act(explorer, "component", k=abs(int(way)), what=what)
         components = merged(shown["components"], changes.get("components", {}))
-        for name in ("off", "chosen", "said"):
+        for name in ("off", "chosen"):
             assert components[name] == explorer.components[name]
+        sentence = [each for each in explorer.status["sentence"] if each[1] != "take"]
+        assert merged(shown["status"], changes.get("status", {}))["sentence"] == sentence
         if explorer.grid:
             assert merged(shown["grid"], changes.get("grid", {})) == json.loads(json.dumps(explorer.grid))
         else:
