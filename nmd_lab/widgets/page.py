@@ -527,18 +527,17 @@ def shown_by(explorer: Any) -> Record:
 
 def saved_facts(facts: Any) -> Record:
     """Return facts without what would fit something, or is not in a file."""
-    facts = dict(facts or {})
-    if "shapes" in facts:
-        facts["shapes"] = []
-    facts.pop("swap", None)
-    if "lists" in facts:
-        known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]
-        facts["lists"] = facts["lists"] | {"fields": [], "known": known}
-    return facts
+    saved: Record = {name: each for name, each in (facts or {}).items() if name != "swap"}
+    if "shapes" in saved:
+        saved["shapes"] = []
+    if lists := saved.get("lists"):
+        known = [each | {"rating": each.get("rating", "")} for each in lists["known"]]
+        saved["lists"] = lists | {"fields": [], "known": known}
+    return saved
 
 
 def answers_of(state: Any, parts: Record) -> dict[str, Record]:
-    """Return what a click on a component changes in cells and lists; pictures the page draws itself.
+    """Return what a click on a component changes in cells and lists; pictures the page draws.
 
     The name is that of the component that is pinned, with a minus if it is off; or empty.
     """
@@ -565,7 +564,9 @@ def changes(now: Any, old: Any) -> Any:
     """Return what of records, and of lists of as many, is not as it was."""
     if isinstance(now, dict) and isinstance(old, dict):
         gone = dict.fromkeys(old.keys() - now.keys())
-        return gone | {name: changes(x, old.get(name)) for name, x in now.items() if x != old.get(name)}
+        return gone | {
+            name: changes(x, old.get(name)) for name, x in now.items() if x != old.get(name)
+        }
     many = isinstance(now, list) and isinstance(old, list) and len(now) == len(old)
     if many and now and isinstance(now[0], dict):
         return [changes(*pair) for pair in zip(now, old, strict=True)]

@@ -149,7 +149,7 @@ def choice_words(fit: Any) -> str:
     return f"{many(rank, 'component')}: held-out error {excess_text(table)} of {trials}{also}"
 
 
-def size_words(what: str, shape: tuple[int, int], share: float = 1.0) -> str:
+def size_words(what: str, shape: tuple[Any, int], share: float = 1.0) -> str:
     """Return what data are, their size, and what part is known if that is not all."""
     percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
     m, n = shape

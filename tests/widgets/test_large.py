@@ -31,7 +31,9 @@ def limits(monkeypatch):
 def table(m=300):
     rng = np.random.default_rng(0)
     z = rng.normal(size=m)
-    frame = pd.DataFrame({"id": np.arange(1, m + 1), "a": z, "b": -z, "c": np.where(z > 0, "u", "v")})
+    frame = pd.DataFrame(
+        {"id": np.arange(1, m + 1), "a": z, "b": -z, "c": np.where(z > 0, "u", "v")}
+    )
     return frame.mask(rng.random(frame.shape) < 0.05).astype({"id": float}).assign(id=frame["id"])
 
 

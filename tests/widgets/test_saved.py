@@ -111,7 +111,9 @@ def test_a_component_of_a_table_or_of_ratings_has_its_answers(make, tmp_path):
         sentence = [each for each in explorer.status["sentence"] if each[1] != "take"]
         assert merged(shown["status"], changes.get("status", {}))["sentence"] == sentence
         if explorer.grid:
-            assert merged(shown["grid"], changes.get("grid", {})) == json.loads(json.dumps(explorer.grid))
+            assert merged(shown["grid"], changes.get("grid", {})) == json.loads(
+                json.dumps(explorer.grid)
+            )
         else:
             found = merged(shown["facts"], changes.get("facts", {}))["lists"]
             expected = json.loads(json.dumps(explorer.facts["lists"], default=int))
