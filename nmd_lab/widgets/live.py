@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,6 +260,9 @@ def _ended(result: Decomposition, why: str = "") -> str:
 LEVEL = 0.9  # probability of the intervals
 LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
+COMPILING = threading.Lock()  # held by a sampler until its first sweep
+POLL = 0.2  # seconds after which one that waits for it looks whether it is to stop
+NO_DRAW = "stopped before the first draw: let it run longer"
 IDLE = 15  # priority of a thread in the background, from 0 to 19, the lowest
 TOO_FAR = 0.07  # difference from the level at which intervals are too narrow, or too wide
 MAX_CHECKED = 5000  # entries that are checked; of more, as many that are spaced evenly
@@ -359,14 +363,22 @@ class LiveSample(Background):
         self._show_progress(stop, "preparing the draws …", now=True)
         seen, hidden = settings.parts(X)
         held_out = None if hidden is None else observe(hidden).as_sparse()
-        options = SampleOptions(
-            **settings.options, callback=lambda sweep: self._watch(sweep, stop), progress=False
-        )
-        with one_thread():  # and no message outside the explorer
-            posterior = draw_posterior(seen, options, Interruption())
+        with ExitStack() as start:
+            while not COMPILING.acquire(timeout=POLL):
+                if stop.is_set():
+                    return self._end(stop, "stopped", message=NO_DRAW)
+            start.callback(COMPILING.release)
+
+            def watch(sweep: Sweep) -> bool:
+                start.close()
+                return self._watch(sweep, stop)
+
+            options = SampleOptions(**settings.options, callback=watch, progress=False)
+            with one_thread():  # and no message outside the explorer
+                posterior = draw_posterior(seen, options, Interruption())
         n_draws = posterior.trace.sizes["sweep"]
         stopped = posterior.stop_reason.code == "callback"
-        values: dict[str, Any] = {"message": "stopped before the first draw: let it run longer"}
+        values: dict[str, Any] = {"message": NO_DRAW}
         if n_draws:
             self._show_progress(stop, "computing intervals …", now=True)
             found = findings(posterior, X, held_out)

@@ -6,9 +6,9 @@ from explorer_page import act, button, executed, lists, plain, said, sure
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
-from nmd_lab import widgets
+from nmd_lab import datasets, widgets
 from nmd_lab.widgets.explorer import library
-from nmd_lab.widgets.live import MAX_CHECKED, LiveSample
+from nmd_lab.widgets.live import COMPILING, MAX_CHECKED, NO_DRAW, LiveSample
 from nmd_lab.widgets.ratings import RatingsState
 
 TUNE = 100
@@ -159,3 +159,16 @@ def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
     wait_for(lambda: "drawing: " in said(explorer))
     act(explorer, "stop")
     assert explorer.join(PATIENCE)
+
+
+def test_a_sampler_that_waits_for_another_to_compile_can_be_stopped_and_closed():
+    stopped, closed = (plain(widgets.explore, datasets.digits(20), draws=10) for _ in range(2))
+    with COMPILING:
+        for explorer in (stopped, closed):
+            explorer.how_sure()
+        act(stopped, "stop")
+        closed.close()
+        assert all(explorer.join(PATIENCE) for explorer in (stopped, closed))
+    assert said(stopped) == NO_DRAW
+    assert sure(stopped).posterior.draws.sizes["draw"] == 10
+    assert not COMPILING.locked()
