@@ -377,7 +377,8 @@ def explore(X: Any = None, **options: Any) -> Explorer:
     The data decide about the page: a matrix or images, a photograph, which `inpaint` fills, a
     table, ratings (a long table or a sparse matrix), a `Decomposition`, `Posterior` or `Study`.
     The explorer compares models on a tenth of the entries, which it holds out, and shows the Python
-    code that repeats its fit.
+    code that repeats its fit.  Of data with more than two million entries it takes a random sample
+    of the rows, of a photograph with more than a million pixels a part of them.
 
     Parameters
     ----------
