@@ -176,6 +176,34 @@ def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
         assert shown == explorer.grid["labels"]
 
 
+def fitted_table():
+    return done(widgets.explore(with_holes(people(60)), rank=3, alpha=1.0, iterations=20))
+
+
+def ratings_of_somebody():
+    explorer = ratings()
+    explorer._receive(None, {"do": "ask", "name": "row", "value": "3"}, [])
+    return explorer
+
+
+@pytest.mark.parametrize("make", [fitted_table, ratings_of_somebody], ids=lambda make: make.__name__)
+def test_cells_and_lists_follow_a_component_that_is_pinned_or_off(chromium, tmp_path, make):
+    explorer = make()
+    cells = "tbody td" if explorer.grid else ".nmd-top .nmd-predicted"
+    with opened(chromium, explorer.save(tmp_path / "page.html")) as page:
+        before = page.locator(cells).all_inner_texts()
+        page.locator(".nmd-component").first.click()
+        page.wait_for_selector(".nmd-component[aria-pressed=true]")
+        pinned = page.locator(cells).all_inner_texts()
+        assert (pinned != before) == bool(explorer.grid)  # the rows with most of it come first
+        page.locator(".nmd-component").first.click()
+        page.wait_for_selector(".nmd-component[data-off]")
+        assert page.locator(cells).all_inner_texts() not in (before, pinned)
+        page.click(".nmd-all-on")
+        page.wait_for_selector(".nmd-all-on", state="detached")
+        assert page.locator(cells).all_inner_texts() == before
+
+
 @pytest.mark.exhaustive
 def test_the_page_try_it(chromium, tmp_path):
     module = site_module("try_it")
