@@ -133,6 +133,7 @@ class LiveFill(Background):
             rivals=rivals,
             warnings=(guess,) if guess else (),
             message="done",
+            _done=100,
         )
 
     def _refill(self, request: FillRequest, stop: threading.Event) -> None:
