@@ -96,13 +96,13 @@ class Plan:
     denoise: bool = False
     photon: float = 0.0
     mixture: GaussianMixture | None = None
-    tell: Tell = lambda part, mean: None
+    tell: Tell = lambda share, mean: None
 
     def step(self, k: int, mean: Array | None = None) -> Callable[[float], None]:
         """Tell of a step (0: groups, then the passes, and a last one); return what hears of it."""
         steps = self.passes + 2
         self.tell(k / steps, mean)
-        return lambda part: self.tell((k + part) / steps, None)
+        return lambda share: self.tell((k + share) / steps, None)
 
 
 def fill_by_groups(
@@ -118,8 +118,8 @@ def fill_by_groups(
     )
     unknown = deep * np.nanstd(pixels)
 
-    def tell(part: float, mean: Array | None) -> None:
-        plan.tell(part, None if mean is None else low + span * mean)
+    def tell(share: float, mean: Array | None) -> None:
+        plan.tell(share, None if mean is None else low + span * mean)
 
     units = replace(plan, photon=1 / span if counts else 0.0, tell=tell)
     mean, std, mixture = _fill((pixels - low) / span, grid, units, rng)

@@ -394,7 +394,7 @@ def fit_mixture(
     first: GaussianMixture,
     groups: int,
     rng: np.random.Generator,
-    hear: Callable[[float], None] = lambda part: None,
+    hear: Callable[[float], None] = lambda share: None,
 ) -> GaussianMixture:
     """Return a mixture of at most so many groups, by EM from k-means of completed rows.
 

@@ -13,8 +13,8 @@ import pandas as pd
 from nmd_lab.data.labels import is_frame, pandas_of
 from nmd_lab.data.typed_table import MAX_CATEGORIES, kind_of_objects, plain_label
 
-from .part import Part, some_rows
 from .printer import expression, given_code
+from .subset import Subset, some_rows
 
 FEWEST_IDS = 10  # rows from which whole numbers 0, 1, 2, … or 1, 2, 3, … are those of the rows
 ID = re.compile(r"(?i:(^|[_ -])id$)|[a-z]I[dD]$")  # end of the name of such a column
@@ -40,7 +40,7 @@ class GivenTable(NamedTuple):
     """A table of pandas as a fit takes it."""
 
     frame: Any
-    part: Part  # all rows, or some of them
+    subset: Subset  # all rows, or some of them
     first: str  # code behind the name of the data, such as ".to_pandas()"
     lines: str  # lines that change X after it
     left_out: dict[Any, str]  # why, by the name of the column
@@ -81,9 +81,9 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     if not is_frame(frame):
         return None
     first = "" if frame is X or isinstance(X, pd.DataFrame) else ".to_pandas()"
-    whole, part = frame, some_rows(frame)
-    frame, first = part.data, first + part.code
-    as_it_is = GivenTable(frame, part, first, "", {}, [], can_take=False)
+    whole, subset = frame, some_rows(frame)
+    frame, first = subset.data, first + subset.code
+    as_it_is = GivenTable(frame, subset, first, "", {}, [], can_take=False)
     if not frame.columns.is_unique or frame.columns.nlevels > 1:
         return as_it_is
     mostly_known = 2 * frame.count().sum() >= frame.size
@@ -102,7 +102,7 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     table = frame.drop(columns=list(left_out)) if left_out or lines else frame
     exec("".join(lines), {"X": table, "pd": pd})  # which quotes all names
     taken = could if take else []
-    return GivenTable(table, part, first, "".join(lines), left_out, taken, can_take=bool(could))
+    return GivenTable(table, subset, first, "".join(lines), left_out, taken, can_take=bool(could))
 
 
 def with_filled(table: Any, filled: Any) -> Any:

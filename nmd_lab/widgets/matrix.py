@@ -42,9 +42,9 @@ from .model_state import (
     split_code,
 )
 from .pictures import MANY_MISSING, Frame, Judged, Paint, at, drawn_at, frame_of, mask_code
-from .part import some_pixels, some_rows
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
+from .subset import some_pixels, some_rows
 from .tables import Grid
 from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
 
@@ -94,9 +94,9 @@ class MatrixState(ModelState):
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
         self._table = as_table(X, take=take)
-        part = some_pixels if is_photograph(X) else some_rows
-        self._part = part(X) if self._table is None else self._table.part
-        self._matrix = as_matrix(self._part.data if self._table is None else self._table.frame)
+        taken = some_pixels if is_photograph(X) else some_rows
+        self._subset = taken(X) if self._table is None else self._table.subset
+        self._matrix = as_matrix(self._subset.data if self._table is None else self._table.frame)
         self.X = self._matrix.matrix
         self.shows_fit = False  # whether a table is that of the fit although there are draws
         super().__init__(X, values, first=SIMPLE if is_small(self.X) else {})
@@ -336,7 +336,7 @@ class MatrixState(ModelState):
         if data is None:
             return ""
         table, known, n = data.labels.table, ~np.isnan(data.original), data.shape[1]
-        m, part = self._part.words.format(data.shape[0]), self._part.words
+        m, pixels = self._subset.words.format(data.shape[0]), self._subset.words
         if table is not None:  # classes have several columns of the matrix
             share = float(np.mean(known[:, table.first_columns]))
             return size_words("{} rows × {} columns", (m, len(table.columns)), share)
@@ -348,8 +348,8 @@ class MatrixState(ModelState):
             return size_words(words, (m, n), share)
         if self._is_photograph(data):
             size = np.shape(self.input)[:2]
-            return part.format(size_words("a photograph of {} × {}", size, share))
-        what = "{} rows × {} columns" if self._part.code else "a matrix of {} × {}"
+            return pixels.format(size_words("a photograph of {} × {}", size, share))
+        what = "{} rows × {} columns" if self._subset.code else "a matrix of {} × {}"
         return size_words(what, (m, n), share)
 
     @property
@@ -517,7 +517,7 @@ class MatrixState(ModelState):
             result, before, data, arguments = None, None, self.data, self.arguments()
         making = self._matrix.code
         name = "images" if making else "X"
-        load = given_code(name, source) + self._part.line(name)
+        load = given_code(name, source) + self._subset.line(name)
         load += f"X = images{making}\n" if making else ""
         if self._table is not None:
             load = self._table.loading(source)

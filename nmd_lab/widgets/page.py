@@ -1,9 +1,8 @@
 """The widget of an explorer, and the same page as one file of HTML without kernel and network.
 
-The widget shows the parts of a state, and passes on what the user does.  The file contains the
-page and the record of all that it shows: what a reader does there, the page answers itself.
-Pictures of many pixels are in the 8 bits that the page draws, and a photograph as a browser
-compresses one.  A notebook keeps a file of fewer rows and pixels.
+The file contains the page and the record of all that it shows: what a reader does there, the page
+answers itself.  Pictures of many pixels are in 8 bits, and a photograph as a browser compresses
+one.  A notebook keeps a file of fewer rows and pixels.
 """
 
 from __future__ import annotations
@@ -477,9 +476,8 @@ def shown_by(explorer: Any) -> Record:
     shown: Record = dict.fromkeys(PARTS) | state.parts()
     status, facts, pictures = state.status(None), saved_facts(shown["facts"]), shown["pictures"]
     message = _message(state.active)
-    said = (
-        f"{message}; " * bool(message) + f"saved by nmd_lab {__version__}, nothing is fitted here"
-    )
+    by = f"saved by nmd_lab {__version__}, nothing is fitted here"
+    said = f"{message}; {by}" if message else by
     modelled, drawing = shown["modelled"], shown["drawing"]
     if pictures and "stage" in facts and pictures["scale"] != "signed":
         sizes = [pictures[name] for name in ("count", "height", "width", "channels")]
@@ -494,8 +492,7 @@ def shown_by(explorer: Any) -> Record:
         pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
     if dots := shown["dots"]:  # a click on a point of a study shows its fits
         facts["abouts"] = [state.fits_at(each) for each in state.points] if "study" in dots else []
-    components = shown["components"]
-    if components:
+    if components := shown["components"]:
         components = components | {"values": compact(components["values"])}
         answers = {} if drawing else answers_of(state, shown)
         components |= {"answers": answers} if answers or drawing else {"hint": FIXED}

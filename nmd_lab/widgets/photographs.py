@@ -33,10 +33,10 @@ from nmd_lab.inpainting.inpaint import (
 from .background import Background, Begun
 from .charts import calibration_chart
 from .live import LEVELS, Findings
-from .part import Part, some_pixels
 from .pictures import Frame, Paint, at, frame_of
 from .printer import PRINT_HIDDEN, call, given_code
 from .state import Field, State, hidden_fields
+from .subset import Subset, some_pixels
 from .words import AVERAGE, Number, Piece, painted_words, size_words
 
 ALL = "fill all pixels", "Fill the whole photograph, which takes longer"
@@ -98,10 +98,10 @@ class LiveFill(Background):
         visible, is_stroke = request.visible, bool(self._touched)
         doing = "filled by the groups so far; all of it follows" if is_stroke else "filling"
 
-        def tell(part: float, mean: Array | None) -> None:
+        def tell(share: float, mean: Array | None) -> None:
             if stop.is_set():
                 raise Stopped
-            self._update(stop, _done=round(100 * part))
+            self._update(stop, _done=round(100 * share))
             if mean is not None and not is_stroke:
                 self._update(stop, mean=np.where(np.isnan(visible), mean, visible))
             self._show_progress(stop, f"{doing}: {self._done} %", now=mean is not None)
@@ -230,14 +230,14 @@ class PhotographState(State):
     fit: LiveFill
 
     def __init__(self, X: Any, *, whole: bool = False, **values: Any) -> None:
-        self._part = Part(X) if whole else some_pixels(X)
-        given = self._part.data
+        self._subset = Subset(X) if whole else some_pixels(X)
+        given = self._subset.data
         self.X = given[..., :3] if np.ndim(X) == 3 else given  # without opacity
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
         super().__init__(X, values, fit=LiveFill())
         self.actions |= {"brush": self.brush, "undo": lambda _: self.undo()}
-        if self._part.code:
+        if self._subset.code:
             times = round(math.prod(np.shape(X)[:2]) / math.prod(self.shape))
             self.about, self.buttons["take"] = f"all take about {times} times as long", ALL
             self.actions["take"] = lambda _: PhotographState(X, whole=True, **values)
@@ -321,7 +321,7 @@ class PhotographState(State):
         """The size, and how much of it is known."""
         share = 1 - float(np.mean(np.isnan(self.pixels)))
         whole = size_words("a photograph of {} × {}", np.shape(self.input)[:2], share)
-        return self._part.words.format(whole)
+        return self._subset.words.format(whole)
 
     @property
     def model(self) -> list[Piece]:
@@ -416,8 +416,8 @@ class PhotographState(State):
         """Return the lines that repeat the filling."""
         values = self.fit.begun.settings or self.values
         channels = "[..., :3]" * (np.shape(self.input)[2:] != np.shape(self.X)[2:])
-        name = "picture" if self._part.code else "X"  # so that the cell runs twice
-        lines = given_code(name, source, self._part.code + channels)
+        name = "picture" if self._subset.code else "X"  # so that the cell runs twice
+        lines = given_code(name, source, self._subset.code + channels)
         size = f"({self.shape[0]}, {self.shape[1]})"
         lines += f"mask = np.random.default_rng({values['seed']}).random({size})"
         lines += f" >= {float(values['missing'])}\n"

@@ -186,7 +186,9 @@ def ratings_of_somebody():
     return explorer
 
 
-@pytest.mark.parametrize("make", [fitted_table, ratings_of_somebody], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [fitted_table, ratings_of_somebody], ids=lambda make: make.__name__
+)
 def test_cells_and_lists_follow_a_component_that_is_pinned_or_off(chromium, tmp_path, make):
     explorer = make()
     cells = "tbody td" if explorer.grid else ".nmd-top .nmd-predicted"

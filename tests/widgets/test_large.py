@@ -14,7 +14,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import widgets
 from nmd_lab.inpainting import similar_patches
-from nmd_lab.widgets import background, part, pictures
+from nmd_lab.widgets import background, pictures, subset
 
 QUICK = {"rank": 1, "alpha": 0.5, "nonlinearity": "identity", "iterations": 5}
 
@@ -25,7 +25,7 @@ def limits(monkeypatch):
     for name, limit in {
         "MAX_ENTRIES": 1000, "ENTRIES": 400, "MIN_ROWS": 50, "MAX_PIXELS": 2000,
     }.items():  # fmt: skip
-        monkeypatch.setattr(part, name, limit)
+        monkeypatch.setattr(subset, name, limit)
 
 
 def table(m=300):

@@ -18,7 +18,7 @@ MIN_ROWS = 2000  # rows of a wider matrix
 MAX_PIXELS = 1_000_000  # of a photograph: 15 s of one processor until it is filled, colours 30 s
 
 
-class Part(NamedTuple):
+class Subset(NamedTuple):
     """All of some data, or a part of them."""
 
     data: Any
@@ -30,26 +30,26 @@ class Part(NamedTuple):
         return f"{name} = {name}{self.code.format(name)}\n" * bool(self.code)
 
 
-def some_rows(X: Any) -> Part:
+def some_rows(X: Any) -> Subset:
     """Return a table or matrix, or a random sample of the rows if there are too many."""
     if not is_frame(X) and not isinstance(X, np.ndarray | xr.DataArray):
-        return Part(X)
+        return Subset(X)
     m, size = len(X), math.prod(X.shape)
     most = max(MIN_ROWS, int(float(f"{ENTRIES * m / max(size, 1):.1g}")))
     if size <= MAX_ENTRIES or m <= most:
-        return Part(X)
+        return Subset(X)
     words = f"{{:,}} of {m:,}"
     if is_frame(X):
         code = f".sample({most}, random_state=0).sort_index()"
-        return Part(X.sample(most, random_state=0).sort_index(), code, words)
+        return Subset(X.sample(most, random_state=0).sort_index(), code, words)
     code = f"[np.sort(np.random.default_rng(0).choice(len({{}}), {most}, replace=False))]"
     rows = np.sort(np.random.default_rng(0).choice(m, most, replace=False))
-    return Part(X[rows], code, words)
+    return Subset(X[rows], code, words)
 
 
-def some_pixels(X: Any) -> Part:
+def some_pixels(X: Any) -> Subset:
     """Return a photograph, or every so many rows and columns of one with too many pixels."""
     step = math.ceil(math.sqrt(math.prod(X.shape[:2]) / MAX_PIXELS))
     if step <= 1:
-        return Part(X)
-    return Part(X[::step, ::step], f"[::{step}, ::{step}]", f"1 in {step**2} pixels of {{}}")
+        return Subset(X)
+    return Subset(X[::step, ::step], f"[::{step}, ::{step}]", f"1 in {step**2} pixels of {{}}")
