@@ -231,8 +231,8 @@ class PhotographState(State):
 
     def __init__(self, X: Any, *, whole: bool = False, **values: Any) -> None:
         self._subset = Subset(X) if whole else some_pixels(X)
-        given = self._subset.data
-        self.X = given[..., :3] if np.ndim(X) == 3 else given  # without opacity
+        pixels = self._subset.data
+        self.X = pixels[..., :3] if np.ndim(X) == 3 else pixels  # without opacity
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
         super().__init__(X, values, fit=LiveFill())
