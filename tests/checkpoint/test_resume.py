@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
-from refused import check_all_refused
 from some import some
 
 import nmd_lab as nmd
@@ -132,18 +131,20 @@ def stopped(path: Path, ticks: Ticks, *arguments: Any, **options: Any) -> None:
 def test_other_data_and_options_are_refused(ticks, tmp_path):
     X, path = noisy("relu"), tmp_path / "run.nc"
     stopped(path, ticks, X, 2, init="svd", random_state=0)
-    same = {"init": "svd", "random_state": 0, "compute": nmd.Compute(checkpoint=path)}
-    check_all_refused([
-        ("is of other data than X", lambda X: nmd.resume(path, X), X + 1),
-        ("rank=3 does not go with checkpoint=.* which has 2",
-         lambda rank: nmd.resume(path, X, rank=rank), 3),
-        ("loss='l1' does not go with .* which has 'frobenius'",
-         lambda loss: nmd.decompose(X, 2, "relu", loss, **same), "l1"),
-        ("random_state=1 does not go", lambda seed: nmd.resume(path, X, random_state=seed), 1),
-        (r"is of decompose\(\), and this is complete\(\)",
-         lambda X: nmd.complete(X, 2, alpha=0, compute=same["compute"]), X),
-        ("max_iter=7 does not go", lambda most: nmd.resume(path, X, max_iter=most), 7),
-    ])  # fmt: skip
+    with pytest.raises(ValueError, match="is of other data than X"):
+        nmd.resume(path, X + 1)
+    with pytest.raises(ValueError, match=r"rank=3 does not go with checkpoint=.* which has 2"):
+        nmd.resume(path, X, rank=3)
+    with pytest.raises(ValueError, match=r"loss='l1' does not go with .* which has 'frobenius'"):
+        nmd.decompose(
+            X, 2, "relu", "l1", init="svd", random_state=0, compute=nmd.Compute(checkpoint=path)
+        )
+    with pytest.raises(ValueError, match="random_state=1 does not go"):
+        nmd.resume(path, X, random_state=1)
+    with pytest.raises(ValueError, match=r"is of decompose\(\), and this is complete\(\)"):
+        nmd.complete(X, 2, alpha=0, compute=nmd.Compute(checkpoint=path))
+    with pytest.raises(ValueError, match="max_iter=7 does not go"):
+        nmd.resume(path, X, max_iter=7)
     assert nmd.resume(path, X, compute=nmd.Compute(threads=1), progress=False)._n_iter > 9
 
 
@@ -152,18 +153,13 @@ def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):
     start = np.random.default_rng(0).normal(size=(24, 2)), np.ones((2, 18))
     own = {"init": start, "weights": np.ones(X.shape), "nonlinearity": nmd.MinMax(0, 3)}
     stopped(path, ticks, X, 2, **own)
-    given = {"init": start, "weights": own["weights"]}
-    check_all_refused(
-        (words, lambda options: nmd.resume(path, X, **options), options)
-        for words, options in [
-            ("does not hold init and weights: give init= as it was", {}),
-            ("init=.* does not go with .* which has another value",
-             given | {"init": (start[0], 2 * start[1])}),
-            (r"nonlinearity=MinMax\(0, 4\) does not go",
-             given | {"nonlinearity": nmd.MinMax(0, 4)}),
-        ]
-    )  # fmt: skip
-    fit = nmd.resume(path, X, **given)
+    with pytest.raises(ValueError, match=r"does not hold init and weights: give init= as it was"):
+        nmd.resume(path, X)
+    with pytest.raises(ValueError, match=r"init=.* does not go with .* which has another value"):
+        nmd.resume(path, X, init=(start[0], 2 * start[1]), weights=own["weights"])
+    with pytest.raises(ValueError, match=r"nonlinearity=MinMax\(0, 4\) does not go"):
+        nmd.resume(path, X, nonlinearity=nmd.MinMax(0, 4), init=start, weights=own["weights"])
+    fit = nmd.resume(path, X, init=start, weights=own["weights"])
     assert fit.nonlinearity == nmd.MinMax(0, 3)
 
 

@@ -59,16 +59,16 @@ def test_text_with_few_values_is_taken_for_classes():
 
 
 def test_the_line_of_each_kind_does_what_it_says():
-    X = pd.DataFrame({"x": np.arange(6.0), "name": list("abcdef"), "price": list("132213")})
-    X["took"], X["lead"] = pd.to_timedelta([60, None, 90] * 2, unit="s"), VALUES[:6]
+    X = pd.DataFrame({"x": np.arange(8.0), "name": list("abcdefgh"), "price": list("13221321")})
+    X["took"], X["lead"] = pd.to_timedelta([60, None] * 4, unit="s"), VALUES
     with pytest.raises(TypeError) as refused:
         observe(X)
     names = {"X": X, "pd": pd}
     for line in re.findall("`(.*?)`", str(refused.value)):
         exec(line, names)
-    np.testing.assert_array_equal(names["X"]["took"], [60, np.nan, 90] * 2)
-    np.testing.assert_array_equal(names["X"]["lead"], [0.7, 0.5, 1.2, np.nan, 2.5, 0.9])
-    assert observe(names["X"]).n_observed == 21
+    np.testing.assert_array_equal(names["X"]["took"], [60, np.nan] * 4)
+    np.testing.assert_array_equal(names["X"]["lead"], [0.7, 0.5, 1.2, np.nan, 2.5, 0.9, 0.5, 3.1])
+    assert observe(names["X"]).n_observed == 8 + 8 + 4 + 7
 
 
 NUMBERS = [f"{k / 7:.3f}" for k in range(20)]
