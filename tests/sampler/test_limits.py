@@ -5,6 +5,7 @@ import pytest
 from densities import many_draws
 from scipy import sparse
 from scipy.stats import kstest, laplace, norm, poisson
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab.model.model import make_model
@@ -70,3 +71,19 @@ def test_intervals_cover_the_hidden_values(storage):
     assert 0.85 <= cover <= 0.95
     error = np.sqrt(np.mean((posterior.predict(*at) - true) ** 2))
     assert error < 0.6 * np.sqrt(np.mean((X[at] - np.log(2) - true) ** 2))
+
+
+@pytest.mark.parametrize(
+    ("f", "loss"), some([("relu", "kl"), ("relu", "l1"), ("square", "frobenius")], 1)
+)
+@pytest.mark.filterwarnings("ignore:.*of the draws below limits are negative")
+def test_noise_after_f(f, loss):
+    rng = np.random.default_rng(0)
+    mean = 3 * rng.gamma(1, 1, (80, 2)) @ rng.gamma(1, 1, (2, 20))
+    Y = rng.poisson(mean).astype(float)
+    limit = np.maximum(np.quantile(Y, 0.4, axis=0), 1)
+    below = limit >= Y
+    X = np.where(below, limit, Y)
+    posterior = nmd.sample(X, 2, f, loss, at_most=below, noise="after", draws=60, random_state=0)
+    error = np.sqrt(np.mean((posterior.reconstruct().values - mean)[below] ** 2))
+    assert error < np.sqrt(np.mean((X - mean)[below] ** 2))
