@@ -99,6 +99,7 @@ def write(page: Path, folder: Path) -> None:
         sections.append(section(name, results, page.parent / "figures"))
     parts = [INTRODUCTION]
     if len(states) > 1:
-        parts.append(f"The tables were computed by {len(states)} versions of the code, each by one of them.")
+        versions = f"{len(states)} versions of the code"
+        parts.append(f"The tables were computed by {versions}, each by one of them.")
     text = "\n\n".join([*parts, DIFFERENCES, *sections]) + "\n"
     page.write_text(with_summary(text, "paper"), "utf-8")
