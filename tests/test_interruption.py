@@ -227,7 +227,7 @@ def test_a_fit_within_a_fit_ends_with_it(noisy, interactive):
             inner.append(nmd.decompose(noisy, 2, **again, **OPTIONS))
 
     outer = nmd.decompose(noisy, 3, callback=callback, **OPTIONS)
-    assert inner[0].stop_reason == "interrupted: Ctrl-C after 1 iterations"
+    assert inner[0].stop_reason == "interrupted: Ctrl-C after 1 iteration"
     assert outer.stop_reason == "interrupted: Ctrl-C after 2 iterations"
 
 

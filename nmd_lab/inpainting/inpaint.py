@@ -88,7 +88,7 @@ class Plan:
         Groups that are known already; then no pixels are held out, and only patches with missing
         pixels are predicted.
     tell : callable
-        Function that hears how far the work is.
+        Function that is told the share of the work that is done, and a mean.
     """
 
     groups: int
@@ -99,7 +99,10 @@ class Plan:
     tell: Tell = lambda share, mean: None
 
     def step(self, k: int, mean: Array | None = None) -> Callable[[float], None]:
-        """Tell of a step (0: groups, then the passes, and a last one); return what hears of it."""
+        """Tell that a step begins (0: groups, then the passes, and a last one).
+
+        Return a function that tells the share of it that is done.
+        """
         steps = self.passes + 2
         self.tell(k / steps, mean)
         return lambda share: self.tell((k + share) / steps, None)
@@ -184,18 +187,18 @@ def _fill(
     known = ~np.isnan(training) & (not plan.denoise)
     estimate = of_groups
     for k in range(1, plan.passes + 1):
-        hear = plan.step(k, estimate[0])
+        tell = plan.step(k, estimate[0])
         if plan.photon:
             variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * MIN_COUNT)
-        before, estimate = estimate, similar.by_similar(seen, variance, known, grid, estimate, hear)
+        before, estimate = estimate, similar.by_similar(seen, variance, known, grid, estimate, tell)
         share = similar.weight_of(units[held_out], before[0][held_out], estimate[0][held_out])
         estimate = similar.between(before, estimate, share)
     if held_out.sum() < similar.MIN_PIXELS:
         return estimate[0], of_groups[1], mixture
-    hear = plan.step(plan.passes + 1, estimate[0])
+    tell = plan.step(plan.passes + 1, estimate[0])
     factor = similar.factor_of(estimate, units, held_out)
     seen, known = np.where(held_out, units, seen), known | held_out
-    after = similar.by_similar(seen, variance, known, grid, before, hear)
+    after = similar.by_similar(seen, variance, known, grid, before, tell)
     mean, std = similar.between(before, after, share)
     return mean, std * factor(std), mixture
 
@@ -205,22 +208,22 @@ def _by_groups(
 ) -> tuple[Array, Array, similar.Estimate, GaussianMixture]:
     """Return the pixels with coarse ones, the variances of their noise, an estimate and groups."""
     variance = np.full(units.shape, NOISE + plan.photon * np.nanmean(units))
-    mixture, hear = plan.mixture, plan.step(0)
+    mixture, tell = plan.mixture, plan.step(0)
     if mixture is None:
         places = _training_places(units, grid, rng)
         X = units.reshape(-1)[places]
         start = smooth_group(X, grid.offsets, NOISE)
         if plan.denoise and not plan.photon:
-            few = fit_mixture(X, np.full_like(X, NOISE), start, MAX_NOISE_GROUPS, rng, hear)
+            few = fit_mixture(X, np.full_like(X, NOISE), start, MAX_NOISE_GROUPS, rng, tell)
             variance += few.noise(len(X))
     seen, variance = _with_coarse(units, variance, grid, plan, rng)
     if mixture is None:
-        mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng, hear)
+        mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng, tell)
     flat, n = (seen.reshape(-1), variance.reshape(-1)), len(grid.corners)
 
     def found() -> Iterator[tuple[Positions, Array, Array]]:
         for rows, at in grid.blocks():
-            hear(rows.start / n)
+            tell(rows.start / n)
             some = at if plan.mixture is None else at[np.isnan(units.reshape(-1)[at]).any(axis=1)]
             if len(some):
                 yield some, *mixture.predict(*(each[some] for each in flat))

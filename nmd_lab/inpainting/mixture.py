@@ -394,15 +394,15 @@ def fit_mixture(
     first: GaussianMixture,
     groups: int,
     rng: np.random.Generator,
-    hear: Callable[[float], None] = lambda share: None,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> GaussianMixture:
     """Return a mixture of at most so many groups, by EM from k-means of completed rows.
 
-    `hear` is called before each round, with the part of the predictions that is done: none.
+    `tell` is called before each round, with 0: no prediction is made there.
     """
     mixture = first
     for _ in range(FIRST_ROUNDS):
-        hear(0.0)
+        tell(0.0)
         mixture, _ = mixture.improve(X, variance)
     if groups == 1:
         return mixture
@@ -417,6 +417,6 @@ def fit_mixture(
     squares = np.stack([completed[each].T @ completed[each] for each in labels.T])
     mixture = mixture_of_sums(counts, linear, squares)
     for _ in range(ROUNDS):
-        hear(0.0)
+        tell(0.0)
         mixture, _ = mixture.improve(X, variance)
     return mixture

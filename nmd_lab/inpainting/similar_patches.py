@@ -190,17 +190,17 @@ class Places:
         pixels: tuple[Array, Array],
         guess: tuple[Array, Array],
         corners: Positions,
-        hear: Callable[[float], None],
+        tell: Callable[[float], None],
     ) -> Iterator[tuple[Positions, Array, Array]]:
         """Yield positions, means and variances (patch, pixel) of patches like those at corners.
 
         The flat `pixels` are values and the variances of their noise, those of `guess` the means
-        and variances of the estimate.  `hear` is told which part of them is done.
+        and variances of the estimate.  `tell` is called with the share of them that is done.
         """
         predict = cached_kernel(predict_similar, "predict_similar_patches")
         places, d = (self.strides, self.last, self.window, self.within), self.within.size
         for begin in range(0, len(corners), N_CORNERS):
-            hear(begin / len(corners))
+            tell(begin / len(corners))
             block = corners[begin : begin + N_CORNERS]
             shape = len(block), N_PREDICTED
             out = np.full(shape, -1), np.empty((*shape, d)), np.empty((*shape, d))
@@ -232,7 +232,7 @@ def by_similar(
     known: Mask,
     grid: Grid,
     estimate: Estimate,
-    hear: Callable[[float], None],
+    tell: Callable[[float], None],
 ) -> Estimate:
     """Return predictions by similar patches of an estimate; `known` pixels are as they are seen."""
     mean, std = estimate
@@ -242,7 +242,7 @@ def by_similar(
     places = Places(strides, np.subtract(grid.shape, grid.size), grid.offsets @ strides)
     corners = grid.corners
     corners = corners[~known.reshape(-1)[grid.positions(np.arange(len(corners)))].all(axis=1)]
-    found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners, hear)
+    found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners, tell)
     new, new_std = average(grid, found)
     return np.where(np.isnan(new), mean, new), np.where(np.isnan(new), std, new_std)
 

@@ -130,7 +130,7 @@ def test_attributes_and_typed_columns():
         ("With X = attributes, X has ident", given, ABOUT.assign(name=USERS)),
         ("attributes has the column 1", given, ABOUT.rename(columns={"age": 1})),
         ("column 'rating'", given, ABOUT.rename(columns={"age": "rating"})),
-        ("categories does not go with .* zeros: use complete",
+        ("date columns does not go with .* zeros: use complete",
          lambda about: nmd.decompose(given(about), 2), ABOUT),
         ("the levels 'mid', 'high' in column 'income': give those",
          lambda about: known_positions(given(about).labels, given(income).labels, "columns"),

@@ -61,7 +61,9 @@ def test_predictions_are_those_of_dense_formulas(missing, most):
     picture = picture_of(missing, most=most)
     pixels, noise, estimate, spread = (each.reshape(-1) for each in picture)
     places, corners = places_of([(0, 0), (13, 16), (26, 30)])
-    ((positions, mean, variance),) = places.predict((pixels, noise), (estimate, spread), corners)
+    ((positions, mean, variance),) = places.predict(
+        (pixels, noise), (estimate, spread), corners, print
+    )
     expected = [each for corner in corners for each in dense(*picture, corner)]
     at = [i * SHAPE[1] + j for (i, j), _, _ in expected]
     np.testing.assert_array_equal(positions, np.array(at)[:, None] + places.within)
@@ -73,7 +75,7 @@ def test_a_picture_of_one_patch_predicts_it():
     pixels = np.arange(16.0).reshape(4, 4)
     places = Places(np.array([4, 1]), np.array([0, 0]), np.arange(16))
     flat, none = pixels.reshape(-1), np.full(16, 0.1)
-    found = places.predict((flat, none), (flat, none), np.array([[0, 0]]))
+    found = places.predict((flat, none), (flat, none), np.array([[0, 0]]), print)
     ((positions, mean, _),) = found
     np.testing.assert_array_equal(positions, [np.arange(16)])
     np.testing.assert_allclose(mean, [flat])

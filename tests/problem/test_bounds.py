@@ -67,7 +67,7 @@ def test_grey_levels_are_known(ratings):
 def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
     X = ratings.copy()
     X[0, :3], X[1, 0], X[2, 2] = 7, -1, np.nan
-    said = (r"^X has 1 values below and 3 above the bounds of MinMax\(0\.5, 5\), of 153 observed: "
+    said = (r"^X has 1 value below and 3 above the bounds of MinMax\(0\.5, 5\), of 153 observed: "
             r".*widen these unless such values are noise\.$")  # fmt: skip
     with pytest.warns(nmd.warnings.OutOfBoundsWarning, match=said) as caught:
         nmd.complete(X, 2, nmd.MinMax(0.5, 5), alpha=0, n_init=3, max_iter=3)
