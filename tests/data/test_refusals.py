@@ -132,7 +132,7 @@ def test_attributes_and_typed_columns():
         ("column 'rating'", given, ABOUT.rename(columns={"age": "rating"})),
         ("date columns does not go with .* zeros: use complete",
          lambda about: nmd.decompose(given(about), 2), ABOUT),
-        ("the levels 'mid', 'high' in column 'income': give those",
+        ("the ordered values 'mid', 'high' in column 'income': give those",
          lambda about: known_positions(given(about).labels, given(income).labels, "columns"),
          fewer),
         ("no category in column 'a'", table_of, pd.DataFrame({"a": pd.Categorical([None] * 2)})),
