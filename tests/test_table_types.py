@@ -12,6 +12,7 @@ from people import check_filled
 from refused import check_all_refused
 
 import nmd_lab as nmd
+from nmd_lab.data.dates import dates_of, days_of
 from nmd_lab.data.readers import read_matrix
 
 QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
@@ -297,6 +298,18 @@ def test_whole_days_of_a_time_zone_are_filled_by_its_clocks():
     filled = nmd.complete(frame, 1, alpha=0.01).impute(frame)["when"]
     assert filled.dtype == frame["when"].dtype
     assert (filled == filled.dt.normalize()).all()
+
+
+def test_a_time_that_a_clock_shows_twice_is_the_right_one():
+    hours = pd.Series(pd.date_range("2018-10-27", periods=72, freq="h", tz="Europe/Berlin"))
+    pd.testing.assert_series_equal(dates_of(days_of(hours), hours), hours)
+
+
+def test_a_column_of_timestamps_as_objects_has_no_other_objects_when_filled():
+    frame, _ = of_dates()
+    frame = frame.astype({"when": object})
+    filled = nmd.complete(frame, 1, alpha=0.01).impute(frame)["when"]
+    assert set(map(type, filled)) == {pd.Timestamp}
 
 
 def test_the_density_of_a_date_is_that_of_its_days():

@@ -41,19 +41,19 @@ def dates_of(days: NDArray[np.floating], column: Any) -> Any:
     The same is true of seconds.  No date is beyond those of nanoseconds and of the column.
     """
     known, there = pd.to_datetime(column), column.dropna()
-    clock, zone = _clock(there), known.dt.tz
+    clock = _clock(there)
     step = next(step for step in ("D", "s", "us") if (clock == clock.dt.floor(step)).all())
     ends = np.trunc([*days_of(there), -LAST, LAST])
     since = np.rint(np.clip(days, ends.min(), ends.max()) * DAY.astype(np.float64))
     dates = pd.Series(FIRST_DAY + since.astype("m8[us]"), column.index)
-    if zone is None:
+    if step == "s":
         dates = dates.dt.round(step)
-    else:  # by the clocks of the zone; of a time that there is twice, the first
-        first, dates = np.ones(len(dates), dtype=bool), _clock(dates.dt.tz_localize("UTC"), zone)
-        dates = dates.dt.round(step).dt.tz_localize(
-            zone, ambiguous=first, nonexistent="shift_forward"
-        )
-    if column.dtype == object and step == "D":
+    if known.dt.tz is not None:
+        dates = dates.dt.tz_localize("UTC").dt.tz_convert(known.dt.tz)
+    if step == "D":  # by the clocks of the zone; of a midnight that there is twice, the first
+        first = np.ones(len(dates), dtype=bool)
+        dates = dates.dt.round(step, ambiguous=first, nonexistent="shift_forward")
+    if column.dtype == object and pd.api.types.infer_dtype(there) in ("date", "empty"):
         return dates.dt.date
     return dates.astype(known.dtype)
 
