@@ -20,7 +20,7 @@ import nmd_lab as nmd
 from nmd_lab import cli
 from nmd_lab.cli import OF_PYTHON, main
 from nmd_lab.fit import loop
-from nmd_lab.result.files import LIBRARIES
+from nmd_lab.result.files import LIBRARIES, check_export, write_table
 
 PLAIN = ["--alpha", "0", "--rank", "2", "--max-iter", "3", "--tol", "0", "--quiet", "--out"]
 MIXED = "id,age,sex,ill\na,60,m,True\nb,50,f,\nc,,f,False\nd,41,,True\ne,55,m,False\n"
@@ -307,6 +307,23 @@ def test_a_table_of_too_many_entries_is_refused_before_any_work(
     for command in ("fit", "impute"):
         assert main([command, str(mixed), *CLASSES, "--out", str(tmp_path / "filled.csv")]) == 2
     assert not asked
+
+
+@pytest.mark.skipif(find_spec("openpyxl") is None, reason="needs openpyxl")
+@pytest.mark.parametrize("shape", [(20, 60_000, 3), (5, 20_000)])
+def test_more_rows_or_columns_than_excel_has_are_refused(tmp_path, shape):
+    with pytest.raises(ValueError, match=r"than a sheet of Excel: give \.csv or \.parquet\."):
+        check_export(tmp_path / "x.xlsx", shape=shape)
+    check_export(tmp_path / "x.csv", shape=shape)
+
+
+@pytest.mark.skipif(find_spec("openpyxl") is None, reason="needs openpyxl")
+def test_dates_with_a_time_zone_are_text_in_excel(tmp_path):
+    days = pd.date_range("2020-03-28", periods=3, tz="Europe/Berlin")
+    write_table(pd.DataFrame({"when": days}, index=days), tmp_path / "x.xlsx", plain=True)
+    found = pd.read_excel(tmp_path / "x.xlsx", index_col=0)
+    for texts in (found.index, found["when"]):
+        assert list(pd.to_datetime(texts, utc=True)) == list(days)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
@@ -70,6 +71,9 @@ def check_export(
     if size > MAX_TABLE_ENTRIES and ending in TABLES:
         remedy = "fewer draws" if kind == "table" else ".nc or .npz, which have W and H"
         raise ValueError(f"{name}={str(path)!r} would hold {size} numbers: give {remedy}.")
+    if ending == ".xlsx" and shape and (math.prod(shape[:-1]) >= 2**20 or shape[-1] >= 2**14):
+        sheet = "more rows or columns than a sheet of Excel"
+        raise ValueError(f"{name}={str(path)!r} would have {sheet}: give .csv or .parquet.")
     return target
 
 
@@ -151,12 +155,19 @@ def write_table(frame: pd.DataFrame, target: Path, *, plain: bool) -> None:
         frame.columns = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
         content = frame.to_parquet()
     elif target.suffix.lower() == ".xlsx":
-        frame.to_excel(file := BytesIO(), index=not (plain and _are_positions(frame.index)))
+        frame = frame.apply(_without_zone).set_axis(_without_zone(frame.index))
+        index = frame.columns.nlevels > 1 or not (plain and _are_positions(frame.index))
+        frame.to_excel(file := BytesIO(), index=index)
         content = file.getvalue()
     else:
         row, column = (plain and _are_positions(axis) for axis in (frame.index, frame.columns))
         content = frame.to_csv(index=not row, header=not column).encode()
     write_atomically(target, lambda file: file.write(content))
+
+
+def _without_zone(dates: Any) -> Any:
+    """Return dates with a time zone as text, since those of Excel have none; all else as it is."""
+    return dates.astype(str) if isinstance(dates.dtype, pd.DatetimeTZDtype) else dates
 
 
 def _are_positions(index: Any) -> bool:
