@@ -312,6 +312,23 @@ def test_a_column_of_timestamps_as_objects_has_no_other_objects_when_filled():
     assert set(map(type, filled)) == {pd.Timestamp}
 
 
+def test_a_report_has_the_dates_of_the_clocks_of_a_column():
+    frame, _ = of_dates()
+    plain = str(nmd.sample(frame, 1, **QUICK).report(frame))
+    frame["when"] = frame["when"].dt.tz_localize("Asia/Kolkata")
+    zoned = str(nmd.sample(frame, 1, **QUICK).report(frame))
+    assert zoned.replace("+05:30", "") == plain
+
+
+def test_dates_of_a_table_without_any_are_not_cut_at_those_of_nanoseconds():
+    frame, _ = of_dates()
+    days = np.round(100 * frame["a"].to_numpy()).astype("m8[D]")
+    frame["when"] = np.datetime64("1600-01-01", "s") + days
+    none = frame.assign(when=np.full(60, "NaT", "M8[s]"))
+    filled = nmd.complete(frame, 1, alpha=0.01).impute(none)["when"]
+    assert set(filled.dt.year) == {1599, 1600}
+
+
 def test_the_density_of_a_date_is_that_of_its_days():
     frame, when = of_dates()
     posterior = nmd.sample(frame, 1, **QUICK)
@@ -328,6 +345,9 @@ def test_dates_as_text_are_refused_with_the_line_that_makes_dates_of_them(repeat
     table = frame.assign(when=text.to_numpy()[:60])
     with pytest.raises(TypeError, match="dates as text in column 'when': run") as caught:
         nmd.sample(table, 1, **QUICK)
+    for model in (nmd.NMD(1), nmd.MatrixCompletion(1)):
+        with pytest.raises(TypeError, match="dates as text in column 'when': run"):
+            model.fit(table)
     line = re.search("`(.*)`", str(caught.value))[1]
     exec(line, {"X": table, "pd": pd})
     assert table["when"].dtype.kind == "M"

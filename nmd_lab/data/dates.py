@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 DAY, FIRST_DAY = np.timedelta64(86_400_000_000, "us"), np.datetime64(0, "us")
-LAST = 106_750  # day in 2262, up to which a date has nanoseconds in any time zone
+ENDS = {"ns": (-106_750, 106_750)}
+"""First and last day of dates of a unit, in any time zone; of other units those of Python."""
 
 
 def days_of(column: Any) -> NDArray[np.float64]:
@@ -38,14 +39,14 @@ def numbers_of(values: Any) -> NDArray[np.float64]:
 def dates_of(days: NDArray[np.floating], column: Any) -> Any:
     """Return days as dates like those of a pandas.Series: whole days where it has no others.
 
-    The same is true of seconds.  No date is beyond those of nanoseconds and of the column.
+    The same is true of seconds.  No date is beyond those of its unit and of the column.
     """
     known, there = pd.to_datetime(column), column.dropna()
     clock = _clock(there)
     step = next(step for step in ("D", "s", "us") if (clock == clock.dt.floor(step)).all())
-    ends = np.trunc([*days_of(there), -LAST, LAST])
+    ends = np.trunc([*days_of(there), *ENDS.get(known.dt.unit, (-719_161, 2_932_895))])
     since = np.rint(np.clip(days, ends.min(), ends.max()) * DAY.astype(np.float64))
-    dates = pd.Series(FIRST_DAY + since.astype("m8[us]"), column.index)
+    dates = pd.Series(FIRST_DAY + since.astype("m8[us]"))
     if step == "s":
         dates = dates.dt.round(step)
     if known.dt.tz is not None:
@@ -74,6 +75,17 @@ def _clock(column: Any, zone: Any = None) -> Any:
             f"X has dates of several time zones, or dates that pandas does not have, in column "
             f"{name!r}: run `X[{name!r}] = pd.to_datetime(X[{name!r}], utc=True, errors='coerce')`."
         ) from error
+
+
+def date_texts(days: NDArray[np.floating], column: Any) -> list[str]:
+    """Return days as texts of dates like those of a pandas.Series, with times of the day if any.
+
+    >>> date_texts(np.array([18262.52]), pd.Series([pd.Timestamp(2020, 1, 1, 12)]))
+    ['2020-01-01 12:28']
+    """
+    dates = pd.to_datetime(dates_of(days, column))
+    texts = dates.dt.strftime("%Y-%m-%d %H:%M").str.removesuffix(" 00:00")
+    return list(texts)
 
 
 def date_text(days: float, *, time: bool = False) -> str:

@@ -224,8 +224,8 @@ def _typed_columns(
         )
     if index.nlevels > 1 or index.hasnans or not index.is_unique:
         raise ValueError(
-            "attributes has several index levels, with a label twice or without a label: "
-            f"give one line with its own label for each {row}."
+            "attributes has several index levels, a label twice or a line without one: give one "
+            f"line with its own label for each {row}."
         )
     if not index.isin(rows).any():
         raise ValueError(

@@ -385,7 +385,7 @@ class TypedColumn:
         if self.is_class:
             return self._filled_classes(column, missing, values[missing])
         if self.kind == "date":
-            return column.where(~missing, dates_of(values, column))
+            return column.where(~missing, dates_of(values, column).set_axis(column.index))
         column = column.copy()
         number = getattr(column.dtype, "numpy_dtype", column.dtype)
         if number.kind in "iu":  # a prediction is no whole number

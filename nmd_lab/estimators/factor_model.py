@@ -78,7 +78,7 @@ def with_parameters_of(function: Callable[..., Any]) -> Callable[[Function], Fun
 def has_kinds(column: Any) -> bool:
     """Return whether a column holds booleans, levels, categories, dates or text with few values."""
     is_class = hasattr(column.dtype, "categories") or getattr(column.dtype, "kind", "O") == "b"
-    return is_class or kind_of_objects(column) in ("text", "booleans", "dates")
+    return is_class or kind_of_objects(column) in ("text", "booleans", "dates", "date texts")
 
 
 def as_numbers(table: TypedTable | None, X: Any) -> Any:

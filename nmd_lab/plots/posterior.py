@@ -238,8 +238,8 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     -------
     Axes
         A line for numeric and ordinal cells, and one for categorical ones; the table
-        `Posterior.reliability` has the
-        errors. Where a line rises, cells of larger uncertainty have larger errors.
+        `Posterior.reliability` has the errors. Where a line rises, cells of larger uncertainty have
+        larger errors.
 
     Raises
     ------

@@ -394,7 +394,7 @@ def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame
         for k, bound in enumerate(BOUNDS):
             values = pd.Series(ends[:, at[0], k], frame.index)
             if column.kind == "date":
-                values = dates_of(ends[:, at[0], k], frame[name])
+                values = dates_of(values.to_numpy(), frame[name]).set_axis(frame.index)
             elif column.is_class:
                 nearest = column.nearest(ends[:, at[0], k, None])
                 values = column.filled(empty, nearest, every)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import check_share, many
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
-from nmd_lab.data.dates import date_text
+from nmd_lab.data.dates import date_texts
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
 from nmd_lab.data.typed_table import TypedColumn
@@ -310,21 +310,7 @@ def _shown(
 ) -> pd.DataFrame:
     """Return cells with labels, what they are filled with, and their uncertainty."""
     labelled, texts, table = with_labels(labels, cells), [], labels.table
-    ends, (_, j, x) = intervals_at(draws, _entries(cells), level), data.observations.entries()
-    times = data.columns[np.unique(j[x % 1 > 0])]  # columns of dates with times of the day
-    for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
-        column = None if table is None else table.of_matrix[position]
-        if cell.kind == "class":
-            texts.append(f"probability {cell.probability:.2g}")
-        elif column is not None and column.kind == "ordered":
-            at = column.nearest(np.array([[low], [high]])).astype(int)
-            texts.append(" to ".join(str(column.categories[k]) for k in at))
-        elif column is not None and column.kind == "date":
-            time = position in times
-            texts.append(f"{date_text(low, time=time)} to {date_text(high, time=time)}")
-        else:
-            texts.append(f"{low:.4g} to {high:.4g}")
-    values = list(labelled["predicted"])
+    ends, values = intervals_at(draws, _entries(cells), level), list(labelled["predicted"])
     if filled is not None:
         row_of = {position: k for k, position in enumerate(data.rows)}
         of_frame = data.observations.labels.table
@@ -334,6 +320,18 @@ def _shown(
             filled.iloc[row_of[row], column_of[column]]
             for row, column in zip(cells["row"], cells["column"], strict=True)
         ]
+    for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
+        column = None if table is None else table.of_matrix[position]
+        if cell.kind == "class":
+            texts.append(f"probability {cell.probability:.2g}")
+        elif column is not None and column.kind == "ordered":
+            at = column.nearest(np.array([[low], [high]])).astype(int)
+            texts.append(" to ".join(str(column.categories[k]) for k in at))
+        elif column is not None and column.kind == "date":
+            like = filled.iloc[:, column_of[position]]
+            texts.append(" to ".join(date_texts(np.array([low, high]), like)))
+        else:
+            texts.append(f"{low:.4g} to {high:.4g}")
     shown = {"row": labelled["row"], "column": labelled["column"], "filled with": values}
     shown |= {f"{100 * level:g} % interval, or probability": texts}
     return pd.DataFrame(shown | {"uncertainty": cells["uncertainty"]})

@@ -126,7 +126,7 @@ def test_attributes_and_typed_columns():
         ("attributes has 0 columns", given, ABOUT[[]]),
         ("set_index", given, ABOUT.reset_index(names="user")),
         ("row labels 0, 1, 2, 3", given, ABOUT.reset_index(drop=True)),
-        ("with a label twice", given, pd.concat([ABOUT, ABOUT])),
+        ("a label twice or a line without one", given, pd.concat([ABOUT, ABOUT])),
         ("With X = attributes, X has ident", given, ABOUT.assign(name=USERS)),
         ("attributes has the column 1", given, ABOUT.rename(columns={"age": 1})),
         ("column 'rating'", given, ABOUT.rename(columns={"age": "rating"})),
