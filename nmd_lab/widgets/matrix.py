@@ -17,6 +17,8 @@ from nmd_lab._runtime.checks import many
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.typed_table import TypedTable, table_of
+from nmd_lab.data.units import facts_of, units_of_columns
 from nmd_lab.fit.summary import Decided
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
@@ -133,7 +135,8 @@ class MatrixState(ModelState):
         values = self.values
 
         def data() -> MatrixData:
-            return MatrixData(self.X, values, self._layout(), self._matrix.channels, paint)
+            given = self._layout(), self._matrix.channels, paint, self._units
+            return MatrixData(self.X, values, *given)
 
         return self.memo("data", data, *(values[name] for name in (*OF_DATA, "shape")), paint)
 
@@ -146,6 +149,14 @@ class MatrixState(ModelState):
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix that is fitted; categories have a column for each."""
         return observe_dense(self.X).shape
+
+    @cached_property
+    def _units(self) -> TypedTable | None:
+        """The columns of a DataFrame of numbers, if these have units of their own."""
+        if not is_frame(self.X) or (observations := observe_dense(self.X)).labels.table is not None:
+            return None
+        apart = units_of_columns(facts_of(observations, by_column=observations.is_small_table))
+        return None if apart is None else table_of(self.X, numbers_too=True)
 
     @property
     def has_kinds(self) -> bool:
@@ -202,7 +213,7 @@ class MatrixState(ModelState):
         return {
             "rank": values["rank"],
             "nonlinearity": self.nonlinearity(values),
-            "loss": values["loss"],
+            "loss": self._loss(values["loss"]),
             "solver": ADMM(rho=values["rho"]),
             "alpha": values["alpha"],
             "offsets": "none",
@@ -210,6 +221,12 @@ class MatrixState(ModelState):
             "random_state": values["seed"],
             "max_iter": values["iterations"],
         }
+
+    def _loss(self, name: str) -> Any:
+        """Return the loss as a fit takes it: by column, if these have units of their own."""
+        if self._units is None:
+            return name
+        return {} if name == "frobenius" else dict.fromkeys(self.X.columns, name)
 
     def to_fit(self, begun: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
         """Return the present data, and what measures the entries that a fit does not see."""
@@ -231,7 +248,7 @@ class MatrixState(ModelState):
         data, errors = self.fitted_data, dict[str, float]()
         if data is None or data.original.size > MAX_COMPARED:
             return {}
-        linear = {"nonlinearity": "identity", "loss": "frobenius"}
+        linear = {"nonlinearity": "identity", "loss": self._loss("frobenius")}
         if self.fit.begun.arguments != self.fit.begun.arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
             errors["linear"] = data.unseen.error(rival)
@@ -389,7 +406,7 @@ class MatrixState(ModelState):
         assert table is not None
         grid = Grid(table, data.original, data.observed, fitted, drawn)
         name = "errors of draws" if drawn else "errors without" if off else "errors of the fit"
-        found = self.memo(name, lambda: grid.judged(fitted.model), data, fit, drawn, off)
+        found = self.memo(name, grid.judged, data, fit, drawn, off)
         (numbers, right), (by_means, commonest) = found
         if math.isnan(numbers):
             value, after = (f"{100 * each:.0f} %" for each in (right, commonest))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from nmd_lab.data.folds import split_observed
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import Picture, picture_of, plain_array
 from nmd_lab.data.patches import CHANNELS
+from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.problem.state import State as FitState
 from nmd_lab.result.decomposition import Decomposition
 
@@ -88,9 +90,12 @@ class MatrixData:
         layout: tuple[int, int] | None,
         channels: int = 1,
         paint: Paint | None = None,
+        table: TypedTable | None = None,
     ) -> None:
         observations = observe_dense(X)
         self.labels, self.original = observations.labels, observations.to_array()
+        if table is not None:  # of numbers in units of their own
+            self.labels = replace(self.labels, table=table)
         share = float(values["missing"])
         split = X if share == 0 else split_observed(X, share, int(values["seed"]))[0]
         self.seen = split  # what the fit gets, with the labels of X

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from nmd_lab.data.dates import date_text
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.model.model import Model
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.predict import mean_shares
@@ -176,7 +175,7 @@ class Grid(NamedTuple):
         shares += np.finfo(float).tiny
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def judged(self, model: Model) -> list[tuple[float, float]]:
+    def judged(self) -> list[tuple[float, float]]:
         """Return the errors of hidden cells, and those of what is usual in their columns.
 
         They are the error of numbers in SD, and the fraction of classes that are right; or NaN.
@@ -194,8 +193,7 @@ class Grid(NamedTuple):
                 if column.is_class:
                     right[k].extend(guess == truth[rows])
                 else:
-                    off = model.in_units(truth[rows] - guess, rows, np.full(rows.size, at[0]))
-                    errors[k].extend(off**2)
+                    errors[k].extend(((truth[rows] - guess) / (known.std() or 1.0)) ** 2)
         return [(_mean(e) ** 0.5, _mean(each)) for e, each in zip(errors, right, strict=True)]
 
     def _at(self, rows: Array, columns: Array) -> Array:

@@ -54,6 +54,8 @@ def tables():
     likert = 3 + rng.normal(size=(m, 1)) + 0.5 * rng.normal(size=(m, 6))
     likert = pd.DataFrame(np.clip(np.round(likert), 1, 5)).add_prefix("q")
     tall = pd.DataFrame({"a": np.tile(z, 20), "g": np.tile(["u", "v", "w", "u"], 20 * m // 4)})
+    of_wine = np.exp(0.3 * z[:, None] + 0.1 * rng.normal(size=(m, 4))) * [13, 2, 100, 750]
+    of_wine = pd.DataFrame(of_wine, columns=["alcohol", "acid", "magnesium", "proline"])
     mixed = {"a": z, "both": [1, "x"] * (m // 2), "few": [f"{x:.1f}" for x in z], "no": [None] * m}
     of_polars = {
         "a": z.tolist(),
@@ -69,6 +71,7 @@ def tables():
         "polars": pl.DataFrame(of_polars),
         "wide": pd.DataFrame(rng.normal(size=(12, 1)) * rng.normal(size=90)).add_prefix("x"),
         "tall": tall,
+        "wine-like numbers": of_wine,
         "Likert": likert.mask(rng.random(likert.shape) < 0.1),
         "nothing in a column": of_dates.assign(empty=np.nan),
         "3 x 2": pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["a", "b"]),
@@ -111,6 +114,16 @@ def test_a_table_is_fitted_at_once_and_its_code_runs_in_a_new_process(name, expl
     if explorer.state.X.isna().to_numpy().any():
         assert not filled.isna().to_numpy().any()
         assert explorer.code_text.splitlines()[-1] == "filled = fit.impute(X)"
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_numbers_in_units_of_their_own_are_a_table_whose_error_the_code_prints(loss, capsys):
+    X = TABLES["wine-like numbers"]
+    explorer = done(widgets.explore(X, **QUICK, loss=loss))
+    assert [each["name"] for each in explorer.grid["columns"]] == list(X)
+    shown = explorer.status["headline"]["off"]
+    exec(explorer.state.code("df"), {"df": X})
+    assert capsys.readouterr().out == f"held-out numbers: ±{shown:.3g} SD\n"
 
 
 @pytest.mark.parametrize("name", ["titanic", "dates", "polars", "wide", "nothing in a column"])
