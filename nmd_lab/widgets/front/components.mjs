@@ -6,7 +6,7 @@ import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 const ORANGE = "#d55e00", BLUE = "#0072b2";
 
 /** Return the button that turns a table from the draws to the fit, and back. */
-export const swapper = (text, send) => (text ? button(text, () => send({ do: "swap" }), { class: "nmd-swap" }) : null);
+export const swapper = (text, send) => text && button(text, () => send({ do: "swap" }), { class: "nmd-swap" });
 
 export class Components {
   constructor(send, pictures, plane) {

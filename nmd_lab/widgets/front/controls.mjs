@@ -3,10 +3,8 @@
 import { button, h } from "./dom.mjs";
 
 /** Return fields: `enter(name, value)` hears of what the user enters. */
-export const controls = (fields, enter) => fields.filter(({ unused }) => !unused).map((field) => control(field, enter));
-
-function control(field, enter) {
-  const { name, label, kind, help: title, options, problem, auto, value, searched } = field, id = `nmd-${name}`, isAuto = auto && value === "auto";
+export const controls = (fields, enter) => fields.filter(({ unused }) => !unused).map(({ name, label, kind, help: title, options, problem, auto, value, searched }) => {
+  const id = `nmd-${name}`, isAuto = auto && value === "auto";
   const change = ({ target }) => {
     enter(name, kind === "share" ? Number(target.value) : target.value.trim());
     if (searched) target.value = "";
@@ -23,4 +21,4 @@ function control(field, enter) {
     title: `Choose the ${label} by held-out entries`, "aria-label": `${label}: choose by held-out entries` });
   return h(`div.nmd-control.nmd-${name.replaceAll("_", "-")}${problem ? ".nmd-wrong" : ""}`, { key: name },
     h("div.nmd-line", h("span", { title }, label), input(), choosing), problem && h("div.nmd-note", { id: `${id}-note` }, problem));
-}
+});

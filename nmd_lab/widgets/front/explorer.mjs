@@ -139,10 +139,7 @@ class Page {
     return h("div.nmd-compare", h("span", text || `errors, lowest left: ● ${runs.length > 1 ? "runs, a click compares" : "this model"}${rivals.length ? ", | rivals" : ""}`), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
       "aria-valuemin": 0, "aria-valuemax": others.length, "aria-valuenow": chosen ? others.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
       title: "errors of runs (dots; blue: this one) and rivals (lines), the lowest left", click: nearest,
-      keydown: (event) => {
-        const by = keyOf(event, RUNS);
-        if (by) pick(others[clamp(others.indexOf(chosen) + by, 0, others.length - 1)]);
-      } }, rivals.map(({ off }) => h("i", { style: `left: ${place(off)}%` })),
+      keydown: (event) => pick(others[clamp(others.indexOf(chosen) + (keyOf(event, RUNS) ?? NaN), 0, others.length - 1)]) }, rivals.map(({ off }) => h("i", { style: `left: ${place(off)}%` })),
     runs.map((run) => h("b", { style: `left: ${places.get(run)}%`, title: `${run.text}, ${run.error}`, "data-now": run.current || null, "data-left": run.left || null }))));
   }
 

@@ -42,10 +42,12 @@ export class Local {
     const { do: what, ...picked } = message, { now, answers } = this, { shown } = this.source.get("drawing") ?? {};
     const one = !answers || now.off.includes(picked.k) || now.chosen === picked.k ? now : { off: [], chosen: null }; // there are answers for one at a time
     const own = { component: () => (shown || answers) && this.act({ ...one, ...((this.alone || answers) && { rows: [] }), ...afterClick(one, picked) }),
-      lasso: () => shown && this.act({ ...now, rows: picked.rows, chosen: null }), clear: () => this.clear(shown && { ...now, rows: [], chosen: null }) };
+      lasso: () => shown && this.act({ ...now, rows: picked.rows, chosen: null }), clear: () => shown && this.act({ ...now, rows: [], chosen: null }) };
+    if (this.alone && what === "clear") this.tell({ selection: {} });
     const done = own[what]?.() ?? false;
     if (!this.alone) return this.source.send(message, ...rest);
-    const ways = { opened: () => null, lasso: () => this.select(picked), select: () => this.select(picked), arrange: () => this.arrange(picked), point: () => this.point(picked) };
+    const select = () => this.tell({ selection: { ...this.get("selection"), ...picked } });
+    const ways = { opened: () => null, clear: () => null, lasso: select, select, arrange: () => this.arrange(picked), point: () => this.point(picked) };
     return done || (ways[what] ?? (() => this.tell({ status: { ...this.get("status"), message: NO_PYTHON } })))();
   }
 
@@ -53,11 +55,6 @@ export class Local {
     Object.assign(this, { mine, stale: true, since: this.source.get("drawing") });
     this.tell();
     return true;
-  }
-
-  clear(mine) {
-    if (this.alone) this.tell({ selection: {} });
-    return mine ? this.act(mine) : this.alone;
   }
 
   /** What the kernel has: components that are off, one whose rows are shown, and rows that are picked. */
@@ -138,10 +135,6 @@ export class Local {
   }
 
   // Without a kernel
-
-  select(picked) {
-    this.tell({ selection: { ...this.get("selection"), ...picked } });
-  }
 
   /** Show the fits of a point of a study; a second click shows those of the best model again. */
   point({ id }) {

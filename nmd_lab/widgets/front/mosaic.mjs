@@ -52,15 +52,10 @@ export function pixelAt({ count, columns, height, width, gap, across, down }, [l
   return picture < count && y < height && x < width ? { picture, y, x, share: (left % (width + gap)) / width } : null;
 }
 
-/** Return the pixels in a disc as [row, first, last] of each row; whole numbers are the centres of pixels. */
-export function discSpans([y, x], radius, height, width) {
-  const spans = [];
-  for (let row = Math.max(0, Math.ceil(y - radius)); row <= Math.min(height - 1, y + radius); row++) {
-    const half = Math.sqrt(radius ** 2 - (row - y) ** 2);
-    const first = Math.max(0, Math.ceil(x - half)), last = Math.min(width - 1, Math.floor(x + half));
-    if (first <= last) spans.push([row, first, last]);
-  }
-  return spans;
+/** Return the pixels [row, column] in a disc; whole numbers are their centres. */
+export function discPixels([y, x], radius, height, width) {
+  const near = (at, size) => [...Array(size).keys()].filter((k) => Math.abs(k - at) <= radius);
+  return near(y, height).flatMap((row) => near(x, width).map((column) => [row, column])).filter(([row, column]) => Math.hypot(row - y, column - x) <= radius);
 }
 
 /** Return points from one (left out) to another (included), at most `spacing` apart. */

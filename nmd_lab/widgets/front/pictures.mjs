@@ -1,7 +1,7 @@
 // The stage of pictures: tiles that each show data left and model right of a divider, other layers, and a brush.
 
 import { button, clamp, draw, h, keyOf, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
+import { HIDDEN, Sheet, absoluteLimit, channelMeans, discPixels, mosaicOf, pictureScale, pixelAt, strokePoints,
   tileCorner, tilesOf } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
@@ -65,9 +65,8 @@ export class Pictures {
       this.size = clamp(Math.round(Math.min(data.height, data.width) / 20), 1, 40);
     }
     this.fit();
-    const original = this.decoded(data.original), spread = this.decoded(data.spread);
-    this.values = { original, seen: original && this.decoded(data.seen), beside: this.decoded(data.beside),
-      spread };
+    const [original, spread, beside] = ["original", "spread", "beside"].map((name) => this.decoded(data[name]));
+    this.values = { original, seen: original && this.decoded(data.seen), beside, spread };
     this.unsure = spread && channelMeans(spread, null, data.channels);
     this.scale = pictureScale(data.scale, data.low, data.high);
     if (!data.can_brush) this.mode = "";
@@ -101,10 +100,8 @@ export class Pictures {
   }
 
   fill() {
-    const { data, values, sheets } = this;
-    if (values.original) sheets.original.fill(values.original, this.scale);
-    if (values.beside) sheets.beside.fill(values.beside, { ...this.scale, missing: 0 }); // what is in no group is not drawn
-    if (values.seen) sheets.seen.fill(values.seen, this.scale);
+    const { values, sheets, scale } = this, scales = { original: scale, seen: scale, beside: { ...scale, missing: 0 } }; // what is in no group is not drawn
+    for (const [name, each] of Object.entries(scales)) if (values[name]) sheets[name].fill(values[name], each);
   }
 
   restep() {
@@ -350,10 +347,8 @@ export class Pictures {
   /** Show at once what points of a stroke hide, before Python has answered; drops of rain fall anywhere. */
   preview(points) {
     const { picture, radius, rain } = this.stroke, { height, width } = this.mosaic, { seen } = this.sheets;
-    for (const [row, first, last] of points.flatMap((point) => discSpans(point, radius, height, width))) {
-      const from = seen.line(picture, row) + first, end = from + last - first + 1;
-      if (rain) for (let at = from; at < end; at++) seen.pixels[at] = Math.random() < RAIN / 3 ? this.scale.missing : seen.pixels[at];
-      else seen.pixels.fill(this.scale.missing, from, end);
+    for (const [row, column] of points.flatMap((point) => discPixels(point, radius, height, width))) {
+      if (!rain || Math.random() < RAIN / 3) seen.pixels[seen.line(picture, row) + column] = this.scale.missing;
     }
     seen.changed();
     this.paint();

@@ -130,11 +130,6 @@ export class Plane {
     drawn.style.top = `${place[1] > this.height / 2 ? place[1] - DRAWN - 40 : place[1] + 16}px`;
   }
 
-  nameOf(k) {
-    const label = this.data.labels?.[k];
-    return this.data.things ? label : `row ${this.rows[k]}${label ? ` (${label})` : ""}`;
-  }
-
   down(event) {
     if (event.button !== 0) return;
     this.lasso = [this.placeOf(event)];
@@ -176,14 +171,9 @@ export class Plane {
     this.send(this.data.things ? { do: "select", column: rows[0] ?? null } : { do: "lasso", rows });
   }
 
-  /** Select the row under the cursor, too; or no longer. */
-  toggle() {
-    const row = this.rows[this.at], rest = [...this.selected].filter((each) => each !== row);
-    if (this.at !== null) this.select(this.selected.has(row) ? rest : [...rest, row]);
-  }
-
   press(event) {
-    const [toggle, step] = [() => this.toggle(), (axis, by) => () => this.step(axis, by)];
+    const row = this.rows[this.at], rest = [...this.selected].filter((each) => each !== row), step = (axis, by) => () => this.step(axis, by);
+    const toggle = () => this.at !== null && this.select(this.selected.has(row) ? rest : [...rest, row]); // the row under the cursor
     keyOf(event, {
       ArrowRight: step("x", 1), ArrowLeft: step("x", -1), ArrowUp: step("y", 1), ArrowDown: step("y", -1),
       Enter: toggle, " ": toggle, Escape: () => (this.lasso ? this.drop() : this.select([])),
@@ -200,9 +190,9 @@ export class Plane {
   }
 
   look(k) {
-    const { a, b } = this, { things } = this.data ?? {};
-    const values = () => (things ? "" : `, component ${a}: ${short(this.x[k], 2)}, component ${b}: ${short(this.y[k], 2)}`);
-    const said = k === null ? "" : `${this.nameOf(k)}${values()}`;
+    const { a, b } = this, { things, labels } = this.data ?? {}, label = labels?.[k];
+    const row = () => `row ${this.rows[k]}${label ? ` (${label})` : ""}, component ${a}: ${short(this.x[k], 2)}, component ${b}: ${short(this.y[k], 2)}`;
+    const said = k === null ? "" : things ? label : row();
     this.at = k;
     this.drawn.hidden ||= k === null;
     if (said !== this.said) this.element.querySelector(".nmd-read").textContent = this.said = said;

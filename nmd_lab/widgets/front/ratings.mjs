@@ -32,10 +32,7 @@ function stars(name, levels, number, rate) {
   return h("span.nmd-stars", {
     role: "slider", tabindex: 0, title: text, "aria-label": `rating of ${name}`, "aria-valuetext": text, style: `--filled: ${100 * (drawn.shares[number - 1] ?? 0)}%`,
     "aria-valuemin": 0, "aria-valuemax": count, "aria-valuenow": number, "data-number": number, "data-text": levels[number - 1] ?? "",
-    keydown: (event) => {
-      const next = keyOf(event, keys);
-      if (next !== undefined) rate(next);
-    },
+    keydown: (event) => [keyOf(event, keys)].filter(Number.isFinite).forEach((next) => rate(next)),
     pointermove: (event) => fill(event.currentTarget, under(event)),
     pointerleave: ({ currentTarget }) => fill(currentTarget, currentTarget.dataset.number),
     click: (event) => rate(under(event) === number ? 0 : under(event)),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import {
-  Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints, tileCorner, tilesOf,
+  Sheet, absoluteLimit, channelMeans, discPixels, mosaicOf, pictureScale, pixelAt, strokePoints, tileCorner, tilesOf,
 } from "../../../nmd_lab/widgets/front/mosaic.mjs";
 
 const colorOf = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255, pixel >>> 24];
@@ -77,9 +77,9 @@ test("what a component adds is orange, and what it takes away is blue", () => {
 });
 
 test("a disc has the pixels whose centres are near, and stays in the picture", () => {
-  assert.deepEqual(discSpans([5, 5], 1, 9, 9), [[4, 5, 5], [5, 4, 6], [6, 5, 5]]);
-  assert.deepEqual(discSpans([0, 0], 1.5, 9, 9), [[0, 0, 1], [1, 0, 1]]);
-  assert.deepEqual(discSpans([-5, 3], 2, 9, 9), []);
+  assert.deepEqual(discPixels([5, 5], 1, 9, 9), [[4, 5], [5, 4], [5, 5], [5, 6], [6, 5]]);
+  assert.deepEqual(discPixels([0, 0], 1.5, 9, 9), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+  assert.deepEqual(discPixels([-5, 3], 2, 9, 9), []);
 });
 
 test("the points of a stroke are close, and end where it ends", () => {
