@@ -66,7 +66,7 @@ class Background:
         self.message = "ready"  # phase and progress in one sentence
         self.warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
         self.planned = 0  # number of steps at the end of the present run
-        self.began, self.done_before = 0.0, 0  # time and number of steps at its beginning
+        self.began = 0.0  # time at its beginning
         self.begun = Begun()
         self.result: Any = None  # so far, once a run has ended
         self._next_look, self._done = 0.0, 0
@@ -86,14 +86,12 @@ class Background:
             self._stop.set()
             self.message = "stopping …"
 
-    def reset(self, *, tell: bool = True) -> None:
+    def reset(self) -> None:
         """Forget the work; if it runs, it stops at its next step and no longer changes anything."""
         with self._lock:
             self._stop.set()
             self._stop = threading.Event()
             self._clear()
-        if tell:
-            self.tell()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
@@ -113,7 +111,7 @@ class Background:
             stop = self._stop = threading.Event()
             self.phase = "running"
             self.message = STARTING if self._thread is None else "starting …"
-            self.began, self.done_before = time.perf_counter(), self.done
+            self.began = time.perf_counter()
 
         def guarded() -> None:
             try:
@@ -132,12 +130,7 @@ class Background:
         with self._lock:
             if stop is not self._stop:
                 raise Forgotten
-            self._change(**values)
-
-    def _change(self, **values: Any) -> None:
-        """Change attributes together."""
-        for name, value in values.items():
-            setattr(self, name, value)
+            vars(self).update(values)
 
     def _end(self, stop: threading.Event, phase: str, **values: Any) -> None:
         """End a run with its results."""
@@ -179,10 +172,8 @@ class Recording:
     def hidden(self) -> dict[int, float]:
         """The held-out errors that are those of a guess."""
         errors = dict(self.held_out)
-        if not self.remembers or not errors:
-            return errors
         # A fit that begins at one that has seen these entries forgets them while their error rises
-        highest = max(errors, key=errors.__getitem__)
+        highest = max(errors, key=errors.__getitem__, default=0) if self.remembers else 0
         return {k: error for k, error in errors.items() if k >= highest}
 
     def add(self, state: State, validation: float | None = None, *, last: bool = False) -> None:
@@ -198,8 +189,7 @@ class Recording:
 
     def end(self, result: Decomposition) -> None:
         """Measure the held-out errors of the last iterate and of the result."""
-        validation = validation_error(result) if self.measure is None else self.measure(result)
-        self.of_result = validation
+        self.of_result = validation_error(result) if self.measure is None else self.measure(result)
         if self.state is not None and self.state.iteration not in self.seen:
             last = None if self.measure else result.history.get(VALIDATION)
             self.add(self.state, None if last is None else float(last[-1]), last=True)
@@ -289,8 +279,9 @@ class History:
             if name in chosen
             or (value != "auto" and any(value != other.get(name) for other in others))
         ]
-        painted = [f"{many(paint.n_painted, 'entry')} painted"] if paint and paint.n_painted else []
-        return ", ".join([*words, *painted])
+        if paint and paint.n_painted:
+            words.append(f"{many(paint.n_painted, 'entry')} painted")
+        return ", ".join(words)
 
 
 def _difference(error: float | None, now: float | None) -> str:

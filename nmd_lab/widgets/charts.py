@@ -29,9 +29,8 @@ Rows = Sequence[Sequence[str]]
 def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
     """Return errors by iteration, for each label; None without any."""
     lines = [series(name, [*at], [*at.values()], []) for name, at in curves.items() if at]
-    if not lines:
-        return None
-    return chart("", "iteration", "error, log scale", lines, joined=True, log=True)
+    drawn = chart("", "iteration", "error, log scale", lines, joined=True, log=True)
+    return drawn if lines else None
 
 
 def chart(title: str, x: str, y: str, lines: Sequence[Any], **other: Any) -> Chart:
@@ -52,7 +51,7 @@ def series(
     """Return the points of one colour."""
     low, high = ([], []) if spread is None else spread
     numbers = {"x": x, "y": y, "low": low, "high": high}
-    floats = {name: [float(number) for number in each] for name, each in numbers.items()}
+    floats = {name: [*map(float, each)] for name, each in numbers.items()}
     return {"label": label, **floats, "ids": list(ids), "names": list(names)}
 
 
@@ -83,8 +82,8 @@ def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
     """Return the lowest error of each f among the trials of a choice."""
     if fit is None or not fit.selection.sizes[TRIAL]:
         return {}
-    table = fit.selection[["nonlinearity", "error"]].to_dataframe()
-    return {str(f): float(e) for f, e in table.groupby("nonlinearity")["error"].min().items()}
+    errors = fit.selection[["nonlinearity", "error"]].to_dataframe()
+    return dict(errors.groupby("nonlinearity")["error"].min())
 
 
 def calibration_chart(found: Findings) -> Chart:
@@ -167,9 +166,7 @@ class FactorsPart:
 
     def sorted(self, fitted: FittedValues | None) -> FittedValues | None:
         """Return a model with its components as the page numbers them, see `oriented`."""
-        if fitted is None:
-            return None
-        return self._memo("sorted", lambda: oriented(fitted), fitted.W, fitted.H)
+        return fitted and self._memo("sorted", lambda: oriented(fitted), fitted.W, fitted.H)
 
     def off(self, fitted: FittedValues | None) -> list[int]:
         """Return the components of a model that are switched off."""
@@ -195,19 +192,14 @@ class FactorsPart:
         """Return the components and the plane of the rows."""
         if fitted is None:
             return {}
-        names = texts(labels, "columns") if columns is None else columns
-        components = components_part(fitted.W, fitted.H, frame, names)
-        of = fitted.W, fitted.H
+        names, of = texts(labels, "columns") if columns is None else columns, (fitted.W, fitted.H)
+        components = components_part(*of, frame, names)
         words = self._memo("words", lambda: in_words(fitted, components, labels), *of)
         switched = {"off": self.off(fitted), "chosen": self.chosen, "words": words}
-        return {"components": components | switched, "scatter": self._scatter(fitted.W, labels)}
-
-    def _scatter(self, W: Array, labels: Labels) -> dict[str, Any] | None:
-        """Return the rows in the plane of two components; None with fewer."""
-        if W.shape[1] < 2:
-            return None
         points = self._memo("points", lambda: points_of(labels), labels)
-        return points | plane_part(W[points["rows"]], points["rows"])
+        plane = points | plane_part(fitted.W[points["rows"]], points["rows"])
+        scatter = plane if fitted.W.shape[1] > 1 else None
+        return {"components": components | switched, "scatter": scatter}
 
     def drawing(
         self,
@@ -221,11 +213,8 @@ class FactorsPart:
         if fitted is None:
             return None
         rows = self._memo("points", lambda: points_of(labels), labels)["rows"]
-        return self._memo(
-            "drawing",
-            lambda: drawing_part(fitted, frame, rows, X, judged),
-            *(fitted.W, fitted.H, X, rows, frame),
-        )
+        of = fitted.W, fitted.H, X, rows, frame
+        return self._memo("drawing", lambda: drawing_part(fitted, frame, rows, X, judged), *of)
 
     def _act(self, message: Mapping[str, Any]) -> None:
         """Switch a component off or on, or show the rows with most of it."""

@@ -142,12 +142,10 @@ def state_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> State
     if not is_photograph(X):
         return MatrixState(X, **options)
     by_patches &= set(options) <= {field.name for field in PhotographState.fields}
+    state: State = (PhotographState if by_patches else MatrixState)(X, **options)
+    about = "by patches", "Fill the picture by groups of its patches"
     if by_patches:
-        state: State = PhotographState(X, **options)
         about = "as a matrix", "Fit the rows and columns of pixels by f(WH)"
-    else:
-        state = MatrixState(X, **options)
-        about = "by patches", "Fill the picture by groups of its patches"
 
     def turn(_: Any) -> State:
         turned = state_of_matrix(X, by_patches=not by_patches)
@@ -158,20 +156,19 @@ def state_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> State
     return state
 
 
-def state_of_file(path: Path, **options: Any) -> State:
+def state_of_file(name: str | os.PathLike[str], **options: Any) -> State:
     """Return the state for a file of results or of data."""
-    if is_result(path):
+    if is_result(path := Path(name)):
         state = state_of(load(path), **options)
         state.data_code = call("nmd.load", f'"{path.as_posix()}"')
         return state
-    reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
-    settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
+    reading = {name: options.pop(name) for name in FILE_OPTIONS if name in options}
     if path.suffix.lower() in PICTURES:
         X, said, code = read_picture(path)
     else:
         X, said = read_file(path, **reading)
         code = call("read_matrix", f'"{path.as_posix()}"', **reading)
-    state = state_of(X, **settings)
+    state = state_of(X, **options)
     state.data_code = code
     state.said = "; ".join(filter(None, [said, state.said]))
     return state
@@ -265,10 +262,9 @@ class Explorer(Page):
 
     def __init__(self, X: Any = None, **options: Any) -> None:
         is_path = isinstance(X, str | os.PathLike)
-        state = state_of_file(Path(X), **options) if is_path else state_of(X, **options)
-        super().__init__(state)
-        if state.said:
-            self._tell(state.said)
+        super().__init__((state_of_file if is_path else state_of)(X, **options))
+        if self.state.said:
+            self._tell(self.state.said)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the page to a file of HTML, the result to one of NetCDF, or the filled table.

@@ -49,8 +49,7 @@ class GivenTable(NamedTuple):
 
     def loading(self, source: str | None) -> str:
         """Return the lines that make X of the data with a name; none if these are X already."""
-        first = self.first
-        first = first or ".copy()" * bool(self.lines)  # the data of the user stay as they are
+        first = self.first or ".copy()" * bool(self.lines)  # the data of the user stay as they are
         source = source or "X" * bool(first) or None
         if source == "X" and ".drop(" in first:  # so that it runs twice
             first = f'{first[:-1]}, errors="ignore")'
@@ -63,8 +62,8 @@ class GivenTable(NamedTuple):
         for name, why in self.left_out.items():
             by_reason.setdefault(why, []).append(str(name))
         said = ", ".join(f"{_named(names)} ({why})" for why, names in by_reason.items())
-        words = [f"left out: {said}"] * bool(said)
-        return "; ".join([*words, *[f"taken in: {_named(self.taken)}"] * bool(self.taken)])
+        words = {"left out: ": said, "taken in: ": _named(self.taken)}
+        return "; ".join(word + names for word, names in words.items() if names)
 
 
 def _named(names: list[Any]) -> str:

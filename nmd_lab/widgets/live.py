@@ -65,12 +65,13 @@ KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun
 class Choosing(Interruption):
     """What a choice asks at each iteration: whether to end.  So an explorer can watch it."""
 
-    def __init__(self, stop: threading.Event, watch: Callable[[int], None]) -> None:
+    def __init__(self, stop: threading.Event, tell: Callable[[threading.Event, str], None]) -> None:
         super().__init__()
-        self._stop, self._watch, self._trials = stop, watch, 0
+        self._stop, self._tell, self._trials = stop, tell, 0
 
     def __bool__(self) -> bool:
-        self._watch(self._trials)
+        trials = many(self._trials, "trial")
+        self._tell(self._stop, f"choosing by held-out entries: {trials} so far")
         return self._stop.is_set()
 
     def begin(self) -> None:
@@ -114,23 +115,21 @@ class LiveFit(Background):
 
     def cannot_proceed(self) -> str:
         """Return why the fit cannot be continued, or an empty string."""
-        has_ended = self.phase in ("stopped", "finished")
-        if not has_ended or self.result is None or self._resumable is None:
+        if self.phase not in ("stopped", "finished") or self._resumable is None:
             return NO_RUN
-        converged = self.result.stop_reason.code == "converged"
-        return "the fit has converged" if converged else ""
+        return "the fit has converged" * bool(self.result.stop_reason.code == "converged")
 
     def start(
         self,
-        prepare: Callable[[threading.Event], Decided | None],
+        prepare: Callable[..., Decided | None],
         iterations: int,
         measure: Measure | None = None,
+        begun: Begun | None = None,
         *,
         remembers: bool = False,
-        begun: Begun | None = None,
     ) -> None:
         """Start a new fit; `prepare` returns it in the worker thread, or None if there is none."""
-        self.reset(tell=False)
+        self.reset()
         self.begun = begun or Begun()
         recording = self.recording = Recording(measure, remembers=remembers)
         self.planned = iterations
@@ -150,12 +149,12 @@ class LiveFit(Background):
 
     def keep(self) -> dict[str, Any]:
         """Return what `recall` needs to come back to the present fit."""
-        return {name: getattr(self, name) for name in KEPT}
+        return {name: vars(self)[name] for name in KEPT}
 
     def recall(self, saved: dict[str, Any]) -> None:
         """Come back to a fit, which can be continued if it could be before."""
-        self.reset(tell=False)
-        self._change(**saved)
+        self.reset()
+        vars(self).update(saved)
 
     def preview(self, look: Decided, stop: threading.Event, measure: Measure | None) -> bool:
         """Show a short fit of simple settings; return whether a choice is to follow at once."""
@@ -182,13 +181,15 @@ class LiveFit(Background):
         recording.end(result)
         after = messages_after(result, facts, fit.decided.options, self.settings)
         stopped = stop.is_set() and result.stop_reason.code == "callback"
-        is_stroke = self.begun.before is not None  # after which few iterations are enough
+        why = ENDS.get(result.stop_reason.code, str(result.stop_reason))
+        if stopped or self.begun.before is not None:  # after a stroke few iterations are enough
+            why = "stopped after {}" if stopped else "done in {}"
         self._update(
             stop,
             warnings=_sentences(before | after),
             _resumable=fit,
             result=result,
-            message=_ended(result, "stopped after {}" if stopped else "done in {}" * is_stroke),
+            message=why.format(many(result._n_iter, "iteration")),
             planned=self.planned if stopped else self.done,
             phase="stopped" if stopped else "finished",
         )
@@ -212,12 +213,7 @@ class LiveFit(Background):
 
         A stop before the choice is made comes back to an `earlier` fit, and returns None.
         """
-
-        def watch(trials: int) -> None:
-            so_far = f"{many(trials, 'trial')} so far"
-            self._show_progress(stop, f"choosing by held-out entries: {so_far}")
-
-        choice = choice_for(Choosing(stop, watch))
+        choice = choice_for(Choosing(stop, self._show_progress))
         with self._lock:
             if stopped := stop.is_set():
                 self._update(stop, phase="stopped", message=NO_CHOICE)
@@ -251,12 +247,6 @@ def _sentences(messages: Messages) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _ended(result: Decomposition, why: str = "") -> str:
-    """Return the sentence on a fit that has ended."""
-    why = why or ENDS.get(result.stop_reason.code, str(result.stop_reason))
-    return why.format(many(result._n_iter, "iteration"))
-
-
 LEVEL = 0.9  # probability of the intervals
 LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
@@ -277,7 +267,7 @@ class Findings(NamedTuple):
     @property
     def summary(self) -> str:
         """The coverage in one line."""
-        return self.covers(" of the held-out values" if self.held_out else " of the known values")
+        return self.covers(f" of the {'held-out' if self.held_out else 'known'} values")
 
     def covers(self, which: str = "") -> str:
         """Return the coverage as a part of a sentence."""
@@ -348,7 +338,7 @@ class LiveSample(Background):
 
     def start(self, X: Any, settings: SampleSettings, *, idle: bool = False) -> None:
         """Draw from the posterior; if `idle`, other threads go first on Linux."""
-        self.reset(tell=False)
+        self.reset()
         self.planned = settings.options["draws"]
 
         def work(stop: threading.Event) -> None:
@@ -383,14 +373,13 @@ class LiveSample(Background):
             self._show_progress(stop, "computing intervals …", now=True)
             found = findings(posterior, X, held_out)
             begins = "stopped after" if stopped else "finished:"
-            warning = doubt(posterior)
             values = {
                 "posterior": posterior,
                 "findings": found,
                 "settings": settings,
                 "unseen": None if held_out is None else held_out.entries()[:2],
                 "message": f"{begins} {many(n_draws, 'draw')}",
-                "warnings": (warning,) if warning else (),
+                "warnings": tuple(filter(None, [doubt(posterior)])),
             }
         self._end(stop, "stopped" if stopped else "finished", **values)
 

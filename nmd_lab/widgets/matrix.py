@@ -19,7 +19,6 @@ from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedTable, table_of
 from nmd_lab.data.units import facts_of, units_of_columns
-from nmd_lab.fit.summary import Decided
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
@@ -35,14 +34,7 @@ from .background import Begun, Measure
 from .charts import row_texts, texts
 from .given_table import LEAVE, TAKE, as_table, with_filled
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
-from .model_state import (
-    DRAWS,
-    ITERATIONS,
-    MODEL,
-    ModelState,
-    prepared,
-    split_code,
-)
+from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
 from .pictures import MANY_MISSING, Frame, Judged, Paint, at, drawn_at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
@@ -120,10 +112,9 @@ class MatrixState(ModelState):
     # Data
 
     @property
-    def fitted_data(self) -> MatrixData | None:
-        """The data of the fit."""
-        data: MatrixData | None = self.fit.begun.data
-        return data
+    def fitted_data(self) -> Any:
+        """The data of the fit; None before one."""
+        return self.fit.begun.data
 
     @property
     def data(self) -> MatrixData:
@@ -178,8 +169,7 @@ class MatrixState(ModelState):
         """Return whether the matrix is one picture, whose rows are no cases."""
         if data.picture is not None or data.labels.table is not None:
             return False
-        X = self.X
-        return data.channels > 1 or self.memo("is photograph", lambda: is_photograph(X))
+        return data.channels > 1 or self.memo("is photograph", lambda: is_photograph(self.X))
 
     # Settings and fit
 
@@ -240,8 +230,8 @@ class MatrixState(ModelState):
 
     def judged(self) -> Judged:
         """Return the held-out entries, or without any some that are seen."""
-        assert self.fitted_data is not None
-        return self.fitted_data.judged
+        judged: Judged = self.fitted_data.judged
+        return judged
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of a linear model, and of the means of columns."""
@@ -264,8 +254,7 @@ class MatrixState(ModelState):
     @property
     def drawn_table(self) -> Posterior | None:
         """The draws that the cells of a table show; None where these are of the fit."""
-        data = self.fitted_data
-        is_table = data is not None and data.labels.table is not None
+        is_table = self.fitted_data is not None and self.fitted_data.labels.table is not None
         return self.posterior if is_table and not self.shows_fit else None
 
     def _swap(self) -> None:
@@ -285,11 +274,9 @@ class MatrixState(ModelState):
 
     def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide entries under the brush, and continue from the present factors."""
-        data, frame = self.shown_data(), self.frame()
-        if data is None or frame is None:
+        if (frame := self.frame()) is None:
             raise ValueError("the settings of the data are wrong: put them right first.")
-        paint = Paint(data.shape) if self.paint is None else self.paint
-        self.repaint(paint.touched(frame, stroke))
+        self.repaint((self.paint or Paint(self.shape)).touched(frame, stroke))
 
     def undo(self) -> None:
         """Take the last stroke of the brush back; of the first one, come back to the fit before."""
@@ -320,14 +307,12 @@ class MatrixState(ModelState):
             return  # the paint only counts in the next run
         begun = replace(self.fit.begun, before=before, errors={})
         X, options, measure = self.to_fit(begun)
-        init, length = before["result"], {"max_iter": BRUSH_ITERATIONS}
-        arguments = begun.arguments | options | length | {"absent_are_zeros": False, "init": init}
+        plain = {"max_iter": BRUSH_ITERATIONS, "absent_are_zeros": False, "init": before["result"]}
+        arguments = begun.arguments | options | plain
         remembers = not np.isnan(before["begun"].data.observed[data.hidden]).all()
-
-        def preparation(_: Any) -> Decided:
-            return prepared(X, arguments)
-
-        self.fit.start(preparation, BRUSH_ITERATIONS, measure, remembers=remembers, begun=begun)
+        self.fit.start(
+            lambda _: prepared(X, arguments), BRUSH_ITERATIONS, measure, begun, remembers=remembers
+        )
 
     @property
     def painted(self) -> str:
@@ -393,27 +378,24 @@ class MatrixState(ModelState):
 
     def guess(self) -> Number | None:
         """Return how well the model guesses what is hidden."""
-        if (data := self.fitted_data) is None:
-            return self._guess()
+        data = self.fitted_data
         is_picture = data.picture is not None or self._is_photograph(data)
         words = ("pixels", "pixel") if is_picture else ("entries", "column")
         return self._guess(*words, data.limits)
 
-    def _number_of_table(self, data: MatrixData, drawn: Posterior | None, off: list[int]) -> Number:
+    def _number_of_table(self, data: Any, drawn: Posterior | None, off: list[int]) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
-        fit, table = self.result, data.labels.table
+        fit, name = self.result, "errors of draws" if drawn else f"errors, some off: {bool(off)}"
         fitted = (self.shown or fit._fitted).without(off)
-        assert table is not None
-        grid = Grid(table, data.original, data.observed, fitted, drawn)
-        name = "errors of draws" if drawn else "errors without" if off else "errors of the fit"
+        grid = Grid(data.labels.table, data.original, data.observed, fitted, drawn)
         found = self.memo(name, grid.judged, data, fit, drawn, off)
         (numbers, right), (by_means, commonest) = found
         if math.isnan(numbers):
             value, after = (f"{100 * each:.0f} %" for each in (right, commonest))
             after = f", the commonest class in {after}"
             return Number(1 - right, "Held-out classes are predicted right in ", after, value=value)
-        classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
-        more = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
+        both = f", {100 * right:.0f} % of classes", f" and {100 * commonest:.0f} %"
+        classes, more = ("", "") if math.isnan(right) else both
         more += "" if drawn is None else self.covered
         before, after = "Held-out numbers are predicted to ", f" SD{classes}"
         return Number(numbers, before, after, {"each column's average": by_means}, more=more)
@@ -422,10 +404,10 @@ class MatrixState(ModelState):
 
     def parts(self) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        data, parts = self.shown_data(), super().parts()
-        if data is None:
+        data, frame, parts = self.shown_data(), self.frame(), super().parts()
+        if data is None or frame is None:
             return parts
-        fitted, frame, posterior = self.shown, self._frame_of(data), self.posterior
+        fitted, posterior, is_table = self.shown, self.posterior, data.labels.table is not None
         parts["facts"]["painted"], off = self.painted, self.off
         whole = None if off else posterior  # of which alone draws know the uncertainty
         parts["pictures"] = self._pictures(data, frame, whole)
@@ -434,17 +416,17 @@ class MatrixState(ModelState):
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
         elif posterior is not None:
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
-        if data.labels.table is not None:
+        if is_table:
             parts |= self._grid(data, shown)
         parts |= self.factors.parts(fitted, frame, data.labels)
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
-        if self.drawn_table is not None:  # these are of the fit, of which nothing is shown
+        is_fit = self.drawn_table is None
+        if not is_fit:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
-        if data.labels.table is not None and fitted is not None:
-            is_fit = self.drawn_table is None
+        if is_table and fitted is not None:
             parts["facts"]["swap"] = "least sure cells" if is_fit else "components of the fit"
-        if data.labels.table is None and self.fit.phase != "running":
+        if not is_table and self.fit.phase != "running":
             at = None if fitted is None else self.memo("judged", self.judged, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, at)
         return parts
@@ -454,14 +436,12 @@ class MatrixState(ModelState):
         data, recording = self.fitted_data, self.fit.recording
         unit = 1.0 if data is None else data.unit
         seen = {k: unit * error for k, error in dict(recording.seen).items()}
-        table = None if data is None else data.labels.table
-        has_classes = table is not None and any(column.is_class for column in table.columns)
-        hidden = "hidden, with classes" if has_classes else "hidden"
+        columns = data.labels.table.columns if data and data.labels.table else ()
+        hidden = "hidden" + ", with classes" * any(column.is_class for column in columns)
         return {"seen": seen, hidden: recording.hidden}
 
-    def _grid(self, data: MatrixData, shown: Any) -> dict[str, Any]:
+    def _grid(self, data: Any, shown: Any) -> dict[str, Any]:
         """Return the cells of a table, and those of which its draws are least sure."""
-        assert data.labels.table is not None
         drawn, names = self.drawn_table, texts(data.labels, "rows")
         grid = Grid(data.labels.table, data.original, data.observed, shown, drawn)
         doubts = self.memo("doubts", lambda: grid.least_sure(names), data, drawn)
@@ -488,12 +468,9 @@ class MatrixState(ModelState):
         return self.factors.shown_rows(self.shown, self.selection, data.shape[0])
 
     def frame(self) -> Frame | None:
-        """Return which entries are shown as images; None without data."""
-        data = self.shown_data()
-        return None if data is None else self._frame_of(data)
-
-    def _frame_of(self, data: MatrixData) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
+        if (data := self.shown_data()) is None:
+            return None
         rows = self._rows(data)
         key = None if rows is None else rows.tolist()
         of_data = data.shape, data.picture, data.channels
@@ -506,10 +483,9 @@ class MatrixState(ModelState):
         run = self.history.compared
 
         def pictures() -> dict[str, Any]:
-            seen, paint = data.observed, self.paint
+            seen, signs = data.observed, 0 if self.paint is None else self.paint.signs
             if data.picture is not None and data.values["missing"] <= MANY_MISSING:  # only strokes
-                unmarked = True if paint is None else paint.signs == 0
-                seen = np.where(unmarked, data.original, seen)
+                seen = np.where(signs == 0, data.original, seen)
             layers = {"original": at(frame, data.original), "seen": at(frame, seen)}
             if posterior is not None:
                 layers["spread"] = self._drawn_at(posterior, frame)[1]
@@ -532,8 +508,7 @@ class MatrixState(ModelState):
         data, arguments, before = begun.data, begun.arguments, begun.before
         if not arguments or data is None or (result is None and before is None):
             result, before, data, arguments = None, None, self.data, self.arguments()
-        making = self._matrix.code
-        name = "images" if making else "X"
+        name = "images" if (making := self._matrix.code) else "X"
         load = given_code(name, source) + self._subset.line(name)
         load += f"X = images{making}\n" if making else ""
         if self._table is not None:
@@ -609,12 +584,11 @@ def printing_code(data: MatrixData, model: str = "fit") -> str:
     if not data.unseen.count:
         return PRINT_ERROR
     if data.labels.table is not None:
-        there = {column.is_class for column in data.labels.table.of_matrix}
-        kinds = (NUMBERS, False), (CLASSES, True)
-        by = "" if model == "fit" else ", by draws"
-        dates = [column.name for column in data.labels.table.columns if column.kind == "date"]
+        columns, by = data.labels.table.columns, "" if model == "fit" else ", by draws"
+        classes = [column.is_class for column in columns]
+        codes = [NUMBERS] * (not all(classes)) + [CLASSES] * any(classes)
+        dates = [column.name for column in columns if column.kind == "date"]
         days = DAYS.format(expression(dates)) if dates else ""
-        codes = (code for code, is_class in kinds if is_class in there)
         return "".join(code.format(model, by, days) for code in codes)
     at = "held_out, " if data.mask is None else "X, "
     at += f"{model}.reconstruct()" + ("" if data.mask is None else ", observed=~mask")

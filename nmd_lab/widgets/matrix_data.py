@@ -75,8 +75,7 @@ class HiddenEntries:
 
     def _error(self, predicted: Array, state: Iterate, within: Array | None) -> float:
         some = slice(None) if within is None else within[self._at]
-        rows, columns = self._at
-        at = rows[some], columns[some]
+        at = (each[some] for each in self._at)
         return error_at(state._fitted.model, self._truth[some], predicted[some], *at)
 
 

@@ -201,7 +201,7 @@ class ModelState(State):
         """Choose what is "auto", and fit; all of it in the thread of the fit."""
         earlier = None if self.fit.result is None else self.fit.keep()
         self.forget_draws()
-        self.fit.reset(tell=False)  # from now on a running choice changes nothing
+        self.fit.reset()  # from now on a running choice changes nothing
         begun = Begun()
         X, options, measure = self.to_fit(begun)
         settings, asked_for = dict(self.values), self.arguments()
@@ -227,7 +227,7 @@ class ModelState(State):
             decided = prepared(X, self.arguments(settings), **options)
             return decided._replace(summary=decided.summary._replace(selection=selection))
 
-        self.fit.start(preparation, settings["iterations"], measure, begun=begun)
+        self.fit.start(preparation, settings["iterations"], measure, begun)
 
     def _settle(self, begun: Begun, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
         """Put values in the place of "auto", unless the user has changed the setting meanwhile."""
@@ -319,7 +319,7 @@ class ModelState(State):
     def forget_draws(self) -> None:
         """Forget the posterior, which is of other data; no listener is called."""
         self.active = self.fit
-        self.sample.reset(tell=False)
+        self.sample.reset()
 
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""
@@ -341,9 +341,8 @@ class ModelState(State):
         values, (X, observed) = self.values, self.to_sample()
         self.active = self.fit if idle else self.sample
         options = {"draws": values["draws"], "random_state": values["seed"], "observed": observed}
-        if self.has_kinds:
-            options |= {"rank": "auto", "nonlinearity": "auto"}
-        else:
+        options |= {"rank": "auto", "nonlinearity": "auto"}
+        if not self.has_kinds:
             options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity()}
             options["offsets"] = values.get("offsets", "none")
         settings = SampleSettings(options, values[self.hidden_share])

@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -104,6 +103,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     nonlinearity: Any = traitlets.Any(None, allow_none=True)
 
     state: State
+    save: Any  # writes the page or the result to a file
     _state_opened: Callable[[Message, Sequence[Any]], State]  # returns the state for a file
 
     def __init__(self, state: State) -> None:
@@ -227,10 +227,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         if message["do"] != "stop":
             self._refresh()
 
-    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write the page or the result to a file; a subclass does it."""
-        raise NotImplementedError
-
     def _opened(self) -> None:
         """Fit as soon as the page is open; from now on changes on the page fit again."""
         self._is_open = True
@@ -240,10 +236,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """Change a setting to what the user entered; other data have a state of their own."""
         if name == "data":
             return self._state_opened({"data": value}, [])
-        kind = next((each.kind for each in self.state.fields if each.name == name), "text")
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
-        self._change(name, value_of(value, kind))
+        self._change(name, value_of(value, self.state.field(name).kind))
         if self._is_open:
             self.state.follow(name)
         return None
@@ -279,13 +274,10 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _show_settings(self) -> None:
         """Show the settings in the controls and the traits."""
         with self._lock:
-            self.controls = self.state.controls()
-            self._reflecting = True
-            try:
-                for name in SETTINGS:
-                    setattr(self, name, self.state.values.get(name))
-            finally:
-                self._reflecting = False
+            self.controls, self._reflecting = self.state.controls(), True
+            for name in SETTINGS:
+                setattr(self, name, self.state.values.get(name))
+            self._reflecting = False
 
     def _tell(self, message: str, *, failed: bool = False) -> None:
         """Show a message in the status line until the next action of the user."""
@@ -318,14 +310,14 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
                 self._show_status()
             except Exception as error:
                 self._tell(sentence(error), failed=True)
-        is_idle = self.state.active.phase != "running"
-        if self._is_open and is_idle:
+        if self.state.active.phase == "running":
+            return
+        if self._is_open:
             self.state.idle()
-        result = self.state.result
-        if is_idle and self.result is not result:
-            self.value = self.result = result
-        said = result, self.status["sentence"]
-        if is_idle and self._picture is not None and said != self._last:
+        if self.result is not self.state.result:
+            self.value = self.result = self.state.result
+        said = self.result, self.status["sentence"]
+        if self._picture is not None and said != self._last:
             self._last = said
             self._picture.update(self._saved_output(), raw=True)
 
@@ -475,18 +467,14 @@ def shown_by(explorer: Any) -> Record:
     state = explorer.state
     shown: Record = dict.fromkeys(PARTS) | state.parts()
     status, facts, pictures = state.status(None), saved_facts(shown["facts"]), shown["pictures"]
-    message = _message(state.active)
     by = f"saved by nmd_lab {__version__}, nothing is fitted here"
-    said = f"{message}; {by}" if message else by
+    said = "; ".join(filter(None, [_message(state.active), by]))
     modelled, drawing = shown["modelled"], shown["drawing"]
     if pictures and "stage" in facts and pictures["scale"] != "signed":
         sizes = [pictures[name] for name in ("count", "height", "width", "channels")]
         filled = modelled or pictures["original"]
-        fills = {"seen": pictures["original"], "beside": filled}
-        layers = {
-            name: compressed(pictures[name], sizes, fills.get(name))
-            for name in ("original", "seen", "spread", "beside")
-        }
+        fills = {"original": None, "seen": pictures["original"], "spread": None, "beside": filled}
+        layers = {name: compressed(pictures[name], sizes, fill) for name, fill in fills.items()}
         pictures, modelled = pictures | layers, compressed(modelled, sizes)
     if pictures:
         pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
@@ -499,16 +487,10 @@ def shown_by(explorer: Any) -> Record:
     if drawing and COARSE.get():  # a few digits are enough, and the page draws the model
         modelled = None
         drawing = drawing | {name: compact(drawing[name]) for name in ("W", "shown", "H")}
+    status |= {"message": said, "failed": False, "buttons": {}, "folder": "", "phase": "finished"}
+    status["sentence"] = [piece for piece in status["sentence"] if piece[1] != "take"]
     return shown | {
-        "status": status
-        | {
-            "message": said,
-            "failed": False,
-            "buttons": {},
-            "sentence": [piece for piece in status["sentence"] if piece[1] != "take"],
-            "folder": "",
-            "phase": "finished",
-        },
+        "status": status,
         "facts": facts,
         "pictures": pictures,
         "modelled": compact(modelled),

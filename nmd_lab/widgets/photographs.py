@@ -122,7 +122,6 @@ class LiveFill(Background):
             rivals = interpolated(visible, request.grid, stop) if few else {}
             picture = plain_array(request.picture).astype(float)
             errors, findings = compared(picture, np.isnan(visible), filled, rivals)
-        guess = guess_in_words(visible, request.grid)
         self._end(
             stop,
             "finished",
@@ -131,7 +130,7 @@ class LiveFill(Background):
             errors=errors,
             findings=findings,
             rivals=rivals,
-            warnings=(guess,) if guess else (),
+            warnings=tuple(filter(None, [guess_in_words(visible, request.grid)])),
             message="done",
             _done=100,
         )
@@ -143,7 +142,8 @@ class LiveFill(Background):
             groups, before = self.result, self.mean
             if stop.is_set() or not self._touched or groups is None or before is None:
                 return
-            box, self._touched = around(*self._touched), []
+            sides, self._touched = zip(*self._touched, strict=True), []
+        box = tuple(slice(min(s.start for s in k), max(s.stop for s in k)) for k in sides)
         channels = tuple(slice(0, n) for n in visible.shape[2:])
         mean = before.copy()
         mean[box] = visible[box]
@@ -161,15 +161,6 @@ class LiveFill(Background):
         self._show_progress(stop, "filled by the groups so far; all of it follows", now=True)
 
 
-def around(*boxes: Box) -> Box:
-    """Return the smallest box with some boxes in it."""
-    rows, columns = (
-        slice(min(box[axis].start for box in boxes), max(box[axis].stop for box in boxes))
-        for axis in (0, 1)
-    )
-    return rows, columns
-
-
 def compared(
     truth: Array, hidden: Array, filled: xr.Dataset, rivals: Mapping[str, Array]
 ) -> tuple[dict[str, float], Findings | None]:
@@ -177,11 +168,10 @@ def compared(
     hidden = ~np.isnan(truth) & hidden.reshape(hidden.shape + (1,) * (truth.ndim - hidden.ndim))
     if not hidden.any():
         return {}, None
-    off = filled["picture"].to_numpy().astype(float)[hidden] - truth[hidden]
-    errors = {"patches": float(np.sqrt(np.mean(off**2)))}
-    for name, rival in rivals.items():
-        errors[name] = float(np.sqrt(np.mean((rival - truth)[hidden] ** 2)))
-    sizes = np.abs(off) / np.maximum(filled["std"].to_numpy()[hidden], 1e-12)
+    pictures = {"patches": filled["picture"].to_numpy().astype(float), **rivals}
+    off = {name: (each - truth)[hidden] for name, each in pictures.items()}
+    errors = {name: float(np.sqrt(np.mean(each**2))) for name, each in off.items()}
+    sizes = np.abs(off["patches"]) / np.maximum(filled["std"].to_numpy()[hidden], 1e-12)
     held = {p: float(np.mean(sizes <= NormalDist().inv_cdf((1 + p) / 2))) for p in LEVELS}
     return errors, Findings(True, held)
 
@@ -250,7 +240,7 @@ class PhotographState(State):
     @property
     def shape(self) -> tuple[int, int]:
         """Height and width."""
-        height, width = self.pixels.shape[:2]
+        height, width, *_ = self.pixels.shape
         return height, width
 
     @property
@@ -289,13 +279,12 @@ class PhotographState(State):
 
     def _fill(self, touched: Box | None = None) -> None:
         """Fill the photograph; strokes of the brush stay in one run."""
-        values = self.values
-        named = values["method"], values["groups"], values["seed"]
+        named = (self.values[name] for name in ("method", "groups", "seed"))
         self.fit.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
 
     def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide pixels, and fill them anew."""
-        paint = Paint(self.shape) if self.paint is None else self.paint
+        paint = self.paint or Paint(self.shape)
         self.repaint(paint.touched(frame_of(self.shape, None), stroke))
 
     def repaint(self, paint: Paint | None) -> None:
@@ -380,24 +369,18 @@ class PhotographState(State):
 
     def parts(self) -> dict[str, Any]:
         """Return the pictures, errors and the coverage of intervals."""
-        fill = self.fit
-        parts: dict[str, Any] = {
-            "facts": {"stage": "patches", "painted": self.painted},
-            "pictures": self._pictures(),
-        }
+        fill, run = self.fit, self.history.compared
+        pictures = self.memo("pictures", self._layers, self.mask, self.result, run and run.fit)
+        facts = {"stage": "patches", "painted": self.painted}
+        parts: dict[str, Any] = {"facts": facts, "pictures": pictures}
         if fill.findings is not None:
             parts["dots"] = {"intervals": calibration_chart(fill.findings)}
         if fill.mean is not None:
             parts["modelled"] = self.frame().arranged(self._at(fill.mean))
         return parts
 
-    def _pictures(self) -> dict[str, Any]:
-        """Return the pictures that stay as they are while the photograph is filled."""
-        run = self.history.compared
-        return self.memo("pictures", self._layers, self.mask, self.result, run and run.fit)
-
     def _layers(self) -> dict[str, Any]:
-        """Return the pictures, with those of a run that is compared."""
+        """Return the pictures that stay while it is filled, with those of a run to compare with."""
         filled, run = self.result, self.history.compared
         layers = {"original": self.pixels, "seen": self.visible}
         if filled is not None:
@@ -418,12 +401,11 @@ class PhotographState(State):
         channels = "[..., :3]" * (np.shape(self.input)[2:] != np.shape(self.X)[2:])
         name = "picture" if self._subset.code else "X"  # so that the cell runs twice
         lines = given_code(name, source, self._subset.code + channels)
-        size = f"({self.shape[0]}, {self.shape[1]})"
-        lines += f"mask = np.random.default_rng({values['seed']}).random({size})"
+        lines += f"mask = np.random.default_rng({values['seed']}).random({self.shape})"
         lines += f" >= {float(values['missing'])}\n"
         lines += "" if self.paint is None else self.paint.code()
-        named = {} if values["method"] == "sample" else {"method": values["method"]}
-        named |= {} if values["groups"] == GROUPS else {"groups": values["groups"]}
+        plain = {"method": "sample", "groups": GROUPS}
+        named = {name: values[name] for name in plain if values[name] != plain[name]}
         filled = call("nmd.inpaint", name, "mask", **named, random_state=values["seed"])
         lines += f"filled = {filled}\n"
         hidden = float(values["missing"]) > 0 or self.paint is not None

@@ -113,7 +113,6 @@ def pictures_part(
     limits: tuple[float, float],
     names: Sequence[str],
     layers: Mapping[str, Array | None],
-    *,
     beside_title: str = "",
     n_painted: int | None = None,
     painted: Array | None = None,
@@ -125,8 +124,8 @@ def pictures_part(
     rows, (low, high) = frame.rows.tolist() if frame.picture is not None else [0], limits
     shown = dict.fromkeys(("original", "seen", "spread", "beside")) | dict(layers)
     hidden = 0.0
-    if shown["original"] is not None and shown["seen"] is not None:
-        hidden = float(np.mean(np.isnan(shown["seen"]) & ~np.isnan(shown["original"])))
+    if (seen := shown["seen"]) is not None and (original := shown["original"]) is not None:
+        hidden = float(np.mean(np.isnan(seen) & ~np.isnan(original)))
     return {
         **frame.size,
         "count": frame.n_pictures,
@@ -233,21 +232,13 @@ def errors_of_terms(
     """Return the RMSE at some entries of the first k components, from k = 0, and without each."""
     x, rows, columns, _ = judged
 
-    def term(k: int) -> Array:
-        product: Array = W[rows, k] * H[k, columns]
-        return product
-
     def error(t: Array) -> float:
         off = fitted.model.expected(t, rows, columns) - x
         return float(np.sqrt(np.mean(np.square(off))))
 
-    each = range(H.shape[0] - 2)
-    t = term(-2) + term(-1)
-    errors = [error(t)]
-    for k in each:
-        t += term(k)
-        errors.append(error(t))
-    return errors, [error(t - term(k)) for k in each]
+    *terms, of_rows, of_columns = W[rows].T * H[:, columns]
+    sums = np.cumsum([of_rows + of_columns, *terms], axis=0)
+    return [*map(error, sums)], [error(sums[-1] - term) for term in terms]
 
 
 def as_bytes(values: bytes) -> dict[str, Any]:
@@ -372,15 +363,10 @@ def disc(
     shape: tuple[int, int], y: float, x: float, radius: float
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows and columns of the pixels whose centres are within a radius of a point."""
-    height, width = shape
-    (top, bottom), (left, right) = (
-        np.clip([math.ceil(at - radius), math.floor(at + radius) + 1], 0, size)
-        for at, size in ((y, height), (x, width))
-    )
-    i, j = np.arange(top, bottom)[:, None], np.arange(left, right)
-    inside = (i - y) ** 2 + (j - x) ** 2 <= radius**2
-    rows, columns = np.nonzero(inside)
-    return rows + top, columns + left
+    i, j = (np.arange(size) for size in shape)
+    i, j = i[np.abs(i - y) <= radius], j[np.abs(j - x) <= radius]
+    rows, columns = np.nonzero((i[:, None] - y) ** 2 + (j - x) ** 2 <= radius**2)
+    return i[rows], j[columns]
 
 
 def runs(painted: NDArray[np.bool_]) -> list[tuple[int, int, int]]:

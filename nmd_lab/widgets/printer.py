@@ -87,9 +87,11 @@ def default_nonlinearity(alpha: float | str) -> str:
 def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
     """Return the code of a fit, with its components by size."""
     named = dict(arguments)
-    if fit is not None:
-        validated = named.get("validation") is not None
-        named |= stopping_arguments(fit, named.get("solver", "auto"), validated=validated)
+    if fit is not None:  # it stops where the first one did
+        # The iteration that overflowed is not part of the result, but it has to be repeated
+        named["max_iter"] = fit._n_iter + (fit.stop_reason.code == "not finite")
+        if "validation" in named:
+            named["solver"] = replace(as_solver(named["solver"]), patience=named["max_iter"])
     function = {"decompose": decompose, "complete": complete}[verb]
     defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
     if defaults["nonlinearity"] is None:
@@ -97,15 +99,6 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
     defaults["solver"] = as_solver(defaults["solver"])
     named = {name: value for name, value in named.items() if value != defaults[name]}
     return f"fit = {call(f'nmd.{verb}', data, **named)}.rotate()\n"
-
-
-def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, Any]:
-    """Return the arguments that stop a repeated fit where the first one stopped."""
-    # The iteration that overflowed is not part of the result, but it has to be repeated
-    overflowed = fit.stop_reason.code == "not finite"
-    iterations = fit._n_iter + overflowed
-    patient = {"solver": replace(as_solver(solver), patience=iterations)} if validated else {}
-    return {"max_iter": iterations, **patient}
 
 
 def name_in_notebook(value: Any) -> str | None:

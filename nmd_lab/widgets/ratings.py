@@ -82,8 +82,7 @@ class RatingsState(ModelState):
         self.observations = self.data.observations
         self.person = NewPerson(self.data)  # a person who is not in the data
         self.counts = self.person.counts
-        enough = int((self.counts >= MIN_RATINGS).sum()) >= MIN_COLUMNS
-        self.least = MIN_RATINGS if enough else 1
+        self.least = MIN_RATINGS if (self.counts >= MIN_RATINGS).sum() >= MIN_COLUMNS else 1
         self.before = self.search = ""
         self.sort: str = SORTS[0]
         self.asked = str(self.data.labels("rows")[0])  # whose ratings are listed
@@ -222,7 +221,7 @@ class RatingsState(ModelState):
         person, enough = self.person, self.counts >= self.least
         if row is None:
             rated, columns = np.array([*person.ratings], np.intp), np.array(person.offered)
-            values = np.array([person.ratings.get(k, np.nan) for k in person.offered])
+            values: Any = np.nan  # the stars show them
         else:
             entries = self.observations
             of_row = slice(entries.indptr[row], entries.indptr[row + 1])
@@ -350,20 +349,18 @@ class RatingsState(ModelState):
     def _fields(self, problem: str) -> list[dict[str, Any]]:
         """Return the inputs above the list of ratings."""
         rows = [YOU, *map(str, self.data.labels("rows")[:MAX_SUGGESTIONS])]
-        fields = [Field("row", "Person", "text", rows, help="Label of a row, such as a user")]
+        field = Field("row", "Person", "text", rows, help="Label of a row, such as a user")
         if self.asked == YOU:
             found = self.data.column_titles(self.person.search(self.search))
             about = "Words of a title, to rate it, too"
-            fields = [Field("item", "+ title", "text", found, help=about, searched=True)]
-        values = {"row": self.asked, "item": ""}
-        return [field.shown(values, {"row": problem}) for field in fields]
+            field = Field("item", "+ title", "text", found, help=about, searched=True)
+        return [field.shown({"row": self.asked, "item": ""}, {"row": problem})]
 
     def _lists(self, row: int | None, problem: str) -> dict[str, Any]:
         """Return the ratings of a row or of the new person, and the best of the other columns."""
         person, sort = self.person, self._sort(row)
-        known, best = [[], []]
-        if not problem:
-            known, best = (list(each.itertuples()) for each in self.entries(row, MAX_LISTED, sort))
+        found = () if problem else self.entries(row, MAX_LISTED, sort)
+        known, best = [list(each.itertuples()) for each in found] or ([], [])
         hidden = set() if row is None else set(self.hidden_of(row).tolist())
 
         def rating(entry: Any) -> dict[str, Any]:
@@ -458,7 +455,7 @@ class RatingsState(ModelState):
         order = " the quarter predicted highest, ordered by what your stars change;"
         order *= self.sort == SORTS[0]
         added = f"you rate {side} most people;{order} a click says why"
-        return added + f"; {later}" * bool(later)
+        return "; ".join(filter(None, [added, later]))
 
     # Code
 

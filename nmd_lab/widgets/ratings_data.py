@@ -56,8 +56,7 @@ class Ratings(NamedTuple):
 
     def find(self, label: str) -> int:
         """Return the position of the row with a label, as the user writes it."""
-        names = [str(name) for name in self.labels("rows")]
-        name = label.strip()
+        names, name = [*map(str, self.labels("rows"))], label.strip()
         if name not in names:
             hint = f"the first is {names[0]!r}, the last {names[-1]!r}"
             raise ValueError(f"no row is labelled {name!r}: {hint}.")
@@ -68,14 +67,13 @@ def as_ratings(
     X: Any, columns: Mapping[str, str] | None, titles: Mapping[Any, str] | None
 ) -> Ratings:
     """Return data, a long table if they have columns, as sparse observations."""
-    titled = (
-        columns is not None and titles is None and "title" in set(X.columns) - {*columns.values()}
-    )
-    if columns is not None:
-        if titled:
-            distinct = X.drop_duplicates(columns["column"])
-            titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
-        X = observations_from_table(X, **columns)
+    if columns is None:
+        return Ratings(X, observe(X).as_sparse(), titles or {})
+    titled = titles is None and "title" in set(X.columns) - {*columns.values()}
+    if titled:
+        distinct = X.drop_duplicates(columns["column"])
+        titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
+    X = observations_from_table(X, **columns)
     return Ratings(X, observe(X).as_sparse(), titles or {}, titled)
 
 

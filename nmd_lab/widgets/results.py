@@ -113,10 +113,9 @@ class ResultState(State):
             facts, spread = fit_facts(outcome), None
             without = fitted.without(self.off)
             shown = frame.means(outcome._shape, without.block)
-            parts |= {
+            parts |= self.factors.parts(fitted, frame, labels) | {
                 "curves": curves_chart(curves_of(outcome.history)),
                 "dots": trials_charts(outcome),
-                **self.factors.parts(fitted, frame, labels),
                 "drawing": self.factors.drawing(fitted, frame, labels),
             }
         tables = [table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])]

@@ -148,11 +148,16 @@ class State:
 
     # Settings
 
+    def field(self, name: str) -> Field:
+        """Return a setting."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
+
     def set(self, name: str, value: Any) -> None:
         """Change a setting."""
-        field = next((each for each in self.fields if each.name == name), None)
-        if field is None:
-            raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
+        field = self.field(name)
         if field.kind == "choice":
             check_word(name, value, tuple(field.options))
         self.values[name] = value
@@ -218,14 +223,14 @@ class State:
         changed = "the settings have changed: a new fit is needed" if self.changed else ""
         return self.fit.cannot_proceed() or changed
 
-    def start(self, *, preview: bool = False) -> None:
-        """Fit with the present settings; with a first look before a choice if `preview`."""
+    def start(self) -> None:
+        """Fit with the present settings."""
         if problem := self.cannot_run():
             raise ValueError(problem)
-        self.run(preview=preview)
+        self.run()
 
     def run(self, *, preview: bool = False) -> None:
-        """Do what `start` does, without a check of the settings."""
+        """Fit without a check of the settings; with a first look before a choice if `preview`."""
         raise NotImplementedError
 
     def begin(self) -> None:
@@ -265,7 +270,7 @@ class State:
     def close(self) -> None:
         """Stop everything, and forget it."""
         for work in self.works:
-            work.reset(tell=False)
+            work.reset()
             work.listeners.clear()
         self.memo, self.factors, self.history, self.actions = Memo(), FactorsPart(), History(), {}
 
@@ -314,13 +319,8 @@ class State:
         """Return the pictures that stay while a fit runs, given as layers by name."""
         run, paint = self.history.compared, self.paint
         title = "" if run is None else self.history.words(run)
-        n_painted, painted = 0, None
-        if paint is not None:
-            n_painted, painted = paint.n_painted, paint.touches(frame)
-        return pictures_part(
-            frame, limits, names, layers,
-            beside_title=title, n_painted=n_painted, painted=painted,
-        )  # fmt: skip
+        painted = (0, None) if paint is None else (paint.n_painted, paint.touches(frame))
+        return pictures_part(frame, limits, names, layers, title, *painted)
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""

@@ -115,8 +115,7 @@ class StudyState(State):
         first = {"metric": variable(self.results, None), "x": x, "color": color}
         first["panel"] = next(conditions, NO_DIMENSION)
         super().__init__(study, values, first=first)
-        self.buttons = {}
-        self.points: list[ChartPoint] = []
+        self.buttons, self.points = {}, list[ChartPoint]()
         self._shown: dict[str, Any] | None = None
         self.actions["point"] = self._choose
 
@@ -247,12 +246,10 @@ class StudyState(State):
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
             self._shown = self.memo("chart", self._chart, *layout)
-        labels = None if chosen is None else chosen.labels
+        at = [k for k, p in enumerate(self.points) if chosen and p.labels == chosen.labels]
         return {
             "dots": {"study": self._shown},
-            "facts": {
-                "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
-            },
+            "facts": {"point": next(iter(at), None)},
             "tables": [*map(self.fits_at, filter(None, [chosen or self.best])), self._ranking()],
         }
 
@@ -317,9 +314,8 @@ class StudyState(State):
             [*map(label_text, a), *map(_value_text, b, names)]
             for a, b in zip(labels, values, strict=True)
         ]
-        caption = (
-            f"{_labels_text(point.labels)}: {point.mean:.4g} (SD over seeds {point.spread:.2g})"
-        )
+        spread = f"(SD over seeds {point.spread:.2g})"
+        caption = f"{_labels_text(point.labels)}: {point.mean:.4g} {spread}"
         head = [label_text(n.replace("n_iter", "iterations")) for n in dims + names]
         return _shortened(head, rows, caption, "fits")
 

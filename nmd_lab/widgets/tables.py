@@ -122,8 +122,9 @@ class Grid(NamedTuple):
         """Return the predictions for some rows, one number each."""
         if (shares := self._shares(column, rows, at)) is not None:
             return np.asarray(shares.argmax(axis=1), dtype=float)
-        if self.posterior is not None or not column.is_class:
-            return self._at(rows, np.full(rows.size, at[0]))
+        if self.posterior is not None:
+            cells = entries_at(rows, np.full(rows.size, at[0]))
+            return np.asarray(self.posterior.predict(cells), dtype=float)
         if self.fitted is None:
             return np.full(rows.size, np.nan)
         return self._numbers(column, self.fitted.block(rows, at))
@@ -195,13 +196,6 @@ class Grid(NamedTuple):
                 else:
                     errors[k].extend(((truth[rows] - guess) / (known.std() or 1.0)) ** 2)
         return [(_mean(e) ** 0.5, _mean(each)) for e, each in zip(errors, right, strict=True)]
-
-    def _at(self, rows: Array, columns: Array) -> Array:
-        """Return the predictions of entries of the matrix."""
-        if self.posterior is not None:
-            return np.asarray(self.posterior.predict(entries_at(rows, columns)), dtype=float)
-        nothing = np.full(rows.size, np.nan)
-        return nothing if self.fitted is None else np.asarray(self.fitted.at(rows, columns))
 
     def least_sure(self, names: list[str]) -> dict[str, Any] | None:
         """Return a table of the cells that the model is least sure of; None without draws."""

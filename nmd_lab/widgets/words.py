@@ -47,7 +47,6 @@ class Number(NamedTuple):
     after: str = ""  # and behind it
     rivals: Mapping[str, float] = {}
     sign: str = "±"
-    name: str = THIS
     more: str = ""  # words behind the rivals
     value: str = ""  # the number, if it is not the error
     least: float = 0.0  # error up to which it is nearly none
@@ -92,11 +91,8 @@ class Number(NamedTuple):
     @property
     def record(self) -> dict[str, Any]:
         """The numbers as the page draws them."""
-        rivals = [
-            {"name": name, "value": self.signed(e), "off": e} for name, e in self.rivals.items()
-        ]
-        about = {"name": self.name, "value": self.shown, "off": self.error}
-        return about | {"rivals": rivals}
+        rivals = [{"name": n, "value": self.signed(e), "off": e} for n, e in self.rivals.items()]
+        return {"name": THIS, "value": self.shown, "off": self.error, "rivals": rivals}
 
 
 def range_words(low: float, high: float) -> str:
@@ -159,23 +155,21 @@ def size_words(what: str, shape: tuple[Any, int], share: float = 1.0) -> str:
 def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
     """Return the curves, and how much larger the lowest error of each is in trials."""
     best = errors.get(chosen, min(errors.values(), default=1.0))
-    more = {name: _percent_more(error, best) for name, error in errors.items()}
+
+    def more(name: str) -> str:  # nothing where there is no such number
+        error = 100 * (errors.get(name, math.inf) / best - 1) if best > 0 else math.inf
+        return f"{error:+.0f} % error" if math.isfinite(error) else ""
+
     return [
         {
             "name": name,
             "text": text,
             "path": _path(name),
-            "error": "" if name == chosen else more.get(name, ""),
+            "error": "" if name == chosen else more(name),
             "chosen": name == chosen,
         }
         for name, text in CURVES.items()
     ]
-
-
-def _percent_more(error: float, best: float) -> str:
-    """Return how much larger an error is; nothing where there is no such number."""
-    more = 100 * (error / best - 1) if best > 0 else math.inf
-    return f"{more:+.0f} % error" if math.isfinite(more) else ""
 
 
 def _path(name: str) -> str:
