@@ -482,7 +482,7 @@ def shown_by(explorer: Any) -> Record:
         facts["abouts"] = [state.fits_at(each) for each in state.points] if "study" in dots else []
     if components := shown["components"]:
         components = components | {"values": compact(components["values"])}
-        answers = {} if drawing else answers_of(state, shown)
+        answers = None if drawing else answers_of(state, shown)
         components |= {"answers": answers} if answers or drawing else {"hint": FIXED}
     if drawing and COARSE.get():  # a few digits are enough, and the page draws the model
         modelled = None
