@@ -113,7 +113,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._reflecting = False
         self._run = 0.0  # when the present run began
         self._picture: Any = None
-        self._last: Any = None  # result and sentence of the page in the notebook
+        self._last: Any = None  # sentence of the page in the notebook
         self._is_open = False
         super().__init__()
         self.static_id = self.model_id or ""
@@ -181,7 +181,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             state.close()
         super().close()
         if state is not None:  # notebooks keep what a cell has returned, even if it is closed
-            for name in (*PARTS, "_last"):
+            for name in PARTS:
                 setattr(self, name, None)
 
     def __repr__(self) -> str:
@@ -194,7 +194,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         data: Any = bundle[0] if isinstance(bundle, tuple) else bundle
         show: Any = display  # which has no types
         show(data | {"text/plain": ""}, raw=True)
-        self._last = self.state.result, self.status["sentence"]
+        self._last = self.status["sentence"]
         self._picture = show(self._saved_output(), raw=True, display_id=True)
 
     def _saved_output(self) -> dict[str, str]:
@@ -314,10 +314,10 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             return
         if self._is_open:
             self.state.idle()
-        if self.result is not self.state.result:
+        if is_new := self.result is not self.state.result:
             self.value = self.result = self.state.result
-        said = self.result, self.status["sentence"]
-        if self._picture is not None and said != self._last:
+        said = self.status["sentence"]
+        if self._picture is not None and (is_new or said != self._last):
             self._last = said
             self._picture.update(self._saved_output(), raw=True)
 

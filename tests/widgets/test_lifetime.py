@@ -187,6 +187,18 @@ def test_a_notebook_keeps_sentence_number_picture_and_page(explorer, monkeypatch
     assert all(text in outputs.last for text in explorer.status["headline"]["value"].split())
 
 
+def test_a_notebook_keeps_a_photograph_with_other_groups(monkeypatch):
+    outputs = Outputs(monkeypatch)
+    grey = np.add.outer(np.sin(np.arange(60) / 9), np.cos(np.arange(80) / 7))
+    explorer = done(widgets.explore(grey, groups=2))
+    explorer._ipython_display_()
+    act(explorer, "set", name="groups", value=3)
+    done(explorer)
+    assert explorer.status["message"] == "done"
+    assert "3 groups" in still_of(outputs.last)
+    explorer.close()
+
+
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 @pytest.mark.parametrize("make", some(MADE, 2))
 def test_a_page_in_a_notebook_is_small_and_leaves_the_explorer_as_it_is(make, monkeypatch):
