@@ -451,7 +451,8 @@ class RatingsState(ModelState):
         if column is not None and column in best:
             return self._reasons(best[column])
         moved = self.added().mean()
-        side = f"{abs(moved):.1f} {'below' if moved < 0 else 'above'}"
+        way = "below" if moved < 0 else "above"
+        side = f"{abs(moved):.1f} {way}" if abs(moved) >= 0.05 else "like"
         order = " the quarter predicted highest, ordered by what your stars change;"
         order *= self.sort == SORTS[0]
         added = f"you rate {side} most people;{order} a click says why"

@@ -218,7 +218,7 @@ class Grid(NamedTuple):
                 filled = self._text(column, float(predicted), [k], 3)
                 sure = self._interval(column, interval, [k])
             rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
-        said = f"The {len(rows)} least sure of {i.size} {of} cells, row by row, with "
+        said = f"The {len(rows)} least sure of {i.size} {of} cells, least sure first, with "
         said += f"{100 * LEVEL:.0f} % intervals, by their standard deviation or chance of another "
         said += "class over that of a guess by the column alone"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""

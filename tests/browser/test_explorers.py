@@ -426,9 +426,11 @@ def test_files_are_named_and_refused_next_to_their_name(notebook):
     page.click(".nmd-action.nmd-more")
     popover = page.locator(".nmd-popover")
     assert ".html the page, .nc the result" in popover.inner_text()
-    for name, words in {"mine.doc": "unknown ending", "mine.html": "saved as"}.items():
+    press = [lambda: popover.locator(".nmd-save").click(), lambda: page.keyboard.press("Enter")]
+    names = {"mine.doc": "unknown ending", "mine.html": "saved as"}
+    for (name, words), save in zip(names.items(), press, strict=True):
         popover.get_by_label("file", exact=True).fill(name)
-        popover.locator(".nmd-save").click()
+        save()
         popover.get_by_role("status").filter(has_text=words).wait_for()
         assert popover.get_by_label("file", exact=True).input_value() == name
         assert page.inner_text(".nmd-status") == ""

@@ -97,6 +97,8 @@ def test_digits(chromium, tmp_path):
 
         # Nothing that needs Python looks alive
         assert page.locator(".nmd-again, .nmd-stop, .nmd-brush:visible").count() == 0
+        page.click(".nmd-more")
+        assert page.get_by_text("Save", exact=True).count() == 0
         assert violations(page, ".nmd-explorer") == []
 
 

@@ -102,6 +102,13 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     assert explorer.facts["lists"]["about"] == about
 
 
+def test_a_new_person_may_rate_like_most_people(explorer, monkeypatch):
+    nothing = np.zeros(explorer.state.observations.shape[1])
+    monkeypatch.setattr(explorer.state, "added", lambda: nothing)
+    act(explorer, "rate", column=offered(explorer)[0], number=3)
+    assert explorer.facts["lists"]["about"].startswith("you rate like most people;")
+
+
 def nobody(explorer):
     """Return the predictions for somebody without ratings."""
     items = explorer.result.H.indexes["item"]

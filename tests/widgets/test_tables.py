@@ -205,7 +205,8 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     unsure, posterior = table(explorer, "unsure"), explorer.posterior
     observed = explorer.state.fitted_data.observed
     assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
-    assert f"The 12 least sure of {np.isnan(observed[:, :4]).sum()} hidden" in unsure["caption"]
+    hidden = np.isnan(observed[:, :4]).sum()
+    assert f"The 12 least sure of {hidden} hidden cells, least sure first," in unsure["caption"]
     numbers = [k for k, cells in enumerate(unsure["rows"]) if "sure" not in cells[2]]
     row, column = unsure["ids"][numbers[0]]
     low, high = posterior.predict_interval(row, column, level=0.9)[0]

@@ -196,7 +196,7 @@ class Page {
     const page = status.filename.replace(/\.\w+$/, ".html"), share = { disabled: Boolean(status.save), class: "nmd-as-page", title: status.save || `Write this page to ${page}, which any browser opens without Python` };
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
-    return [status.folder && button("share as a page", () => this.send({ do: "save", filename: page }), share), this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: this.name ?? status.filename, "aria-label": "file", input: ({ target }) => { this.name = target.value; } }),
+    return [status.folder && button("share as a page", () => this.send({ do: "save", filename: page }), share), this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), status.folder && h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: this.name ?? status.filename, "aria-label": "file", input: ({ target }) => { this.name = target.value; }, keydown: (event) => event.key === "Enter" && !status.save && save(event) }),
         button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), status.folder && h("p.nmd-folder", `${status.endings}; in ${status.folder}`),
       this.saved !== null && this.saved !== this.message && h("p", { role: "status", class: `nmd-${this.kind}` }, this.message), this.opener()];
   }
