@@ -1,4 +1,4 @@
-"""Plots are drawn without a window, and figures do not stay."""
+"""Plots are drawn without a window and to the end, and figures do not stay."""
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -9,5 +9,8 @@ mpl.use("Agg")
 
 @pytest.fixture(autouse=True)
 def _clean_figures():
+    """Render every figure of a test, so that errors in layout show."""
     yield
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
     plt.close("all")

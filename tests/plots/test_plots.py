@@ -24,8 +24,7 @@ def fit(X):
 
 
 def drawn(ax):
-    """Render the figure, so that errors in layout show, and return the pictures' arrays."""
-    ax.figure.canvas.draw()
+    """Return the arrays of the pictures."""
     return [np.ma.filled(image.get_array().astype(float), np.nan) for image in ax.images]
 
 
@@ -91,7 +90,6 @@ def test_components_of_a_table_are_bars(rng):
     frame = pd.DataFrame(rng.random((20, 7)), columns=names)
     fit = nmd_lab.decompose(frame, 3, max_iter=5)
     ax = plots.components(fit)
-    ax.figure.canvas.draw()
     assert [label.get_text() for label in ax.get_yticklabels()] == names
     widths = np.array([bar.get_width() for bar in ax.patches]).reshape(3, 7)
     H = fit.H.values
@@ -182,7 +180,6 @@ def test_what_makes_no_sense_is_refused(words, fit, X):
 def test_residuals_are_compared_with_the_noise_of_the_loss(X, loss, name, label):
     fit = nmd_lab.decompose(X, 5, "minmax", loss, max_iter=50)
     left, right = plots.residuals(fit, X)
-    left.figure.canvas.draw()
     assert right.get_xlabel() == f"{name} quantile"
     assert left.get_xlabel() == label
     area = sum(bar.get_height() * bar.get_width() for bar in left.patches)
@@ -257,7 +254,6 @@ def test_one_f_has_one_panel():
     holes[3, 4] = np.nan
     fit = nmd_lab.complete(holes, 2, "monotone", offsets="rows", **OPTIONS)
     (ax,) = fit.plot.nonlinearity(holes)
-    ax.figure.canvas.draw()
     points, line = ax.lines
     WH = fit.W.values @ fit.H.values + fit.offsets.rows[:, None] + fit.offsets.mean
     seen = np.isfinite(holes)
@@ -275,7 +271,6 @@ def test_one_f_has_one_panel():
 def test_a_table_has_a_panel_for_each_column_with_a_curve(table, frame):
     axes = table.plot.nonlinearity(frame)
     assert [ax.get_title() for ax in axes] == [f"c{k}" for k in range(1, 13)]  # at most a dozen
-    axes[0].figure.canvas.draw()
     for k, ax in enumerate(axes, start=1):
         points, line = ax.lines
         np.testing.assert_array_equal(points.get_ydata(), frame[f"c{k}"])

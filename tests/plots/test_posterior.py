@@ -34,7 +34,6 @@ def X(posterior):
 
 def test_trace(posterior):
     ax = posterior.plot.trace()
-    ax.figure.canvas.draw()
     for line, values in zip(ax.lines, posterior.trace.log_likelihood.values, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), values)
     assert f"R-hat {posterior.rhat.log_likelihood.item():.3f}" in ax.get_title()
@@ -49,7 +48,6 @@ def test_trace(posterior):
 
 def test_predictions_against_observed(posterior, X):
     ax = posterior.plot.predictions(X, level=0.5, max_points=1000)
-    ax.figure.canvas.draw()
     inside, outside, diagonal = ax.lines
     drawn = np.concatenate([inside.get_xdata(), outside.get_xdata()])
     np.testing.assert_array_equal(np.sort(drawn), np.sort(X.ravel()))
@@ -64,7 +62,6 @@ def test_predictions_against_observed(posterior, X):
 
 def test_calibration(posterior, X):
     ax = posterior.plot.calibration(X, levels=[0.2, 0.5, 0.9])
-    ax.figure.canvas.draw()
     levels, shares = ax.lines[-1].get_data()
     assert list(levels) == [0.2, 0.5, 0.9]
     np.testing.assert_allclose(shares, levels, atol=0.1)
@@ -75,7 +72,6 @@ def test_map_beside_the_picture(posterior, X):
     holes = X.copy()
     holes[2, 5] = np.nan
     ax = posterior.plot.uncertainty(X=holes)
-    ax.figure.canvas.draw()
     observed, mean, spread = (image.get_array() for image in ax.images)
     assert np.ma.getmaskarray(np.ma.masked_invalid(observed))[2, 5]
     v, _, _, _ = plain(posterior)

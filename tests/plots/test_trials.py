@@ -12,10 +12,8 @@ RANKS, ALPHAS = [4, 8, 16], [0.3, 1.0, 3.0, 10.0]
 
 
 def drawn(plain, rows, chosen=None):
-    """Return both panels, rendered, so that errors in layout show."""
-    left, right = plots.selection(with_selection(plain, selection(rows, chosen)))
-    left.figure.canvas.draw()
-    return left, right
+    """Return both panels."""
+    return plots.selection(with_selection(plain, selection(rows, chosen)))
 
 
 def curves(ax):

@@ -102,10 +102,19 @@ def ended(state):
     return state.fit.result
 
 
+def painted(explorer, points, radius=3.0, *, picture=0, **how):
+    """Draw a stroke of the brush, and wait for what follows it."""
+    act(explorer, "brush", picture=picture, points=points, radius=radius, **how)
+    assert explorer.join(PATIENCE)
+
+
 def repeats(state, **variable):
-    """Run the code of a state or an explorer, and compare its factor with that of the fit."""
-    ((name, X),), state = variable.items(), getattr(state, "state", state)
-    exec(state.code(name), names := {name: X})
+    """Run the code of a state or an explorer, and compare its factor with that of the fit.
+
+    Data that are neither a file nor from the library are given by the name of their variable.
+    """
+    shown, state = state, getattr(state, "state", state)
+    exec(state.code(*variable) if variable else shown.code(), names := dict(variable))
     np.testing.assert_array_equal(names["fit"].W, state.fit.result.W)
 
 

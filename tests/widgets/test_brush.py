@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, done, picture, plain, repeats, said
+from explorer_page import act, arrays_of, done, painted, picture, plain, repeats, said
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENCE, wait_for
@@ -29,11 +29,6 @@ def smooth(size=(40, 60)):
 
 def stroke(picture, point, radius):
     return {"picture": picture, "points": [point], "radius": radius}
-
-
-def painted(explorer, points, radius=3.0, *, rain=False, number=0):
-    act(explorer, "brush", rain=rain, picture=number, points=points, radius=radius)
-    assert explorer.join(PATIENCE)
 
 
 @given(
@@ -101,7 +96,7 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
 def test_on_pictures_with_few_hidden_pixels_the_strokes_alone_are_marked():
     explorer = done(plain(widgets.Explorer, datasets.digits(20), rank=3, iterations=5, missing=0.1))
     assert not np.isnan(picture(explorer, "seen")).any()
-    painted(explorer, [(4, 4)], 1.0, number=2)
+    painted(explorer, [(4, 4)], 1.0, picture=2)
     k, y, x = np.nonzero(np.isnan(picture(explorer, "seen")[..., 0]))
     assert sorted(zip(k, y, x, strict=True)) == [
         (2, 3, 4),
@@ -162,7 +157,7 @@ def test_a_stroke_before_the_choice_is_made_begins_it_anew(monkeypatch):
     explorer = widgets.explore(X, iterations=10)
     act(explorer, "opened")
     wait_for(lambda: asked)
-    painted(explorer, [(4, 4)], 2.0, number=1)
+    painted(explorer, [(4, 4)], 2.0, picture=1)
     assert explorer.state.fit.phase == "finished"
     assert not explorer.status["first_look"]
     assert asked[0] is None
@@ -189,7 +184,7 @@ def test_each_kind_of_strokes_has_its_error_and_that_of_the_average():
     explorer = done(plain(widgets.explore, X, missing=0.1, iterations=30))
     assert explorer.facts["painted"] == ""
     painted(explorer, [(4, 4)], radius=2.0, rain=True)
-    painted(explorer, [(4, 4)], radius=3.0, number=5)
+    painted(explorer, [(4, 4)], radius=3.0, picture=5)
     signs, data = explorer.state.paint.signs, explorer.state.data
     means = np.broadcast_to(np.nanmean(data.observed, axis=0), (60, 64))
     model = explorer.result.reconstruct().values.reshape(60, 64)
@@ -215,8 +210,7 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     painted(explorer, [(10, 10)], 4)
     once = explorer.pictures["n_painted"]
     painted(explorer, [(20, 30)], 4)
-    act(explorer, "brush", picture=0, points=[(30, 30)], radius=4, goes_on=True)
-    assert explorer.join(PATIENCE)
+    painted(explorer, [(30, 30)], 4, goes_on=True)
     assert explorer.pictures["n_painted"] > 2 * once
     act(explorer, "undo")  # of one stroke, which went on
     assert explorer.join(PATIENCE)

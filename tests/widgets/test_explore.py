@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, enter, picture, plain, said, sentence
+from explorer_page import act, done, enter, picture, plain, repeats, said, sentence
 from fits import of_digits
 from PIL import Image
 from waiting import PATIENCE, Clock, wait_for
@@ -27,15 +27,6 @@ def renamed(row, column, value):
     return RATINGS[["user", "item", "rating"]].rename(columns=names)
 
 
-def run(explorer, **names):
-    """Run a fit, and compare it with that of the copied code."""
-    explorer.start()
-    assert explorer.join(PATIENCE)
-    assert explorer.state.fit.phase == "finished", explorer.state.fit.message
-    exec(explorer.code(), names)
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
-
-
 @pytest.fixture
 def fit():
     return of_digits()
@@ -47,11 +38,11 @@ def test_a_picture_is_read_with_its_colours(tmp_path):
     explorer = widgets.explore(tmp_path / "colours.png", rank=2, iterations=5)
     assert said(explorer) == "an image of 12 x 9 pixels in colours"
     np.testing.assert_allclose(picture(explorer, "original")[0], pixels / 255, rtol=1e-6)
-    run(explorer)
+    repeats(done(explorer))
     Image.fromarray(pixels[..., 0]).save(tmp_path / "grey.png")
     explorer = widgets.explore(tmp_path / "grey.png", rank=2, iterations=5)
     np.testing.assert_allclose(picture(explorer, "original")[0, ..., 0], pixels[..., 0] / 255)
-    run(explorer)
+    repeats(done(explorer))
 
 
 def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
@@ -210,7 +201,7 @@ def test_a_file_is_read_as_asked_and_its_code_reads_it_again(tmp_path):
     explorer = widgets.explore(path, rank=2, alpha=15.0, iterations=5, **columns)
     assert explorer.state.observations.labels.dims == ("who", "where")
     assert said(explorer) == read_file(path, **columns)[1]
-    run(explorer)
+    repeats(done(explorer))
     assert str(path) in explorer.code()
 
 
@@ -249,7 +240,7 @@ def test_columns_of_text_and_without_a_value_are_left_out_of_a_file(tmp_path):
     path, frame = tmp_path / "given.csv", with_texts().assign(void=np.nan)
     frame.to_csv(path, index=False)
     explorer = widgets.explore(path, **PLAIN)
-    run(explorer, X=frame)
+    repeats(done(explorer))
     assert list(explorer.state.X.columns) == ["a", "b", "c", "note"]
     assert sentence(explorer).endswith(
         "\nleft out: name (all different), void (no value) take them in"

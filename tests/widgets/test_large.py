@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import xarray as xr
-from explorer_page import act, done, picture, repeats, sentence
+from explorer_page import act, done, painted, picture, repeats, sentence
 from sklearn.datasets import load_sample_image
 from waiting import PATIENCE
 
@@ -148,8 +148,7 @@ def test_the_status_of_a_filling_has_one_number_that_rises(monkeypatch):
     assert percents("filling") == sorted(percents("filling"))
     assert len(set(percents("filling"))) > 3
     heard.clear()
-    act(explorer, "brush", rain=True, picture=0, points=[(20, 20)], radius=6)
-    assert explorer.join(PATIENCE)
+    painted(explorer, [(20, 20)], 6, rain=True)
     again = "filled by the groups so far; all of it follows"
     assert percents(again) == sorted(percents(again))
     assert len(set(percents(again))) > 3

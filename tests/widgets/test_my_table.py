@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from explorer_page import act, done, sentence, sure
+from explorer_page import act, done, repeats, sentence, sure
 
 from nmd_lab import widgets
 
@@ -173,8 +173,7 @@ def test_one_click_takes_columns_in_and_one_leaves_them_out_again():
     assert explorer.state.X.shape == (80, 8)
     assert str(explorer.state.X["Cabin"].dtype) == "category"
     assert sentence(explorer).endswith("taken in: PassengerId, Name, Ticket, Cabin leave them out")
-    exec(explorer.state.code("df"), names := {"df": titanic()})
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    repeats(explorer, df=titanic())
     act(explorer, "take")
     assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
 
@@ -202,8 +201,7 @@ def test_a_long_table_with_names_of_its_own_is_taken_for_ratings_and_asked_about
     assert sentence(explorer).startswith("1500 ratings of 60 films by 80 whos")
     asked = "ratings of film by who? no, a table" if twice else "read as ratings of film by who "
     assert sentence(explorer).endswith(f"\n{asked}")
-    exec(explorer.state.code("df"), names := {"df": df})
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    repeats(explorer, df=df)
     if twice:
         act(explorer, "take")
         assert sentence(explorer).startswith(f"{len(df)} rows × 3 columns")
@@ -220,8 +218,7 @@ def test_polars_and_arrow_ratings_are_read():
     df = pl.DataFrame(stars().rename(columns={"who": "user", "film": "item", "stars": "rating"}))
     explorer = done(widgets.explore(df, rank=1, alpha=5.0, iterations=5))
     assert sentence(explorer).startswith("1500 ratings of 60 items by 80 users")
-    exec(explorer.state.code("df"), names := {"df": df})
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    repeats(explorer, df=df)
 
 
 @pytest.mark.parametrize("X", [[[1, 2], [3, 4], [5, 6]], [[1, 2, 3, 4]], np.arange(50.0)[:, None]])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
-from explorer_page import act, done, picture, said, sentence
+from explorer_page import act, done, painted, picture, said, sentence
 from PIL import Image
 from scipy.interpolate import griddata
 from sklearn.datasets import load_sample_image
@@ -44,9 +44,7 @@ def repeats(explorer, X):
     xr.testing.assert_identical(names["filled"], explorer.result)
 
 
-def rains(explorer, points=((40, 50), (44, 56)), radius=8.0, **more):
-    act(explorer, "brush", rain=True, picture=0, points=points, radius=radius, **more)
-    assert explorer.join(PATIENCE)
+RAIN = {"radius": 8.0, "rain": True}
 
 
 COLOUR = load_sample_image("china.jpg")[120:200, 240:340]
@@ -105,9 +103,8 @@ def test_the_code_repeats_the_picture(X, capsys):
     repeats(explorer, X)
     error = explorer.status["headline"]["off"]
     assert capsys.readouterr().out == f"held-out pixels: ±{error:.3g}\n"
-    rains(explorer)
-    act(explorer, "brush", picture=0, points=[(20, 20)], radius=2.5)
-    assert explorer.join(PATIENCE)
+    painted(explorer, [(40, 50), (44, 56)], **RAIN)
+    painted(explorer, [(20, 20)], 2.5)
     repeats(explorer, X)
     assert explorer.result["picture"].dtype == X.dtype
 
@@ -145,11 +142,11 @@ def test_strokes_are_taken_back_and_forgotten():
     assert explorer.join(PATIENCE)
     assert not np.isnan(picture(explorer, "spread")).any()
     once = explorer.result
-    rains(explorer, [(60, 60)])
+    painted(explorer, [(60, 60)], **RAIN)
     act(explorer, "undo")
     assert explorer.join(PATIENCE)
     xr.testing.assert_identical(explorer.result, once)
-    rains(explorer, [(60, 60)])
+    painted(explorer, [(60, 60)], **RAIN)
     for _ in range(2):
         act(explorer, "undo")
     assert explorer.join(PATIENCE)
@@ -163,7 +160,7 @@ def test_a_stroke_during_the_first_run_counts():
     X = photo()
     explorer = explore(X, groups=2)
     explorer.start()
-    rains(explorer)
+    painted(explorer, [(40, 50), (44, 56)], **RAIN)
     assert explorer.pictures["n_painted"] > 0
     repeats(explorer, X)
 
@@ -193,8 +190,7 @@ def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
 @pytest.mark.parametrize("X", [COLOUR / 255.0, photo()], ids=["colours", "grey"])
 def test_a_solid_stroke_does_not_take_the_scale_of_the_uncertainty(X):
     explorer = filled(X)
-    act(explorer, "brush", picture=0, points=[(40, 50), (40, 60)], radius=15)
-    assert explorer.join(PATIENCE)
+    painted(explorer, [(40, 50), (40, 60)], 15)
     state = explorer.state
     test = ~state.mask & (state.paint.signs == 0)
     spread = state.result["std"].values[test]

@@ -10,6 +10,7 @@ from explorer_page import (
     done,
     enter,
     lists,
+    painted,
     picture,
     plain,
     sentence,
@@ -50,8 +51,7 @@ def test_session_of_pictures(session):
     session.step("done again", done(explorer))
     act(explorer, "history", number=1)
     session.step("with the first run left of the dividers", explorer)
-    act(explorer, "brush", picture=1, points=[(3, 3), (4, 4)], radius=1.5)
-    assert explorer.join()
+    painted(explorer, [(3, 3), (4, 4)], 1.5, picture=1)
     session.step("painted", explorer)
     explorer.state.set("tol", 0.9)
     enter(explorer, "iterations", "1000")
@@ -64,8 +64,7 @@ def test_session_of_a_photograph(session):
     photo = load_sample_image("china.jpg")[120:200, 240:340].mean(axis=2) / 255
     explorer = session.step("opened", widgets.explore(photo, groups=2))
     session.step("done", done(explorer))
-    act(explorer, "brush", rain=True, picture=0, points=[(20, 20)], radius=6)
-    assert explorer.join()
+    painted(explorer, [(20, 20)], 6, rain=True)
     session.step("painted", explorer)
 
 

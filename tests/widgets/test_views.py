@@ -15,6 +15,7 @@ from explorer_page import (
     done,
     enter,
     lists,
+    painted,
     picture,
     plain,
     repeats,
@@ -217,8 +218,7 @@ def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgot
     assert (second["off"], second["error"]) == (pytest.approx(number["off"]), number["value"])
     assert second["off"] > min(arrays_of(explorer.curves)["hidden"][1])  # which nobody saves
     for x in (1, 2, 3):
-        act(explorer, "brush", picture=0, points=[(x, x)], radius=1)
-        assert explorer.join(PATIENCE)
+        painted(explorer, [(x, x)], 1)
     assert [line["text"] for line in explorer.runs][:2] == ["2 components", "5 components"]
     assert "painted" in explorer.runs[2]["text"]
     assert [line["current"] for line in explorer.runs] == [False, False, True]
