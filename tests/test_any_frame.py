@@ -48,20 +48,8 @@ def of_polars(kinds, table):
 
 
 def of_arrow(kinds, table):
-    pa = pytest.importorskip("pyarrow")
-    plain = {"Float64": pa.float64(), "Float32": pa.float32(), "Int64": pa.int64(),
-             "Int8": pa.int8(), "UInt16": pa.uint16(), "Boolean": pa.bool_(),
-             "String": pa.large_string()}  # fmt: skip
-    arrays = {}
-    for kind, (name, values) in zip(kinds, table.items(), strict=True):
-        if kind in plain:
-            arrays[name] = pa.array(values, plain[kind])
-        else:
-            codes = [None if v is None else WORDS.index(v) for v in values]
-            arrays[name] = pa.DictionaryArray.from_arrays(
-                pa.array(codes, pa.int16()), WORDS, ordered=kind == "Enum"
-            )
-    return pa.table(arrays)
+    pytest.importorskip("pyarrow")
+    return of_polars(kinds, table).to_arrow()
 
 
 def of_pandas(kinds, table):

@@ -26,21 +26,6 @@ def test_stops_at_time_limit(small, clock):
     assert seconds[-2] < 0.3 <= seconds[-1]
 
 
-def test_stops_when_the_callback_says_so(small):
-    seen = []
-
-    def callback(state):
-        seen.append((state.iteration, state.objective, np.array(state.W), np.array(state.H)))
-        return len(seen) == 3
-
-    fit = nmd_lab.decompose(small, 3, tol=0, max_iter=50, callback=callback)
-    assert fit._n_iter == len(seen) == 3
-    assert fit.stop_reason.code == "callback"
-    assert [s[0] - seen[0][0] for s in seen] == [0, 1, 2]
-    assert fit.history["objective"].values[-1] == pytest.approx(seen[-1][1])
-    np.testing.assert_allclose(fit.W.values @ fit.H.values, seen[-1][2] @ seen[-1][3], atol=1e-9)
-
-
 def test_an_error_in_the_callback_is_not_swallowed(small):
     def callback(state):
         raise ZeroDivisionError
@@ -71,9 +56,6 @@ def test_xarray_factors_are_a_start_too(small, rng):
     one = nmd_lab.decompose(small, 3, init=(fit.W, fit.H), max_iter=5)
     two = nmd_lab.decompose(small, 3, init=(fit.W.values, fit.H.values), max_iter=5)
     np.testing.assert_array_equal(one.W.values, two.W.values)
-
-
-# What it finds ----------------------------------------------------------------------------------
 
 
 # Degenerate data --------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import nmd_lab as nmd
 

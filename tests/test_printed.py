@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ PLURAL_OF_ONE = re.compile(
 """One of something that is more than one, such as "1 iterations"; "1 class" is right."""
 
 
-def ones() -> dict[str, object]:
+def ones() -> list[object]:
     """Return results in which as much as possible is one."""
     table = pd.DataFrame({"a": np.arange(20.0), "b": [np.nan, *np.arange(19.0)]})
     fit = nmd.decompose([[2.0]], 1, max_iter=1)
@@ -31,34 +30,16 @@ def ones() -> dict[str, object]:
     study.run(progress=False)
     entry = nmd.observations_from_sparse(sparse.csr_array([[1.0]]))
     check = nmd.losses.check_loss(nmd.losses.Frobenius())
-    return {
-        "fit": fit,
-        "posterior": posterior,
-        "report": of_table.report(table.iloc[:1], n=1),
-        "choice": chosen,
-        "study": study,
-        "best": study.best(),
-        "entry": entry,
-        "check": check,
-    }
+    report = of_table.report(table.iloc[:1], n=1)
+    return [fit, posterior, report, chosen, study, study.best(), entry, check]
 
 
-@pytest.fixture(scope="module")
-def results() -> dict[str, object]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
-        return ones()
-
-
-NAMES = ("fit", "posterior", "report", "choice", "study", "best", "entry", "check")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_one_thing_is_not_many(results, name: str):
-    value = results[name]
-    html = getattr(value, "_repr_html_", str)()
-    text = f"{value!r} {re.sub('<[^>]*>', ' ', html)}"
-    assert not [text[match.start() :][:60] for match in PLURAL_OF_ONE.finditer(text)]
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+def test_one_thing_is_not_many():
+    for value in ones():
+        html = getattr(value, "_repr_html_", str)()
+        text = f"{value!r} {re.sub('<[^>]*>', ' ', html)}"
+        assert not [text[match.start() :][:60] for match in PLURAL_OF_ONE.finditer(text)]
 
 
 def test_a_file_with_one_row_and_one_column_is_said_to_have_these(tmp_path):
