@@ -7,13 +7,14 @@ import pytest
 
 import nmd_lab as nmd
 
+ONE_THREAD_EACH = {"threads_per_worker": 1, "dashboard_address": ":0"}
+
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
     """Two workers with one thread each."""
     distributed = pytest.importorskip("distributed")
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**settings, processes=True) as started:
+    with distributed.LocalCluster(n_workers=2, **ONE_THREAD_EACH) as started:
         yield started
 
 
@@ -35,9 +36,8 @@ def on_workers(client: Any) -> dict[str, Any]:
 def own_client() -> Iterator[Any]:
     """Return a client of three workers, which a test may kill."""
     distributed = pytest.importorskip("distributed")
-    settings = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        distributed.LocalCluster(**settings) as started,
+        distributed.LocalCluster(n_workers=3, **ONE_THREAD_EACH) as started,
         distributed.Client(started, set_as_default=False) as connected,
     ):
         yield connected
