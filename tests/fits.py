@@ -29,6 +29,14 @@ def of_digits(count: int = 60, rank: int = 5) -> nmd.Decomposition:
 
 
 @cache
+def study() -> nmd.Study:
+    """Return a study of two ranks of handwritten digits with two seeds."""
+    made = nmd.Study(nmd.datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
+    made.run(progress=False)
+    return made
+
+
+@cache
 def of_people() -> tuple[pd.DataFrame, pd.DataFrame, Any]:
     """Return a table of every kind, the same with holes, and its posterior."""
     full = people(160)

@@ -84,11 +84,12 @@ class Notebook(Shown):
         self.folder, self.name = folder, ""
 
     def show(self, code: str) -> None:
-        """Run a cell in the place of all that the shared notebook has; its kernel goes on."""
+        """Make an explorer in the place of all that the shared notebook has; its kernel goes on."""
         if self.name != SHARED:
             self.open(SHARED, [])
         self.page.evaluate(NO_CELL)
-        self.run(f"if 'explorer' in globals(): explorer.close()\n{code}")
+        before = "if 'explorer' in globals(): explorer.close()"
+        self.run(f"{before}\nimport nmd_lab as nmd\n{code}\nexplorer")
 
     def open(self, name: str, cells: Sequence[str], where: str = LAB) -> None:
         """Write a notebook, open it in a kernel of its own and run its cells."""

@@ -22,37 +22,29 @@ from nmd_lab.result.summary import two_digits
 pytestmark = pytest.mark.browser
 
 DIGITS = """
-import nmd_lab as nmd
 settings = {"iterations": 100_000_000, "rho": 1.0, "tol": 0}
 model = {"nonlinearity": "relu", "rank": 10, "alpha": 0.0}
 explorer = nmd.widgets.Explorer(nmd.datasets.digits(600), **settings, **model)
-explorer
 """
 PHOTOGRAPH = """
-import nmd_lab as nmd
 from sklearn.datasets import load_sample_image
 photo = load_sample_image("china.jpg")[100:220, 200:360] / 255
 explorer = nmd.widgets.explore(photo, groups=4)
-explorer
 """
 RATINGS = """
-import nmd_lab as nmd
 from nmd_lab.widgets.explorer import library
 explorer = nmd.widgets.Explorer(
     data=[*library()][3], rank=8, alpha=15.0, draws=20_000, iterations=100_000_000,
     patience=100_000_000,
 )
-explorer
 """
 STUDY = """
-import nmd_lab as nmd
 study = nmd.Study(
     nmd.datasets.digits(300), nonlinearity="relu", rank=[4, 8], n_splits=2, max_iter=3,
     solver=nmd.ADMM(rho=1.0), tol=0,
 )
 study.run(progress=False)
 explorer = nmd.widgets.Explorer(study)
-explorer
 """
 SUM = f"{PICTURES}.values.model.reduce((sum, each, k) => sum + each * (k + 1), 0)"
 """A number that changes with the model."""
@@ -368,10 +360,8 @@ from ipywidgets.widgets.widget import _instances
 print(len(_instances))
 """
 SMALL = """
-import nmd_lab as nmd
 settings = {"nonlinearity": "relu", "rank": 6, "alpha": 0.1, "iterations": 30, "draws": 10}
 explorer = nmd.widgets.explore(nmd.datasets.digits(300), **settings)
-explorer
 """
 
 
@@ -385,7 +375,7 @@ def switch_off(page, k):
 
 
 def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
-    notebook.open("kept.ipynb", [SMALL])
+    notebook.open("kept.ipynb", [f"import nmd_lab as nmd\n{SMALL}\nexplorer"])
     page = notebook.page
     frame = page.locator(".nmd-static iframe")
     frame.wait_for(state="attached")
@@ -449,13 +439,11 @@ def test_files_are_named_and_refused_next_to_their_name(notebook):
 TABLE = """
 import numpy as np
 import pandas as pd
-import nmd_lab as nmd
 rng = np.random.default_rng(0)
 z = rng.normal(size=60)
 table = pd.DataFrame({"id": range(1, 61), "name": [f"Mr. {k}" for k in range(60)], "age": z})
 table["seen"] = pd.Timestamp("2021-03-01") + pd.to_timedelta(np.round(9 * z), unit="D")
 explorer = nmd.widgets.explore(table, rank=1, alpha=0.5, nonlinearity="identity")
-explorer
 """
 
 

@@ -14,33 +14,21 @@ from waiting import wait_for
 pytestmark = pytest.mark.browser
 
 DIGITS = """
-import nmd_lab as nmd
 settings = {"rank": 5, "missing": 0.1, "iterations": 30, "draws": 20}
 explorer = nmd.widgets.explore(nmd.datasets.digits(150), **settings)
-explorer
 """
 RATINGS = """
-import nmd_lab as nmd
 explorer = nmd.widgets.explore(
     nmd.datasets.make_ratings(n_users=60, n_items=50, n_ratings=900, random_state=0),
     rank=3, alpha=5.0, draws=20,
 )
-explorer
 """
 MIXED = """
-import nmd_lab as nmd, numpy as np, pandas as pd
-rng = np.random.default_rng(0)
-z = rng.normal(size=(250, 2))
-frame = pd.DataFrame(
-    np.abs(z @ rng.normal(size=(2, 12))) + 0.1 * rng.random(size=(250, 12)),
-    columns=["alcohol", "malic_acid", "ash", "alcalinity_of_ash", "magnesium", "total_phenols",
-             "flavanoids", "nonflavanoid_phenols", "proanthocyanins", "color_intensity", "hue",
-             "proline"],
-)
-frame["large"] = pd.array(z[:, 0] > 0, "boolean")
-frame.loc[7, "large"] = pd.NA
+from sklearn.datasets import load_wine
+frame = load_wine(as_frame=True).data.drop(columns="od280/od315_of_diluted_wines")
+frame["large"] = frame["alcohol"].gt(13).astype("boolean")
+frame.loc[7, "large"] = None
 explorer = nmd.widgets.explore(frame, rank=2, alpha=1.0, nonlinearity="identity", draws=20)
-explorer
 """
 PARTS = {
     "digits": [".nmd-picture-area canvas", ".nmd-tools", ".nmd-plane canvas", ".nmd-gallery"],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
+import fits
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import done, plain, sure
+from explorer_page import EVIL, act, done, plain, sure
 from journeys import PICTURES, violations
 from people import people, with_holes
 from site_modules import site_module
@@ -18,7 +19,6 @@ from nmd_lab.widgets.charts import oriented
 
 pytestmark = pytest.mark.browser
 
-EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
 IDS = f"() => [...{PICTURES}.data.ids]"
 MODEL = f"() => [...{PICTURES}.values.model]"
 DRAWN = "() => document.querySelector('.nmd-plane').plane.values?.length === 64"
@@ -120,13 +120,12 @@ def matrix():
 def ratings():
     settings = {"rank": 3, "alpha": 2.0, "nonlinearity": "identity", "iterations": 20}
     explorer = done(widgets.Explorer(data="generated", **settings))
-    explorer._receive(None, {"do": "ask", "name": "row", "value": "you"}, [])
+    act(explorer, "ask", name="row", value="you")
     return explorer
 
 
 def study():
-    grid = nmd.Study(datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
-    return widgets.Explorer(grid.run(progress=False))
+    return widgets.Explorer(fits.study())
 
 
 def fit():
@@ -174,7 +173,7 @@ def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
         heads.first.click()
         page.wait_for_selector("[aria-sort=ascending]")
         shown = page.locator("tbody tr th").all_inner_texts()
-        explorer._receive(None, {"do": "arrange", "column": 0}, [])
+        act(explorer, "arrange", column=0)
         assert shown == explorer.grid["labels"]
 
 
@@ -184,7 +183,7 @@ def fitted_table():
 
 def ratings_of_somebody():
     explorer = ratings()
-    explorer._receive(None, {"do": "ask", "name": "row", "value": "3"}, [])
+    act(explorer, "ask", name="row", value="3")
     return explorer
 
 

@@ -4,6 +4,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_sample_image
 from waiting import PATIENCE
 
 from nmd_lab.warnings import NotConvergedWarning
@@ -62,6 +63,9 @@ def picture(explorer, name):
     return None if values is None else np.frombuffer(values, "<f4").reshape(shape)
 
 
+EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
+"""A name of a column that does harm where it is taken for HTML."""
+
 PLAIN = {"nonlinearity": "relu", "rank": 5, "alpha": 0.0, "missing": 0.0}
 """Settings of a ReLU model of all entries, none of them to be chosen."""
 
@@ -116,6 +120,11 @@ def repeats(state, **variable):
     shown, state = state, getattr(state, "state", state)
     exec(state.code(*variable) if variable else shown.code(), names := dict(variable))
     np.testing.assert_array_equal(names["fit"].W, state.fit.result.W)
+
+
+def photo():
+    """Return a part of a photograph in colours, in bytes."""
+    return load_sample_image("china.jpg")[120:200, 240:340]
 
 
 def arrays_of(curves):

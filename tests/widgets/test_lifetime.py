@@ -9,37 +9,23 @@ import weakref
 from html import escape, unescape
 from types import SimpleNamespace
 
+import fits
 import ipywidgets
 import numpy as np
 import pytest
 from explorer_page import act, control, done, enter, plain
-from waiting import PATIENCE
-
-pytest.importorskip("anywidget")
-
 from ipywidgets.widgets.widget import _instances
 from some import some
+from waiting import PATIENCE
 
-import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.page import notebook_html, page_of
-
-
-def fitted():
-    return nmd.decompose(datasets.digits(30), 2, random_state=0, max_iter=3, tol=0)
-
-
-def study():
-    made = nmd.Study(datasets.digits(30), rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
-    made.run(progress=False)
-    return made
-
 
 MADE = [
     lambda: plain(widgets.Explorer, datasets.digits(30), iterations=3),
     lambda: widgets.Explorer(data="generated", iterations=3, rank=2),
-    lambda: widgets.Explorer(fitted()),
-    lambda: widgets.Explorer(study()),
+    lambda: widgets.Explorer(fits.of_digits()),
+    lambda: widgets.Explorer(fits.study()),
 ]
 
 

@@ -7,20 +7,17 @@ import io
 import json
 import re
 
+import fits
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, done, plain, said
+from explorer_page import EVIL, act, done, plain, said
 from people import people, with_holes
 from PIL import Image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets import explorer as explorer_module
-from nmd_lab.widgets.charts import oriented
-
-EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
-SHAPES = {"W": (-1, 7), "H": (7, -1)}  # of five components, and the offsets of rows and columns
 
 
 def digits(**settings):
@@ -33,30 +30,8 @@ def record_in(path):
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-def floats(record, value):
-    return np.frombuffer(base64.b64decode(record["blobs"][value["blob"]]), "<f4")
-
-
-def test_a_record_has_the_numbers_with_which_the_page_draws(tmp_path):
-    explorer = digits()
-    act(explorer, "component", k=1, what="off")
-    off = explorer.status["headline"]["off"]
-    act(explorer, "component", k=1, what="off")
-    record = record_in(explorer.save(tmp_path / "digits.html"))
-    fitted, ids = oriented(explorer.result._fitted), explorer.pictures["ids"]
-    shown, drawing = record["shown"], record["shown"]["drawing"]
-    np.testing.assert_allclose(
-        floats(record, shown["modelled"]), fitted.block(ids).ravel(), atol=1e-6
-    )
-    W, H = (floats(record, drawing[name]).reshape(shape) for name, shape in SHAPES.items())
-    np.testing.assert_allclose(W[:, :-2], fitted.W, rtol=1e-6)
-    np.testing.assert_allclose(H[:-2], fitted.H, rtol=1e-6)
-    assert drawing["lost"][1] == pytest.approx(off)
-
-
 def test_the_explorer_stays_as_it_was(tmp_path):
-    study = nmd.Study(datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
-    shown = widgets.Explorer(study.run(progress=False))
+    shown = widgets.Explorer(fits.study())
     act(shown, "point", chart="study", id=1)
     picked = digits()
     act(picked, "lasso", rows=[3, 5])
@@ -123,8 +98,7 @@ def test_a_component_of_a_table_or_of_ratings_has_its_answers(make, tmp_path):
 
 
 def test_every_point_of_a_study_has_its_answer(tmp_path):
-    study = nmd.Study(datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
-    explorer = widgets.Explorer(study.run(progress=False))
+    explorer = widgets.Explorer(fits.study())
     record = record_in(explorer.save(tmp_path / "study.html"))
     for n in (0, 1):
         act(explorer, "point", chart="study", id=n)
@@ -205,8 +179,8 @@ def test_a_wrong_path_is_refused_before_any_work(tmp_path, monkeypatch, name, wo
 
 def test_there_must_be_a_result_and_no_run(tmp_path):
     explorer = plain(widgets.Explorer, datasets.digits(40), iterations=10**8, tol=0, rho=1.0)
-    with pytest.raises(ValueError, match="no result yet: fit first"):
-        explorer.save(tmp_path / "page.html")
+    act(explorer, "save", filename=str(tmp_path / "page.html"))
+    assert "there is no result yet: fit first." in said(explorer)
     explorer.start()
     explorer.state.fit.phase = "running"
     with pytest.raises(ValueError, match=r"no result yet|a run has not ended"):
@@ -217,12 +191,15 @@ def test_there_must_be_a_result_and_no_run(tmp_path):
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     explorer = digits()
-    path = explorer.save(tmp_path / "page.html")
+    assert nmd.load(explorer.save("fit.nc")).W.identical(explorer.result.W)
+    path = explorer.save("page.html")
+    assert said(explorer) == f"saved as {tmp_path / 'page.html'}"  # where it is
     before = path.read_bytes()
     assert explorer.save(path).read_bytes() == before  # the same page gives the same file
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "no space")))
     with pytest.raises(OSError, match="free space, or give another path"):
         explorer.save(path)
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+    assert {each.name for each in tmp_path.iterdir()} == {"fit.nc", "page.html"}

@@ -83,19 +83,6 @@ def test_an_array_of_pictures_with_labels():
     repeats(explorer, images=images)
 
 
-def test_saving(explorer, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = "fit.nc"
-    assert explorer.status["save"] == "there is no result yet"
-    act(explorer, "save", filename=path)
-    assert "there is no result yet: fit first." in said(explorer)
-    done(explorer)
-    act(explorer, "save", filename=path)
-    assert nmd.load(path).W.identical(explorer.result.W)
-    act(explorer, "save", filename=path)  # its own file is written again
-    assert said(explorer) == f"saved as {tmp_path / 'fit.nc'}"  # where it is
-
-
 def test_several_at_once_do_not_mix():
     X = datasets.digits(60)
     explorers = [plain(widgets.Explorer, X, rank=r, iterations=40) for r in (2, 3, 4)]
