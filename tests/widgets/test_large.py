@@ -7,8 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import xarray as xr
-from explorer_page import act, done, painted, picture, repeats, sentence
-from sklearn.datasets import load_sample_image
+from explorer_page import act, done, painted, photo, picture, repeats, sentence
 from waiting import PATIENCE
 
 import nmd_lab as nmd
@@ -88,14 +87,12 @@ def test_images_in_rows_are_a_sample_of_them_and_a_wide_matrix_is_whole():
     assert sentence(wide) == "a matrix of 20 × 300"
 
 
-def photo(colour=False):
-    X = load_sample_image("china.jpg")[120:200, 240:340] / 255
-    return X if colour else X.mean(axis=2)
+COLOUR = photo() / 255
+GREY = COLOUR.mean(axis=2)
 
 
-@pytest.mark.parametrize("colour", [False, True])
-def test_a_quarter_of_the_pixels_is_filled_first_and_all_by_a_click(colour):
-    X = photo(colour)
+@pytest.mark.parametrize("X", [GREY, COLOUR])
+def test_a_quarter_of_the_pixels_is_filled_first_and_all_by_a_click(X):
     explorer = done(widgets.explore(X, groups=2))
     words = "1 in 4 pixels of a photograph of 80 × 100: "
     assert sentence(explorer).startswith(words)
@@ -114,16 +111,15 @@ def test_a_quarter_of_the_pixels_is_filled_first_and_all_by_a_click(colour):
 
 
 def test_a_large_photograph_as_a_matrix_has_as_few_pixels():
-    X = photo(colour=True)
-    explorer = done(widgets.explore(X, **QUICK))
+    explorer = done(widgets.explore(COLOUR, **QUICK))
     assert sentence(explorer).startswith("1 in 4 pixels of a photograph of 80 × 100: ")
     assert explorer.result.W.shape == (40, 1)
-    repeats(explorer, photo=X)
+    repeats(explorer, photo=COLOUR)
 
 
 def test_pixels_that_the_model_does_not_see_are_drawn_as_often_as_there_are(monkeypatch):
     monkeypatch.setattr(pictures, "MAX_PIXELS", 20)  # each is the mean of 3 x 3
-    explorer = widgets.explore(photo(), groups=2)
+    explorer = widgets.explore(GREY, groups=2)
     act(explorer, "brush", picture=0, points=[(7, 7)], radius=3)
     seen = picture(explorer, "seen")[0, ..., 0]
     assert seen.shape == (14, 17)
@@ -137,7 +133,7 @@ def test_the_status_of_a_filling_has_one_number_that_rises(monkeypatch):
     monkeypatch.setattr(similar_patches, "N_CORNERS", 20)
     for pause in ("INTERVAL", "PAUSE"):
         monkeypatch.setattr(background, pause, 0.0)
-    explorer, heard = widgets.explore(photo(), groups=2), []
+    explorer, heard = widgets.explore(GREY, groups=2), []
     explorer.observe(lambda change: heard.append(change.new["message"]), "status")
 
     def percents(words):

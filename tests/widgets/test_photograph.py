@@ -3,39 +3,18 @@
 import numpy as np
 import pytest
 import xarray as xr
-from explorer_page import act, done, painted, picture, said, sentence
+from explorer_page import act, done, painted, photo, picture, said, sentence
 from PIL import Image
 from scipy.interpolate import griddata
-from sklearn.datasets import load_sample_image
 from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.matrix_data import is_photograph
 
-OPEN = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_runs_on():
-    """Close the explorers of a test, so that no run slows the next test."""
-    yield
-    while OPEN:
-        OPEN.pop().close()
-
-
-def explore(X=None, **settings):
-    """Open an explorer, which the fixture closes."""
-    OPEN.append(widgets.explore(X, **settings))
-    return OPEN[-1]
-
-
-def photo():
-    return load_sample_image("china.jpg")[120:200, 240:340].mean(axis=2) / 255
-
 
 def filled(X=None, **settings):
     """An explorer that has filled a photograph."""
-    return done(explore(photo() if X is None else X, **{"groups": 4, **settings}))
+    return done(widgets.explore(GREY if X is None else X, **{"groups": 4, **settings}))
 
 
 def repeats(explorer, X):
@@ -47,12 +26,13 @@ def repeats(explorer, X):
 RAIN = {"radius": 8.0, "rain": True}
 
 
-COLOUR = load_sample_image("china.jpg")[120:200, 240:340]
+COLOUR = photo()
+GREY = COLOUR.mean(axis=2) / 255
 
 
 @pytest.mark.parametrize(
     "X",
-    [COLOUR, COLOUR / 255.0, photo(), xr.DataArray(photo()), datasets.photograph("flower"),
+    [COLOUR, COLOUR / 255.0, GREY, xr.DataArray(GREY), datasets.photograph("flower"),
      xr.DataArray(COLOUR, dims=("y", "x", "channel"))],
     ids=["bytes", "colours", "grey", "labels", "data set", "channels"],
 )  # fmt: skip
@@ -66,8 +46,8 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize(
     "X",
     [RNG.random((100, 100)), RNG.normal(size=(200, 5)) @ RNG.normal(size=(5, 100)),
-     np.cumsum(RNG.normal(size=(200, 300)), axis=1), datasets.digits(100), photo()[:20],
-     photo() > 0.5, COLOUR.tolist()],
+     np.cumsum(RNG.normal(size=(200, 300)), axis=1), datasets.digits(100), GREY[:20],
+     GREY > 0.5, COLOUR.tolist()],
     ids=["noise", "low rank", "series", "digits", "narrow", "booleans", "list"],
 )  # fmt: skip
 def test_other_data_are_none(X):
@@ -75,7 +55,7 @@ def test_other_data_are_none(X):
 
 
 def test_the_numbers_are_those_of_the_pixels():
-    X = photo()
+    X = GREY
     explorer = filled(missing=0.3)
     hidden = np.random.default_rng(0).random(X.shape) < 0.3
     np.testing.assert_array_equal(np.isnan(picture(explorer, "seen"))[0, ..., 0], hidden)
@@ -97,7 +77,7 @@ def test_the_numbers_are_those_of_the_pixels():
     np.testing.assert_array_equal(shown[~hidden], X[~hidden].astype(np.float32))
 
 
-@pytest.mark.parametrize("X", [photo(), COLOUR, COLOUR.astype(np.float32)])
+@pytest.mark.parametrize("X", [GREY, COLOUR, COLOUR.astype(np.float32)])
 def test_the_code_repeats_the_picture(X, capsys):
     explorer = filled(X, groups=2, method="sample" if X.ndim == 2 else "complete")
     repeats(explorer, X)
@@ -123,7 +103,7 @@ def test_a_stroke_is_filled_at_once_where_it_was():
     assert max(rows) <= 48
     assert max(columns) <= 58
     hidden = ~explorer.state.mask[32:49, 42:59]
-    truth = photo()[32:49, 42:59][hidden]
+    truth = GREY[32:49, 42:59][hidden]
     off = now[32:49, 42:59][hidden] - truth
     assert np.sqrt(np.mean(off**2)) < 0.8 * truth.std()
     assert explorer.join(PATIENCE)
@@ -132,7 +112,7 @@ def test_a_stroke_is_filled_at_once_where_it_was():
 
 
 def test_strokes_are_taken_back_and_forgotten():
-    X = photo()
+    X = GREY
     explorer = filled()
     first = explorer.result
     act(explorer, "brush", rain=True, picture=0, points=[(20, 20)], radius=8.0)
@@ -157,8 +137,8 @@ def test_strokes_are_taken_back_and_forgotten():
 
 
 def test_a_stroke_during_the_first_run_counts():
-    X = photo()
-    explorer = explore(X, groups=2)
+    X = GREY
+    explorer = widgets.explore(X, groups=2)
     explorer.start()
     painted(explorer, [(40, 50), (44, 56)], **RAIN)
     assert explorer.pictures["n_painted"] > 0
@@ -166,28 +146,28 @@ def test_a_stroke_during_the_first_run_counts():
 
 
 def test_a_run_that_is_stopped_has_no_result():
-    explorer = explore(photo(), groups=4)
+    explorer = widgets.explore(GREY, groups=4)
     explorer.start()
     act(explorer, "stop")
     assert explorer.join(PATIENCE)
     assert explorer.result is None
     assert said(explorer) == "stopped before it was done"
     assert "no result" in explorer.status["save"]
-    repeats(done(explorer), photo())
+    repeats(done(explorer), GREY)
 
 
 def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
-    explorer = explore(data="photograph of a flower")
+    explorer = widgets.explore(data="photograph of a flower")
     assert 'X = nmd.datasets.photograph(name="flower"' in explorer.code()
     path = tmp_path / "roof.png"
     Image.fromarray(COLOUR).save(path)
     from_file = filled(str(path), groups=2)
-    assert "80 x 100 pixels in colours" in said(explore(str(path)))
+    assert "80 x 100 pixels in colours" in said(widgets.explore(str(path)))
     exec(from_file.code(), names := {})
     xr.testing.assert_identical(names["filled"], from_file.result)
 
 
-@pytest.mark.parametrize("X", [COLOUR / 255.0, photo()], ids=["colours", "grey"])
+@pytest.mark.parametrize("X", [COLOUR / 255.0, GREY], ids=["colours", "grey"])
 def test_a_solid_stroke_does_not_take_the_scale_of_the_uncertainty(X):
     explorer = filled(X)
     painted(explorer, [(40, 50), (40, 60)], 15)

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from explorer_page import act, ended, executed, plain, repeats, sentence, table
@@ -68,36 +67,26 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     assert state.errors == {}  # what a model has seen does not tell it from another
 
 
-TABLE = pd.DataFrame(
-    {
-        "who": ["ann", "ann", "bo", "bo", "bo", "cy", "cy", "di", "di", "di"],
-        "film": [7, 9, 7, 8, 9, 8, 9, 6, 7, 8],
-        "stars": [4.0, 5.0, 3.0, 2.0, 4.0, 1.0, 5.0, 2.0, 4.0, 3.0],
-        "title": ["Seven", "Nine", "Seven", "Eight", "Nine", "Eight", "Nine", "Six", "Seven",
-                  "Eight"],
-    }
-)  # fmt: skip
+NAMES = {"user": "who", "item": "film", "rating": "stars"}
+TABLE = datasets.make_ratings(20, 15, 80, random_state=0)[[*NAMES]].rename(columns=NAMES)
 COLUMNS = {"row": "who", "column": "film", "value": "stars"}
+SHORT = {"rank": 2, "alpha": 15.0, "iterations": 5, "validation": 0.0}
+LONG = {"rank": 8, "alpha": 15.0, "iterations": 30, "patience": 3}
 
 
-@pytest.mark.parametrize("validation", [0.0, 0.2])
-def test_copied_code_repeats_a_completion(validation):
-    numbers = {"rank": 8, "alpha": 15.0, "validation": validation, "patience": 3}
-    state = RatingsState(GENERATED, iterations=30, **numbers)
-    fit = ended(state)
-    np.testing.assert_array_equal(executed(state.code("X"), X=GENERATED)["fit"].W, fit.W)
-    mine = RatingsState(TABLE, **COLUMNS, rank=2, alpha=15.0, iterations=5, validation=0.0)
-    ended(mine)
-    repeats(mine, TABLE=TABLE)
-
-
-@pytest.mark.parametrize("kind", ["sparse", "observations"])
-def test_ratings_of_every_kind(kind):
-    rng = np.random.default_rng(0)
-    dense = np.where(rng.random((12, 9)) < 0.5, rng.random((12, 9)) + 1, 0)
-    table = nmd.observations_from_table(TABLE, **COLUMNS)
-    X = {"sparse": sparse.csr_array(dense), "observations": table}[kind]
-    state = RatingsState(X, rank=1, alpha=15.0, iterations=4, validation=0.0)
+@pytest.mark.parametrize(
+    ("X", "settings"),
+    [
+        (GENERATED, LONG | {"validation": 0.0}),
+        (GENERATED, LONG | {"validation": 0.2}),
+        (TABLE, SHORT | COLUMNS),
+        (nmd.observations_from_table(TABLE, **COLUMNS), SHORT),
+        (sparse.random_array((12, 9), density=0.5, rng=0, format="csr"), SHORT),
+    ],
+    ids=["all seen", "validated", "table", "observations", "sparse"],
+)
+def test_copied_code_repeats_a_completion(X, settings):
+    state = RatingsState(X, **settings)
     ended(state)
     repeats(state, X=X)
 
