@@ -108,13 +108,12 @@ def test_on_pictures_with_few_hidden_pixels_the_strokes_alone_are_marked():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-@pytest.mark.parametrize("kind", ["array", "labels", "table"])
-def test_the_code_repeats_what_was_painted(kind, missing):
-    X = smooth((20, 30))
-    if kind == "labels":
-        X = datasets.digits(20)
-    elif kind == "table":
-        X = pd.DataFrame(X)
+@pytest.mark.parametrize(
+    "X",
+    [smooth((20, 30)), datasets.digits(20), pd.DataFrame(smooth((20, 30)))],
+    ids=["array", "labels", "table"],
+)
+def test_the_code_repeats_what_was_painted(X, missing):
     settings = {"missing": missing, "rank": 3, "alpha": 0.1, "iterations": 15}
     explorer = done(plain(widgets.Explorer, X, **settings))
     painted(explorer, [(3, 3), (4, 3.5)], 2.5)

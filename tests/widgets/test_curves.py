@@ -12,8 +12,6 @@ from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import curves_chart
 from nmd_lab.widgets.matrix import MatrixState
 
-pytest.importorskip("anywidget")
-
 ENDLESS = 10**9
 
 

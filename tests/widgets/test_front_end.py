@@ -8,34 +8,29 @@ import pytest
 from node import node
 from waiting import PATIENCE
 
-pytest.importorskip("anywidget")
-
 from nmd_lab.widgets.page import script, style
 
 TESTS = sorted((Path(__file__).parent / "front").glob("*.test.mjs"))
 
 
-def run(script):
-    """Run a module in Node, and return what it prints."""
-    command = [node(), "--input-type=module", "-e", script]
+def run(*arguments):
+    """Run Node, and return what it prints."""
+    command = [node(), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout.strip()
 
 
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
 def test_own_tests_of_the_modules(path):
-    command = [node(), "--test", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stdout
-    assert int(re.search(r"pass (\d+)", done.stdout)[1]) >= 3
+    assert int(re.search(r"pass (\d+)", run("--test", path))[1]) >= 3
 
 
 def test_the_joined_module_has_no_name_twice_and_one_export(tmp_path):
     joined = tmp_path / "joined.mjs"
     joined.write_text(script(), encoding="utf-8")
     code = f"import explorer from {joined.as_uri()!r}; console.log(Object.keys(explorer).join())"
-    assert run(code) == "render"
+    assert run("--input-type=module", "-e", code) == "render"
     names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", script(), re.MULTILINE)
     assert len(names) == len(set(names)) > 30
     assert "import " not in re.sub(r"//.*", "", script())

@@ -55,22 +55,19 @@ def test_reset_forgets_even_a_running_fit(small):
 
 
 def test_an_error_becomes_a_sentence(small):
-    fit = LiveFit()
-    fit.start(preparing(small, rank=99), 3)
-    fit.join(PATIENCE)
-    assert fit.phase == "failed"
-    assert fit.message.startswith("rank=99 exceeds the smaller side of X")
-    fit.start(preparing(np.full((3, 3), 1e200)), 3)
-    fit.join(PATIENCE)
-    assert fit.phase == "failed"
-    assert fit.message.startswith("X has a largest magnitude of 1e+200")
-
     def overflows(_):
         raise FloatingPointError("overflow in W")
 
-    fit.start(overflows, 3)
-    fit.join(PATIENCE)
-    assert (fit.phase, fit.message) == ("failed", "FloatingPointError: overflow in W")
+    fit = LiveFit()
+    for preparation, sentence in [
+        (preparing(small, rank=99), "rank=99 exceeds the smaller side of X"),
+        (preparing(np.full((3, 3), 1e200)), "X has a largest magnitude of 1e+200"),
+        (overflows, "FloatingPointError: overflow in W"),
+    ]:
+        fit.start(preparation, 3)
+        fit.join(PATIENCE)
+        assert fit.phase == "failed"
+        assert fit.message.startswith(sentence)
     assert fit.cannot_proceed()
     fit.start(preparing(small), 3)  # and it lives on
     fit.join(PATIENCE)

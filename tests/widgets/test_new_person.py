@@ -6,8 +6,6 @@ import pytest
 from explorer_page import act, columns_of, done, lists, sure
 from scipy import sparse
 
-pytest.importorskip("anywidget")
-
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.ratings_data import DEFAULT_COLUMNS, NewPerson, as_ratings
 
@@ -176,15 +174,3 @@ def test_copied_code_prints_the_list_of_the_page(labelled):
     for sort in ("for_you", "surest", "highest"):
         act(explorer, "ask", name="sort", value=sort)
         check(sort)
-
-
-def test_own_stars_count_more_than_one_rating_of_many():
-    explorer = done(widgets.explore(RATINGS, **MODEL))
-    act(explorer, "ask", name="row", value="you")
-    a, b = offered(explorer)[:2]
-    act(explorer, "rate", column=a, number=5)
-    act(explorer, "rate", column=b, number=1)
-    items, plain = explorer.result.H.indexes["item"], explorer.result.append(series(explorer))
-    counted, plainly = explorer.state.predicted(None), plain.predict("you", items)
-    off = [abs(each[a] - 5) + abs(each[b] - 1) for each in (counted, plainly)]
-    assert off[0] < 0.9 * off[1]

@@ -35,10 +35,6 @@ def stop_at(monkeypatch, sweep):
     monkeypatch.setattr(LiveSample, "_watch", watched)
 
 
-def same_draws(first, second):
-    assert first.draws.identical(second.draws)
-
-
 @pytest.mark.parametrize("validation", [0.0, 0.2])
 def test_the_code_repeats_the_draws(validation):
     state = RatingsState(
@@ -51,7 +47,7 @@ def test_the_code_repeats_the_draws(validation):
     code = state.code(library()["generated"].code)
     assert "complete" not in code
     names = executed(code)
-    same_draws(names["posterior"], posterior)
+    assert names["posterior"].draws.identical(posterior.draws)
     found = state.sample.findings
     entries = names["held_out" if validation else "observed"]
     assert found.held_out == (validation > 0)
@@ -75,7 +71,8 @@ def test_stop_keeps_what_there_is(monkeypatch, keep_all):
     assert state.sample.message.startswith("stopped after 37 draws")
     assert (posterior.draws.sizes["draw"] == 37) == keep_all
     monkeypatch.undo()
-    same_draws(executed(state.code(library()["generated"].code))["posterior"], posterior)
+    names = executed(state.code(library()["generated"].code))
+    assert names["posterior"].draws.identical(posterior.draws)
 
 
 def test_stop_while_tuning_leaves_nothing(monkeypatch):
