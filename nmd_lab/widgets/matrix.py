@@ -126,8 +126,8 @@ class MatrixState(ModelState):
         values = self.values
 
         def data() -> MatrixData:
-            given = self._layout(), self._matrix.channels, paint, self._units
-            return MatrixData(self.X, values, *given)
+            others = self._layout(), self._matrix.channels, paint, self._units
+            return MatrixData(self.X, values, *others)
 
         return self.memo("data", data, *(values[name] for name in (*OF_DATA, "shape")), paint)
 
