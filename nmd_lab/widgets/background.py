@@ -204,8 +204,8 @@ WORDS = {  # of settings
     "alpha": "penalty {}",
     "offset_alpha": "penalty of offsets {}",
     "nonlinearity": "{}",
-    "missing": "{} hidden",
-    "validation": "{} hidden",
+    "missing": "{} held out",
+    "validation": "{} held out",
 }
 
 

@@ -425,7 +425,7 @@ class MatrixState(ModelState):
         if not is_fit:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
         if is_table and fitted is not None:
-            parts["facts"]["swap"] = "least sure cells" if is_fit else "components of the fit"
+            parts["facts"]["swap"] = "most uncertain cells" if is_fit else "components of the fit"
         if not is_table and self.fit.phase != "running":
             at = None if fitted is None else self.memo("judged", self.judged, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, at)

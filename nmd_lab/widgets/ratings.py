@@ -52,7 +52,7 @@ MAX_MAPPED, FEW_MAPPED, MAX_NAMED = 3000, 1000, 120
 MAX_REASONS, MIN_MOVE = 2, 0.005  # ratings that say why a column is suggested
 MAX_NEAR = 6  # columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
-DRAWN = "predicted by the draws; ● are hidden from them"
+DRAWN = "predicted by the draws; ● are held out"
 
 
 class RatingsState(ModelState):

@@ -204,7 +204,7 @@ class Grid(NamedTuple):
         first = self.table.first_columns  # of the columns of the matrix
         (i, j), of = np.nonzero(np.isnan(self.original[:, first])), "missing"
         if not i.size:
-            (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "hidden"
+            (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "held-out"
         some = in_sample(i.size, MAX_CHECKED)
         cells = cells_at(self.posterior._draws, i[some], first[j[some]])
         cells = cells.nlargest(LEAST_SURE, "uncertainty")
@@ -213,12 +213,12 @@ class Grid(NamedTuple):
         rows, columns = list[Any](), {int(k[0]): column for column, k in self.table.blocks()}
         for (row, k), cell, interval in zip(at, cells.to_dict("records"), ends, strict=True):
             column, predicted = columns[int(k)], cell["predicted"]
-            filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} % sure"
+            filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} %"
             if cell["kind"] == "number":
                 filled = self._text(column, float(predicted), [k], 3)
                 sure = self._interval(column, interval, [k])
             rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
-        said = f"The {len(rows)} least sure of {i.size} {of} cells, least sure first, with "
+        said = f"The {len(rows)} most uncertain of {i.size} {of} cells, most uncertain first, with "
         said += f"{100 * LEVEL:.0f} % intervals, by their standard deviation or chance of another "
         said += "class over that of a guess by the column alone"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""

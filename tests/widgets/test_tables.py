@@ -206,15 +206,18 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     observed = explorer.state.fitted_data.observed
     assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
     hidden = np.isnan(observed[:, :4]).sum()
-    assert f"The 12 least sure of {hidden} hidden cells, least sure first," in unsure["caption"]
-    numbers = [k for k, cells in enumerate(unsure["rows"]) if "sure" not in cells[2]]
+    assert (
+        f"The 12 most uncertain of {hidden} held-out cells, most uncertain first,"
+        in unsure["caption"]
+    )
+    numbers = [k for k, cells in enumerate(unsure["rows"]) if "%" not in cells[2]]
     row, column = unsure["ids"][numbers[0]]
     low, high = posterior.predict_interval(row, column, level=0.9)[0]
     shown = unsure["rows"][numbers[0]][2].split(" – ")
     np.testing.assert_allclose(np.array(shown, dtype=float), [low, high], rtol=0.01)
     assert float(shown[0]) <= float(unsure["rows"][numbers[0]][1]) <= float(shown[1])
     categories = [cells for cells in unsure["rows"] if cells[0].endswith("place")]
-    assert all(cells[1] in "abc" and cells[2].endswith("% sure") for cells in categories)
+    assert all(cells[1] in "abc" and cells[2].endswith(" %") for cells in categories)
 
 
 @pytest.mark.parametrize("drawn", [False, True])

@@ -3,7 +3,7 @@
 import { button, clamp, draw, h, keyOf, made, stopAt, steps } from "./dom.mjs";
 import { controls } from "./controls.mjs";
 
-const SORTS = { for_you: "for you", highest: "highest", surest: "surest" };
+const SORTS = { for_you: "for you", highest: "highest", surest: "least uncertain" };
 const HALF = 0.15; // part of a star by which the half before its middle is smaller
 const MOVES = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
@@ -56,7 +56,7 @@ export class Ratings {
       h("div.nmd-query", controls(fields, ask)),
       this.heads(known[0], you), h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
     h("section.nmd-top", { "aria-label": "suggestions" }, h("div.nmd-list-head", h("strong", "FOR ", you ? "YOU" : data.person),
-      h("label", "by ", h("select.nmd-sort", { value: sort, title: "surest: the highest lower end of the 90 % range", change: ({ target }) => ask("sort", target.value) },
+      h("label", "by ", h("select.nmd-sort", { value: sort, title: "least uncertain: the highest lower end of the 90 % range", change: ({ target }) => ask("sort", target.value) },
         Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
       h("label", "at least ", h("input", { size: 3, value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
     h("p.nmd-about-you", about),
@@ -83,7 +83,7 @@ export class Ratings {
     return h("li", { key: column, "aria-current": column === this.selected || null, pointerenter: light([column, ...near]), pointerleave: light([]),
       focusin: light([column, ...near]), focusout: light([]) },
       rated ? stars(title, this.data.levels, number, rate) : null,
-      h("button.nmd-title", { type: "button", title: hidden ? `${title}: hidden from the model` : title, click: pick }, hidden ? "● " : "", title),
+      h("button.nmd-title", { type: "button", title: hidden ? `${title}: held out` : title, click: pick }, hidden ? "● " : "", title),
       rating !== undefined && h("span.nmd-rating", rating), for_you !== undefined && h("span.nmd-for-you", for_you),
       h("span.nmd-predicted", { title: text }, predicted), bar, n !== undefined && h("small", { title: `${n} ratings` }, String(n)));
   }
