@@ -154,7 +154,7 @@ def test_every_argument_of_the_library_is_an_option(
 def test_known_cells_stay_and_the_reconstruction_is_an_option(name, tmp_path):
     libraries = LIBRARIES[Path(name).suffix]
     if libraries and not any(map(find_spec, libraries)):
-        pytest.skip(f"needs {libraries[0]}")
+        pytest.skip(f"needs {libraries[0]}")  # an extra that the lowest versions are without
     data, out = tmp_path / "t.csv", tmp_path / name
     data.write_text("id,time,age\na,400.5,60\nb,100.25,50\nc,,70\nd,300.0,40\n")
     before = pd.read_csv(data, index_col=0)

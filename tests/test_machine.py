@@ -84,6 +84,7 @@ def in_a_thread(function):
 def two_threads():
     with threadpool_limits(2, "blas"):
         if threads() != {2}:
+            # as that of Apple, without which the claim has nothing to compare
             pytest.skip("this BLAS cannot be told how many threads to use")
         yield
 

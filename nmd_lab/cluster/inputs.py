@@ -75,12 +75,12 @@ def _sources_of_table(
             f"X has the columns {names}: give a table of three, the labels of the row and of the "
             "column, and the value."
         )
-    without = X[names[:2]].isna().any().compute(scheduler=client)
-    if without.any():
-        raise ValueError(f"X has a line without a label in {without.idxmax()!r}: leave it out.")
-    counts = X[names[0]].value_counts(sort=False).compute(scheduler=client).sort_index()
-    rows = counts.index.to_numpy()
-    columns = np.sort(X[names[1]].unique().compute(scheduler=client).to_numpy())
+    counts = X[names[0]].value_counts(dropna=False).compute(scheduler=client).sort_index()
+    columns = X[names[1]].unique().compute(scheduler=client)
+    for name, labels in zip(names, (counts.index, columns), strict=False):
+        if labels.isna().any():
+            raise ValueError(f"X has a line without a label in {name!r}: leave it out.")
+    rows, columns = counts.index.to_numpy(), np.sort(columns.to_numpy())
     wanted = float_dtype(np.empty(0, X.dtypes.iloc[2]), dtype)
     ends = np.append(0, np.cumsum(counts.to_numpy()))
     partitions = min(partitions, int(ends[-1]) // 1024 + 1, len(rows))

@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 DAY, FIRST_DAY = np.timedelta64(86_400_000_000, "us"), np.datetime64(0, "us")
-ENDS = {"ns": (-106_750, 106_750)}
-"""First and last day of dates of a unit, in any time zone; of other units those of Python."""
+ENDS_OF_NANOSECONDS, ENDS = (-106_750, 106_750), (-719_161, 2_932_895)
+"""First and last day of dates of nanoseconds, in any time zone, and of Python's."""
 
 
 def days_of(column: Any) -> NDArray[np.float64]:
@@ -44,7 +44,7 @@ def dates_of(days: NDArray[np.floating], column: Any) -> Any:
     known, there = pd.to_datetime(column), column.dropna()
     clock = _clock(there)
     step = next(step for step in ("D", "s", "us") if (clock == clock.dt.floor(step)).all())
-    ends = np.trunc([*days_of(there), *ENDS.get(known.dt.unit, (-719_161, 2_932_895))])
+    ends = np.trunc([*days_of(there), *(ENDS_OF_NANOSECONDS if known.dt.unit == "ns" else ENDS)])
     since = np.rint(np.clip(days, ends.min(), ends.max()) * DAY.astype(np.float64))
     dates = pd.Series(FIRST_DAY + since.astype("m8[us]"))
     if step == "s":

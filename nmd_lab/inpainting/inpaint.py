@@ -88,7 +88,7 @@ class Plan:
         Groups that are known already; then no pixels are held out, and only patches with missing
         pixels are predicted.
     tell : callable
-        Function that is told the share of the work that is done, and a mean.
+        Function of the share of the work that is done, and of the mean so far.
     """
 
     groups: int

@@ -104,9 +104,9 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
     return GivenTable(table, subset, first, "".join(lines), left_out, taken, can_take=bool(could))
 
 
-def with_filled(table: Any, filled: Any) -> Any:
-    """Return a table that the user gave with some columns filled."""
-    rows = some_rows(pandas_of(table)).data.copy()
+def with_filled(rows: Any, filled: Any) -> Any:
+    """Return rows of a table that the user gave with some columns filled."""
+    rows = rows.copy()
     rows[filled.columns] = filled
     return rows
 

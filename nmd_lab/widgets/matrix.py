@@ -533,7 +533,7 @@ class MatrixState(ModelState):
         model = self.posterior or self.result
         filled = as_frame(model.impute(self.X), model)
         if self._table is not None:
-            filled = with_filled(self.input, filled)
+            filled = with_filled(self._subset.data, filled)
         write_table(filled, path, plain=True)
 
     def _drawn_code(self, before: str, paint: Paint | None) -> str:

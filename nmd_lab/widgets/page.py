@@ -546,8 +546,8 @@ def changes(now: Any, old: Any) -> Any:
         return gone | {
             name: changes(x, old.get(name)) for name, x in now.items() if x != old.get(name)
         }
-    many = isinstance(now, list) and isinstance(old, list) and len(now) == len(old)
-    if many and now and isinstance(now[0], dict):
+    as_many = isinstance(now, list) and isinstance(old, list) and len(now) == len(old)
+    if as_many and now and isinstance(now[0], dict):
         return [changes(*pair) for pair in zip(now, old, strict=True)]
     return now
 
