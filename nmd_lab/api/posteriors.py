@@ -34,8 +34,10 @@ from nmd_lab.request.settings import Compute
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import limits_of
 from nmd_lab.result.entries import refuse_sparse
+from nmd_lab.result.joint_copies import dataset_of_joint
 from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.sampler.joint_normal import allows_joint_draws, joint_draws
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
 from nmd_lab.sampler.sampled_model import with_ends
@@ -367,9 +369,14 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
         rng = rng if state is new else copy.deepcopy(state.rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
+    joint = None
+    if reason.code == "draws" and allows_joint_draws(ensemble, asked):
+        joint = joint_draws(ensemble, state.members, asked)
     decided = replace(asked, tune=ensemble.warm_up)
     arguments = ensemble.problem, observations, facts, decided, drawn, reason
     posterior = package(*arguments, is_table=is_table)
+    if joint is not None:
+        posterior = replace(posterior, _joint=dataset_of_joint(joint))
     warn(message_of_limits(posterior, facts), stacklevel=3)
     return posterior
 

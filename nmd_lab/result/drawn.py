@@ -49,6 +49,7 @@ class Drawn(Fitted):
     parameters: dict[str, Any] = field(default_factory=dict)
     _kinds: Model | None = None
     _limits: xr.Dataset | None = None
+    _joint: xr.Dataset | None = None
 
     _owner: ClassVar[str] = "the posterior"
 

@@ -31,6 +31,9 @@ GROUP, LIMIT = "group", "limit"
 LIMITS = ("limit_row", "limit_column", "limit_code", "limit_value", "limit_upper")
 """Positions, codes (of `EntryLimits`), values and upper values of the entries with limits."""
 
+JOINT = ("joint_means", "joint_precisions", "joint_shares", "joint_cuts")
+"""Draws of the joint distribution of a row, from which tables are completed (`JointDraws`)."""
+
 ALL = slice(None)
 """Every draw."""
 
@@ -357,7 +360,7 @@ PROBES = ("probe_row", "probe_column")
 """Coordinates of the trace: positions of the entries whose predictions it has."""
 
 TAKEN = {CHAIN, DRAW, SWEEP, PROBE, CUT, PART, f"{PART}_", GROUP, LIMIT, COMPONENT}
-TAKEN |= {*LIMITS, *VARIABLES, *TRACE, *PROBES}
+TAKEN |= {*LIMITS, *JOINT, *VARIABLES, *TRACE, *PROBES}
 """Names that dimensions and coordinates of X do not have in the draws."""
 
 

@@ -21,7 +21,13 @@ from nmd_lab.data.dates import dates_of
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import Labels, is_frame
-from nmd_lab.data.matching import MatchedData, dense_like, matched, observe_like
+from nmd_lab.data.matching import (
+    MatchedData,
+    dense_like,
+    known_positions,
+    matched,
+    observe_like,
+)
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.fitted_values import FittedValues
@@ -29,7 +35,7 @@ from nmd_lab.model.model import each_group
 
 from .draws import N_FILLING_DRAWS, Draws, Positions
 from .entries import Entries, entries_at, refuse_sparse
-from .fold_in import rows_of, unknown_row
+from .fold_in import data_of, rows_of, unknown_row
 from .mixture import Array, Predictive, RepeatedValues, has_repeated_value
 from .predict import (
     TemperedShares,
@@ -101,6 +107,8 @@ def fill_by_posterior(
     check_word("point", point, ["auto", "mean", "median", "mode"])
     count = None if n is None else check_integer("n", n, 1)
     enough = max(N_FILLING_DRAWS, count or 0)
+    if count is not None and posterior._joint is not None:
+        return _joint_copies(posterior, X, count, limits, as_generator(random_state))
     _, draws, data = rows_of(posterior, X, limits, enough, numbered=count is not None)
     if count is None:
         return filled(draws, X, data, point)
@@ -210,6 +218,39 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
     return [copy(draw) for draw in order.tolist()]
 
 
+def _joint_copies(
+    posterior: Any, X: Any, n: int, limits: GivenLimits, rng: np.random.Generator
+) -> list[Any]:
+    """Return X n times with draws of the joint distribution of a row in its missing cells."""
+    from .joint_copies import JointCopies, draws_in
+
+    new, data = data_of(posterior, X, limits)
+    if data is None:
+        columns = known_positions(new.labels, posterior._labels, "columns", "the posterior")
+        data = MatchedData(new, np.arange(new.shape[0]), columns)
+    data = data._replace(rows=np.arange(new.shape[0]))
+    joint = draws_in(posterior._joint)
+    drawn, found = JointCopies(joint, posterior._draws, data, rng), []
+    size, start = len(joint.means), int(rng.integers(len(joint.means)))
+    for k in range(n):
+        drawn.next((start + _step(size) * k) % size)
+        found.append(
+            _filled(
+                X,
+                data,
+                lambda of: np.clip(drawn.numbers(of.i, of.j), of.low, of.high),
+                drawn.classes,
+            )
+        )
+    return found
+
+
+def _step(size: int) -> int:
+    """Return a step along draws that fills the largest gap and comes to each of them."""
+    steps = range(round(0.618 * size), size + 1)
+    return next(each for each in steps if math.gcd(each, size) == 1)
+
+
 def _evenly(draws: Draws, n: int, start: int) -> NDArray[np.intp]:
     """Return the numbers of n draws from `start` on, evenly along the chain of each member.
 
@@ -217,9 +258,7 @@ def _evenly(draws: Draws, n: int, start: int) -> NDArray[np.intp]:
     """
     size, member = len(draws), draws.numbers.get("member")
     by_member = np.arange(size) if member is None else np.argsort(member[:, 0], kind="stable")
-    steps = range(round(0.618 * size), size + 1)
-    step = next(each for each in steps if math.gcd(each, size) == 1)  # each draw has its turn
-    return by_member[(start + step * np.arange(n)) % size]
+    return by_member[(start + _step(size) * np.arange(n)) % size]
 
 
 def _with_repeats(draws: Draws, data: MatchedData) -> Draws:

@@ -224,8 +224,21 @@ def rows_of(
 
     Equal new rows have draws of their own if they are numbered.
     """
+    labels, draws = posterior._labels, posterior._draws
+    new, data = data_of(posterior, X, limits)
+    if data is not None:
+        return Rows(labels, draws, data)
+    of_new = draw_new_rows(labels, draws.evenly(enough), new, numbered=numbered)
+    new_labels = labels_of_new_rows(labels, new.labels)
+    return Rows(new_labels, of_new, matched(new_labels, new, "the posterior"))
+
+
+def data_of(
+    posterior: Any, X: Any, limits: GivenLimits = NO_LIMITS
+) -> tuple[Observations, MatchedData | None]:
+    """Return X as observations, and matched with the rows of a posterior; None for new rows."""
     refuse_sparse(X)
-    labels, draws, known = posterior._labels, posterior._draws, posterior._limits
+    labels, known = posterior._labels, posterior._limits
     new = observe_like(labels, X, may_be_empty=True)
     try:
         rows = match(new.labels, labels, "rows")
@@ -236,8 +249,8 @@ def rows_of(
         if limits:
             data = data._replace(observations=with_limits(data.observations, X, limits))
         elif known is not None:
-            data = data._replace(observations=_with_known_limits(known, draws.shape, data))
-        return Rows(labels, draws, data)
+            data = data._replace(observations=_with_known_limits(known, posterior._shape, data))
+        return data.observations, data
     if limits:
         raise ValueError(
             "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "
@@ -245,9 +258,7 @@ def rows_of(
         )
     if isinstance(X, xr.DataArray):  # rows along any dimension
         new = observe_rows(labels, X)
-    of_new = draw_new_rows(labels, draws.evenly(enough), new, numbered=numbered)
-    new_labels = labels_of_new_rows(labels, new.labels)
-    return Rows(new_labels, of_new, matched(new_labels, new, "the posterior"))
+    return new, None
 
 
 def _with_known_limits(

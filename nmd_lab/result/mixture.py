@@ -89,6 +89,14 @@ class RepeatedValues(NamedTuple):
         ratios = (np.diff(starts) + N_PRIOR_CELLS) / (expected + N_PRIOR_CELLS)
         return cls(edges, observed, starts, ratios / ratios.max())
 
+    def near(self, x: Array, rng: np.random.Generator) -> Array:
+        """Return numbers of which those in an interval are those of observed cells there."""
+        of = np.searchsorted(self.edges, x)
+        around = np.flatnonzero(of % 2)
+        of, x = of[around], x.copy()
+        x[around] = self.observed[rng.integers(self.starts[of], self.starts[of + 1])]
+        return x
+
     def draw(
         self,
         smooth: Callable[[NDArray[np.intp]], Array],
@@ -104,10 +112,7 @@ class RepeatedValues(NamedTuple):
             total[again] += weight
             is_accepted = rng.random(again.size) < weight
             is_taken = is_accepted | (rng.random(again.size) * total[again] < weight)
-            around = np.flatnonzero(at % 2)
-            of = at[around]
-            x[around] = self.observed[rng.integers(self.starts[of], self.starts[of + 1])]
-            found[again[is_taken]] = x[is_taken]
+            found[again[is_taken]] = self.near(x[is_taken], rng)
             again = again[~is_accepted]
             if not again.size:
                 break

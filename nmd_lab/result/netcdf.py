@@ -40,7 +40,7 @@ from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 
-from .draws import CHAIN, DRAW, LIMITS, PROBES, SWEEP, TAKEN, TRACE, VARIABLES
+from .draws import CHAIN, DRAW, JOINT, LIMITS, PROBES, SWEEP, TAKEN, TRACE, VARIABLES
 from .selection import trials_of
 
 Known = tuple[type[Nonlinearity | Loss], ...]
@@ -87,8 +87,9 @@ def dataset_of_posterior(posterior: Any) -> xr.Dataset:
     labels = posterior._labels.rename(renamed)
     # As in memory, where a row of H is a column of X.
     H = posterior.draws["H"].transpose(CHAIN, DRAW, *labels.columns, COMPONENT)
-    limits = xr.Dataset() if posterior._limits is None else posterior._limits
-    dataset = posterior.draws.assign(H=H).merge(posterior.trace).merge(limits)
+    dataset = posterior.draws.assign(H=H).merge(posterior.trace)
+    for more in (posterior._limits, posterior._joint):
+        dataset = dataset if more is None else dataset.merge(more)
     more = {name: getattr(posterior, name) for name in ("noise", "levels", "mean")}
     return _described(posterior, dataset, labels, renamed, more | {"kind": POSTERIOR})
 
@@ -167,6 +168,7 @@ def fields_of_posterior(
         "_labels": labels,
         "_kinds": common["kinds"],
         "_limits": plain[list(LIMITS)] if LIMITS[0] in plain else None,
+        "_joint": plain[list(JOINT)].drop_vars(plain.coords) if JOINT[0] in plain else None,
         "noise": noise if isinstance(noise, str) else tuple(noise),
         "draws": draws,
         "trace": trace.drop_vars(set(trace.coords) - {CHAIN, SWEEP, *PROBES}),

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 from nmd_lab.data.folds import first_of_cells, test_set
 from nmd_lab.data.observations import Observations
@@ -303,8 +303,8 @@ class Ensemble:
         Problem of each member, with all cells; members of full rank share one, and the others.
     trials : list of SampledProblem
         The same for these data.
-    observations : Observations
-        Data without the hidden cells, and of a large table some rows.
+    complete, observations : Observations
+        Data, of a large table some rows, with and without the hidden cells.
     hidden : Hidden or None
         The hidden cells; None for one member.
     tuned : int
@@ -321,6 +321,7 @@ class Ensemble:
     sizes: tuple[Size, ...]
     problems: list[SampledProblem]
     trials: list[SampledProblem]
+    complete: Observations
     observations: Observations
     hidden: Hidden | None
     tuned: int
@@ -398,6 +399,12 @@ class Ensemble:
         scores = self.hidden.scores(self.form(k), self.in_form(k, member.state))
         member.scores = member.scores.plus(scores)
 
+    def log_densities(self, members: list[Member]) -> Array:
+        """Return the log-density of each hidden cell in the mixture of the members."""
+        logs = np.array([each.scores.log_densities for each in members if each.scores is not None])
+        weights = stacked(logs, self.sizes)[:, None]
+        return np.asarray(logsumexp(logs, axis=0, b=weights) - np.log(self.scored))
+
     def weigh(self, members: list[Member]) -> None:
         """Give each member its number of draws, the calibration, and all cells."""
         hidden, scores = self.hidden, [each.scores for each in members if each.scores is not None]
@@ -457,7 +464,7 @@ def make_ensemble(
     tune, draws = options.tune, options.draws
     if len(sizes) == 1:
         tuned, one = TUNING_SWEEPS_SINGLE if tune is None else tune, [problem]
-        return Ensemble(problem, sizes, one, one, observations, None, tuned, 0, 0, draws)
+        return Ensemble(problem, sizes, one, one, few, observations, None, tuned, 0, 0, draws)
     (i, j, x), table = few.entries(), few.labels.table
     common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
     if at.size:
@@ -487,4 +494,4 @@ def make_ensemble(
     scored = min(N_SCORED_SWEEPS, draws)
     cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
     members = sizes, problems, trials
-    return Ensemble(form, *members, observed, cells, tuned, scored, returned, draws)
+    return Ensemble(form, *members, few, observed, cells, tuned, scored, returned, draws)

@@ -426,16 +426,14 @@ def problem_of(
         prior=prior,
         mean_of_T=mean_of_T,
     )
-    if stored.limits is None:
-        return problem
-    return replace(problem, limits=_limits(problem))
+    return with_limits(problem)
 
 
-def _limits(problem: SampledProblem) -> SampledLimits:
-    """Return the limits of the entries of a problem; those of ordered levels are positions."""
+def with_limits(problem: SampledProblem) -> SampledProblem:
+    """Return a problem with the limits of its entries; those of ordered levels are positions."""
     stored = problem.observations
-    limits = stored.limit_reader()
-    assert limits is not None
+    if (limits := stored.limit_reader()) is None:
+        return problem
     weighted = stored.weights is not None and stored.weights.dtype != bool
     smallest = -math.inf if problem.by_column else smallest_value(stored.range()[0])
     x = np.asarray(stored.values, dtype=np.float64).ravel()
@@ -450,7 +448,7 @@ def _limits(problem: SampledProblem) -> SampledLimits:
             first = np.searchsorted(loss.level_values, low[at])
             low[at] = np.where(codes == AT_MOST, 0, first)
             high[at] = np.searchsorted(loss.level_values, high[at], side="right") - 1
-    return SampledLimits(limits.codes != 0, low, high)
+    return replace(problem, limits=SampledLimits(limits.codes != 0, low, high))
 
 
 def _refuse_limits(loss: Loss, *, weighted: bool) -> None:

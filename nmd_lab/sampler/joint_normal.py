@@ -1,0 +1,492 @@
+"""The joint distribution of all columns of a table, with full covariance matrices.
+
+Components are shrunk, and weak associations of two columns with them.  These are what a regression
+on completed copies is about.  Here a row z_i of scores (`scores`) has, in group c of the rows,
+
+    z_i ~ N(m_c, Λ_c⁻¹)
+
+with one group, or with priors as in `priors`.  With one group, Λ⁻¹ has the inverse Wishart
+distribution with d + 1 degrees of freedom, under which each correlation is uniform: nothing is
+shrunk.  Groups make conditional means bend.
+
+A sweep draws the missing scores of a row together, then each score of which limits are known, and
+then means and covariances.  That is data augmentation (J. L. Schafer, "Analysis of Incomplete
+Multivariate Data", 1997) with latent normals (H. Goldstein, J. Carpenter, M. Kenward and K. Levin,
+"Multilevel models with multivariate mixed response types", Statistical Modelling 9, 2009).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from nmd_lab._runtime.checks import is_auto
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner
+from nmd_lab._runtime.machine import all_threads, in_threads
+from nmd_lab.kernels.row_sums import factorize
+from nmd_lab.model.ordinal import interval_mass
+from nmd_lab.request.options import SampleOptions
+
+from .ensemble import MIN_PROBABILITY, Ensemble, Member
+from .priors import (
+    MIN_SHARE,
+    SWEEPS_PER_LABEL_DRAW,
+    Groups,
+    draw_group_priors,
+    draw_wishart,
+    first_groups,
+)
+from .problem import problem_of
+from .random_numbers import LATENT, draw_between, draw_index, new_stream, normal, start_of
+from .sampled_model import knows_T
+from .scores import Array, Positions, Scores, columns_with_scores, cut_points, scores_of
+
+SIZES = 8, 30, 8, 30
+"""Numbers of groups of the chains with groups; their draws count the same."""
+
+N_TUNING_SWEEPS, N_SCORED_SWEEPS, N_SWEEPS_AFTER_UNHIDING = 100, 30, 20
+
+N_DRAWS, SWEEPS_PER_DRAW = 48, 4
+"""Number of draws, and sweeps of a chain from one to the next."""
+
+MIN_ROWS_OF_A_GROUP = 6
+
+MIN_ROWS_PER_SCORE, MAX_SCORES = 10, 64
+"""Rows for each score from which covariances are well known, and scores up to which a sweep is
+quick."""
+
+MAX_LOSS = 0.03
+"""Mean log score of a hidden cell that a simpler distribution may lose."""
+
+MIN_LOG_DENSITY = -4.0
+"""Least log-density of a hidden cell, so that one outlier does not decide."""
+
+NUMBER_SCALE, LATENT_SCALE = 0.01, 1.0
+"""Scale of the inverse Wishart distribution for a number and for another score."""
+
+COPY_NOISE = 0.01
+"""Standard deviation of noise on known scores, so that a copy of a column leaves covariances
+regular."""
+
+WITHIN_SWEEPS = 3
+"""Sweeps over missing scores that are beyond the ends of their columns."""
+
+NO_ENDS: Array = np.empty((0, 0))
+
+
+class JointDraw(NamedTuple):
+    """A draw of the joint distribution of a row.
+
+    Attributes
+    ----------
+    means, precisions : ndarray (n_groups, d) and (n_groups, d, d)
+        Means and inverse covariances of the groups.
+    shares : ndarray (n_groups,)
+        Fractions of the rows.
+    """
+
+    means: Array
+    precisions: Array
+    shares: Array
+
+    @property
+    def for_kernel(self) -> tuple[Array, Array, Array]:
+        """Means, precisions, and the logarithms of shares and roots of determinants."""
+        logs = np.log(self.shares) + 0.5 * np.linalg.slogdet(self.precisions)[1]
+        return self.means, self.precisions, logs
+
+
+def draw_scores(
+    scores: Scores,
+    z: Array,
+    draw: JointDraw,
+    labels: NDArray[np.int64],
+    key: tuple[int, int],
+    *,
+    relabel: bool,
+    ends: Array = NO_ENDS,
+) -> None:
+    """Draw the scores z that are not known, and the groups if asked, in place.
+
+    Missing scores lie within the `ends` (2, d) of their columns if these are given.
+    """
+    arguments = tuple(scores), draw.for_kernel, labels, relabel and len(draw.shares) > 1, key, ends
+    cached_kernel(_draw_scores, "joint_normal")(z, *arguments)
+
+
+@compile_inner
+def _condition(i, group, z, prior, missing, count, r, L, no_ridge, y):  # type: ignore[no-untyped-def]
+    """Put the distribution of the missing scores of a row given the others into L and y.
+
+    L is the Cholesky factor of their precision, and their mean is L⁻ᵀ y; r has the others without
+    their means.
+    """
+    means, precision = prior[0], prior[1][group]
+    for a in range(count):
+        for c in range(a + 1):
+            L[a, c] = precision[missing[a], missing[c]]
+    factorize(L[:count, :count], no_ridge[:count], L[:count, :count])
+    for k in range(r.size):
+        r[k] = z[i, k] - means[group, k]
+    for a in range(count):
+        r[missing[a]] = 0.0
+    for a in range(count):
+        total = 0.0
+        for k in range(r.size):
+            total -= precision[missing[a], k] * r[k]
+        for c in range(a):
+            total -= L[a, c] * y[c]
+        y[a] = total / L[a, a]
+
+
+@compile_inner
+def _log_density(group, prior, count, r, L, y):  # type: ignore[no-untyped-def]
+    """Return the log-density of the other scores in a group, and its log-share."""
+    precision, score = prior[1][group], prior[2][group]
+    for a in range(count):
+        score += 0.5 * y[a] * y[a] - math.log(L[a, a])
+    for k in range(r.size):
+        total = 0.0
+        for c in range(r.size):
+            total += precision[k, c] * r[c]
+        score -= 0.5 * total * r[k]
+    return score
+
+
+@compile_inner
+def _draw_between(i, k, low, high, z, precision, r, stream):  # type: ignore[no-untyped-def]
+    """Draw a score between two limits, given all others of its row."""
+    total = 0.0
+    for c in range(r.size):
+        total += precision[k, c] * r[c]
+    centre, sd = z[i, k] - total / precision[k, k], 1.0 / math.sqrt(precision[k, k])
+    new = draw_between(centre, sd, low, high, stream)
+    r[k] += new - z[i, k]
+    z[i, k] = new
+
+
+@compile_inner
+def _limits(i, k, first, z, known):  # type: ignore[no-untyped-def]
+    """Return the limits of a score; those of a category depend on its other scores."""
+    low, high, classes, widths = known
+    chosen = classes[i, first]
+    if chosen < 0:
+        return low[i, k], high[i, k]
+    if chosen == 0:
+        return -math.inf, 0.0
+    if chosen != k - first + 1:
+        return -math.inf, z[i, first + chosen - 1]
+    largest = 0.0
+    for c in range(first, first + widths[first]):
+        if c != k:
+            largest = max(largest, z[i, c])
+    return largest, math.inf
+
+
+def _draw_scores(z, known, prior, labels, relabel, key, ends):  # type: ignore[no-untyped-def]
+    """Draw the groups and the unknown scores of all rows, in place."""
+    low, high, classes, widths = known
+    seed, sweep = key
+    d, n_groups = z.shape[1], prior[0].shape[0]
+    missing, latent, firsts = np.empty((3, d), np.int64)
+    r, y, no_ridge, L, logs = (
+        np.empty(d),
+        np.empty(d),
+        np.zeros(d),
+        np.empty((d, d)),
+        np.empty(n_groups),
+    )
+    for i in range(z.shape[0]):
+        stream = new_stream(start_of(seed, sweep, LATENT, i))
+        count, n_latent, first = 0, 0, 0
+        for k in range(d):
+            if widths[k] or k >= first + max(widths[first], 1):
+                first = k
+            is_open = low[i, k] == -math.inf and high[i, k] == math.inf
+            if classes[i, first] >= 0 or (low[i, k] < high[i, k] and not is_open):
+                latent[n_latent], firsts[n_latent] = k, first
+                n_latent += 1
+            elif is_open:
+                missing[count] = k
+                count += 1
+        if relabel:
+            for group in range(n_groups):
+                _condition(i, group, z, prior, missing, count, r, L, no_ridge, y)
+                logs[group] = _log_density(group, prior, count, r, L, y)
+            labels[i] = draw_index(logs, stream)
+        group = labels[i]
+        precision = prior[1][group]
+        _condition(i, group, z, prior, missing, count, r, L, no_ridge, y)
+        for a in range(count - 1, -1, -1):
+            y[a] = (y[a] + normal(stream)) / L[a, a]
+            for c in range(a):
+                y[c] -= L[a, c] * y[a]
+            r[missing[a]] = y[a]
+            z[i, missing[a]] = prior[0][group, missing[a]] + y[a]
+        for a in range(n_latent):
+            below, above = _limits(i, latent[a], firsts[a], z, known)
+            _draw_between(i, latent[a], below, above, z, precision, r, stream)
+        for _ in range(WITHIN_SWEEPS if ends.size else 0):
+            beyond = False
+            for a in range(count):
+                k = missing[a]
+                beyond |= z[i, k] <= ends[0, k] or z[i, k] >= ends[1, k]
+            for a in range(count if beyond else 0):
+                k = missing[a]
+                _draw_between(i, k, ends[0, k], ends[1, k], z, precision, r, stream)
+
+
+@dataclass
+class JointChain:
+    """A chain of joint distributions and scores.
+
+    Attributes
+    ----------
+    scores : Scores
+        What is known.
+    z : ndarray (m, d)
+        Scores.
+    draw : JointDraw
+        The distribution.
+    groups : Groups
+        Groups of the rows, with what they have in common.
+    rng : Generator
+        Random numbers of the distribution.
+    seed, sweep : int
+        Seed of the scores, and number of sweeps so far.
+    """
+
+    scores: Scores
+    z: Array
+    draw: JointDraw
+    groups: Groups
+    rng: np.random.Generator
+    seed: int
+    sweep: int = 0
+
+    @classmethod
+    def first(cls, scores: Scores, n_groups: int, rng: np.random.Generator) -> JointChain:
+        """Return the chain before its first sweep."""
+        scores = _with_noise(scores)
+        z = scores.first()
+        m, d = z.shape
+        units, seed = np.ones(d), int(rng.integers(2**62))
+        groups = Groups(np.zeros(m, np.int64), np.eye(d))
+        if n_groups > 1:
+            groups = first_groups(z, np.eye(d), units, n_groups, rng)
+        prior = np.zeros((n_groups, d)), np.tile(np.eye(d), (n_groups, 1, 1)), np.ones(n_groups)
+        return cls(scores, z, JointDraw(*prior), groups, rng, seed)
+
+    def step(self) -> None:
+        """Do one sweep."""
+        self.sweep += 1
+        self._draw_distribution()
+        relabel = self.sweep % SWEEPS_PER_LABEL_DRAW == 0
+        key = self.seed, self.sweep
+        draw_scores(self.scores, self.z, self.draw, self.groups.labels, key, relabel=relabel)
+
+    def _draw_distribution(self) -> None:
+        """Draw the distribution given the scores, in units in which free scores have spread 1."""
+        (m, d), n_groups = self.z.shape, len(self.draw.shares)
+        for at in self.scores.free_units:
+            self.z[:, at] /= math.sqrt(self.z[:, at].var(axis=0).mean()) or 1.0
+        if n_groups > 1:
+            self.draw = JointDraw(
+                *draw_group_priors(self.groups, n_groups, self.z, np.ones(d), self.rng)
+            )
+            return
+        is_number = (self.scores.low == self.scores.high).any(axis=0)
+        centre = self.z.mean(axis=0)
+        squares = (self.z - centre).T @ (self.z - centre)
+        squares[np.diag_indices(d)] += np.where(is_number, NUMBER_SCALE, LATENT_SCALE)
+        precision, deviation = draw_wishart(squares[None], d + m, self.rng)
+        self.draw = JointDraw(centre + deviation / math.sqrt(m), precision, np.ones(1))
+
+    def restore(self, scores: Scores) -> None:
+        """Go on with more known cells of the same rows."""
+        before, self.scores = self.scores, _with_noise(scores)
+        self.z, first = np.clip(self.z, self.scores.low, self.scores.high), self.scores.first()
+        for j in np.flatnonzero(scores.widths):
+            rows = np.flatnonzero(scores.classes[:, j] != before.classes[:, j])[:, None]
+            at = j + np.arange(scores.widths[j])
+            self.z[rows, at] = first[rows, at]
+
+
+def _with_noise(scores: Scores) -> Scores:
+    """Return scores with a little noise on the known ones, the same at each call."""
+    low, high, *_ = scores
+    noise = COPY_NOISE * np.random.default_rng(0).standard_normal(low.shape)
+    known = low == high
+    return scores._replace(
+        low=np.where(known, low + noise, low), high=np.where(known, low + noise, high)
+    )
+
+
+class Cells(NamedTuple):
+    """Hidden cells whose densities are compared: numbers, and levels between two limits.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int (n_cells,)
+        Positions of their scores.
+    low, high : ndarray (n_cells,)
+        Limits of the scores, which are equal for numbers.
+    of_hidden : ndarray of int (n_cells,)
+        Their positions among all hidden cells.
+    """
+
+    rows: Positions
+    columns: Positions
+    low: Array
+    high: Array
+    of_hidden: Positions
+
+    def log_densities(self, chain: JointChain) -> Array:
+        """Return the log-density of each cell, given all other scores of its row."""
+        i, k, low, high, _ = self
+        means, precisions, _ = chain.draw
+        groups, away = chain.groups.labels[i], chain.z[i]
+        of_others = np.einsum("pk,pk->p", precisions[groups, k], away - means[groups])
+        precision = precisions[groups, k, k]
+        centre, root = chain.z[i, k] - of_others / precision, np.sqrt(precision)
+        below, above = root * (low - centre), root * (high - centre)
+        is_number, logs = low == high, np.log(root)  # but for a constant, as in `ensemble`
+        logs[is_number] -= 0.5 * below[is_number] ** 2
+        masses = interval_mass(below[~is_number], above[~is_number])
+        logs[~is_number] = np.log(masses + MIN_PROBABILITY)
+        return logs
+
+
+class JointDraws(NamedTuple):
+    """Draws of the joint distribution of a row, with cut points.
+
+    Attributes
+    ----------
+    means, precisions : ndarray (n_draws, n_groups, d) and (n_draws, n_groups, d, d)
+        Means and inverse covariances of the groups.
+    shares : ndarray (n_draws, n_groups)
+        Fractions of the rows.
+    cuts : ndarray (n, n_levels + 1)
+        Ends of the levels of each column of the matrix.
+    """
+
+    means: Array
+    precisions: Array
+    shares: Array
+    cuts: Array
+
+    @classmethod
+    def of(cls, draws: list[JointDraw], cuts: Array) -> JointDraws:
+        """Return draws as arrays; those with fewer groups have empty ones."""
+        number = max(draw.shares.size for draw in draws)
+        padded = (np.arange(number) % draw.shares.size for draw in draws)
+        each = [JointDraw(*(a[at] for a in draw)) for draw, at in zip(draws, padded, strict=True)]
+        shares = [
+            np.where(np.arange(number) < d.shares.size, e.shares, 0.0)
+            for d, e in zip(draws, each, strict=True)
+        ]
+        return cls(
+            np.stack([e.means for e in each]),
+            np.stack([e.precisions for e in each]),
+            np.stack(shares),
+            cuts,
+        )
+
+    def at(self, k: int) -> JointDraw:
+        """Return a draw with the groups that may have rows."""
+        some = self.shares[k] > MIN_SHARE
+        return JointDraw(self.means[k, some], self.precisions[k, some], self.shares[k, some])
+
+
+def allows_joint_draws(ensemble: Ensemble, options: SampleOptions) -> bool:
+    """Return whether nothing that was asked speaks against completing the table by such draws."""
+    problem = ensemble.problem
+    kinds = zip(problem.noises, problem.model.column_models, strict=True)
+    known = all(noise == "ordinal" or knows_T(noise, kind.nonlinearity) for noise, kind in kinds)
+    is_default = is_auto(options.rank) and is_auto(options.init) and is_auto(options.offsets)
+    return ensemble.hidden is not None and is_default and known and problem.weights is None
+
+
+def joint_draws(
+    ensemble: Ensemble, members: list[Member], options: SampleOptions
+) -> JointDraws | None:
+    """Return draws of the joint distribution, from which tables are completed.
+
+    None if few rows are known, or if the draws of the ensemble are much better.  A distribution
+    with groups has to be better than one without.
+    """
+    base, table = ensemble.problem, ensemble.observations.labels.table
+    full, trial = (
+        problem_of(each, options, 1, base.scaling, base.noises)
+        for each in (ensemble.complete, ensemble.observations)
+    )
+    cuts = cut_points(full)
+    scores, tried = (scores_of(each, table, cuts) for each in (full, trial))
+    m, d = scores.low.shape
+    if m < MIN_ROWS_PER_SCORE * d or d > MAX_SCORES:
+        return None
+    cells, seed = _hidden_cells(ensemble, cuts), members[0].state.seed
+    sizes = (1, *(min(size, m // MIN_ROWS_OF_A_GROUP) for size in SIZES))
+    chains = [
+        JointChain.first(tried, size, np.random.default_rng([seed, len(members), k]))
+        for k, size in enumerate(sizes)
+    ]
+    threads = options.compute.threads or all_threads()
+    logs = in_threads(lambda chain: _tuned(chain, cells), chains, threads)
+    one, grouped = logs[0], logsumexp(logs[1:], axis=0) - math.log(len(SIZES))
+    is_one = not _is_better(grouped, one)
+    if _is_better(ensemble.log_densities(members)[cells.of_hidden], one if is_one else grouped):
+        return None
+    chosen = chains[:1] if is_one else chains[1:]
+    count = N_DRAWS // len(chosen)
+    drawn = in_threads(lambda chain: _drawn(chain, scores, count), chosen, threads)
+    return JointDraws.of([draw for each in zip(*drawn, strict=True) for draw in each], cuts)
+
+
+def _tuned(chain: JointChain, cells: Cells) -> Array:
+    """Tune a chain, and return the log-density of each hidden cell."""
+    logs = np.full(cells.rows.size, -np.inf)
+    for sweep in range(N_TUNING_SWEEPS + N_SCORED_SWEEPS):
+        chain.step()
+        if sweep >= N_TUNING_SWEEPS:
+            logs = np.logaddexp(logs, cells.log_densities(chain))
+    return logs - math.log(N_SCORED_SWEEPS)
+
+
+def _drawn(chain: JointChain, scores: Scores, count: int) -> list[JointDraw]:
+    """Return draws of a chain that goes on with all cells."""
+    chain.restore(scores)
+    drawn = []
+    for sweep in range(1, N_SWEEPS_AFTER_UNHIDING + count * SWEEPS_PER_DRAW + 1):
+        chain.step()
+        if sweep > N_SWEEPS_AFTER_UNHIDING and sweep % SWEEPS_PER_DRAW == 0:
+            drawn.append(chain.draw)
+    return drawn
+
+
+def _is_better(logs: Array, simpler: Array) -> bool:
+    """Return whether log-densities of cells are much larger than those of a simpler one."""
+    gains = np.maximum(logs, MIN_LOG_DENSITY) - np.maximum(simpler, MIN_LOG_DENSITY)
+    error = gains.std() / math.sqrt(max(gains.size, 1))
+    return bool(gains.size and gains.mean() > max(MAX_LOSS, 2 * error))
+
+
+def _hidden_cells(ensemble: Ensemble, cuts: Array) -> Cells:
+    """Return the hidden cells of an ensemble but for those of categories."""
+    hidden, table = ensemble.hidden, ensemble.observations.labels.table
+    assert hidden is not None
+    kept = columns_with_scores(table, cuts.shape[0])
+    ordered = np.ones(cuts.shape[0], bool)
+    if table is not None:
+        ordered = np.array([not column.has_indicators for column in table.of_matrix])
+    at = np.flatnonzero(ordered[hidden.columns])
+    columns, low, is_level = hidden.columns[at], hidden.values[at], hidden.is_level[at]
+    high, code = low.copy(), np.where(is_level, low, 0).astype(np.intp)
+    low = np.where(is_level, cuts[columns, code], low)
+    high = np.where(is_level, cuts[columns, code + is_level], high)
+    return Cells(hidden.rows[at], np.searchsorted(kept, columns), low, high, at)
