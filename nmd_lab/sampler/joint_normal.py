@@ -46,10 +46,10 @@ from .random_numbers import LATENT, draw_between, draw_index, new_stream, normal
 from .sampled_model import knows_T
 from .scores import Array, Positions, Scores, columns_with_scores, cut_points, scores_of
 
-SIZES = 8, 30, 8, 30
-"""Numbers of groups of the chains with groups; their draws count the same."""
+SIZES = (8, 30) * 4
+"""Numbers of groups of the chains with groups, each of which finds other ones."""
 
-N_TUNING_SWEEPS, N_SCORED_SWEEPS, N_SWEEPS_AFTER_UNHIDING = 100, 30, 20
+N_TUNING_SWEEPS, N_SCORED_SWEEPS, N_SWEEPS_AFTER_UNHIDING = 50, 30, 20
 
 N_DRAWS, SWEEPS_PER_DRAW = 48, 4
 """Number of draws, and sweeps of a chain from one to the next."""
@@ -60,8 +60,9 @@ MIN_ROWS_PER_SCORE, MAX_SCORES = 10, 64
 """Rows for each score from which covariances are well known, and scores up to which a sweep is
 quick."""
 
-MAX_LOSS = 0.03
-"""Mean log score of a hidden cell that a simpler distribution may lose."""
+MAX_LOSS, MAX_LOSS_OF_ENSEMBLE = 0.05, 0.1
+"""Mean log score of a hidden cell that one group may lose to several, and a joint distribution to
+an ensemble."""
 
 MIN_LOG_DENSITY = -4.0
 """Least log-density of a hidden cell, so that one outlier does not decide."""
@@ -439,8 +440,12 @@ def joint_draws(
     threads = options.compute.threads or all_threads()
     logs = in_threads(lambda chain: _tuned(chain, cells), chains, threads)
     one, grouped = logs[0], logsumexp(logs[1:], axis=0) - math.log(len(SIZES))
-    is_one = not _is_better(grouped, one)
-    if _is_better(ensemble.log_densities(members)[cells.of_hidden], one if is_one else grouped):
+    is_one = not _is_better(grouped, one, MAX_LOSS)
+    if _is_better(
+        ensemble.log_densities(members)[cells.of_hidden],
+        one if is_one else grouped,
+        MAX_LOSS_OF_ENSEMBLE,
+    ):
         return None
     chosen = chains[:1] if is_one else chains[1:]
     count = N_DRAWS // len(chosen)
@@ -469,11 +474,11 @@ def _drawn(chain: JointChain, scores: Scores, count: int) -> list[JointDraw]:
     return drawn
 
 
-def _is_better(logs: Array, simpler: Array) -> bool:
+def _is_better(logs: Array, simpler: Array, most: float) -> bool:
     """Return whether log-densities of cells are much larger than those of a simpler one."""
     gains = np.maximum(logs, MIN_LOG_DENSITY) - np.maximum(simpler, MIN_LOG_DENSITY)
     error = gains.std() / math.sqrt(max(gains.size, 1))
-    return bool(gains.size and gains.mean() > max(MAX_LOSS, 2 * error))
+    return bool(gains.size and gains.mean() > max(most, 2 * error))
 
 
 def _hidden_cells(ensemble: Ensemble, cuts: Array) -> Cells:
