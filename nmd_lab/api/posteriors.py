@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -40,7 +40,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampler.joint_normal import allows_joint_draws, joint_draws
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
-from nmd_lab.sampler.sampled_model import with_ends
+from nmd_lab.sampler.sampled_model import check_bounds, with_ends
 from nmd_lab.warnings import UnitsWarning
 
 from .messages import (
@@ -73,6 +73,7 @@ def sample(
     at_most: ArrayLike | None = None,
     at_least: ArrayLike | None = None,
     upper: ArrayLike | None = None,
+    bounds: Mapping[Any, tuple[float, float]] | None = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     init: Literal["auto", "random", "svd"] | Any = "auto",
@@ -137,6 +138,10 @@ def sample(
         As there.
     at_most, at_least, upper : array_like, optional
         Limits of entries, as for `complete`.
+    bounds : dict, optional
+        Smallest and largest number that a column may hold, by its name, such as ``{"percent": (0,
+        100)}``.  Predictions, intervals and completed copies lie between them.  A column whose
+        values are all positive stays positive without them.
     init : {"auto", "random", "svd"} or Decomposition, default "auto"
         Start of a chain.
     callback : callable, optional
@@ -210,6 +215,7 @@ def sample(
         at_most=at_most,
         at_least=at_least,
         upper=upper,
+        bounds=bounds,
         dtype=dtype,
         sample_dims=sample_dims,
         init=init,
@@ -347,6 +353,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     facts = facts_of(observations, by_column=by_column)
     problem = prepare_sample(observations, facts, asked, is_table=is_table)
     model = problem.scaling.model
+    check_bounds(asked.bounds, facts, model)
     codes = names_of_codes(facts) if is_table else ()
     of_cells = message_of_cells(X, asked.observed, facts) if form.is_frame else {}
     warn(joined(message_of_data(facts, codes), of_cells), stacklevel=3)
@@ -407,7 +414,7 @@ def package(
     model, by_column = problem.scaling.model, problem.by_column
     noises: tuple[str, ...] = problem.noises
     if is_table:
-        model, noises = with_ends(model, problem.noises, facts, decided.nonlinearity)
+        model, noises = with_ends(model, problem.noises, facts, decided)
     scale = None
     if not by_column and noises[0] == "gaussian":
         scale = scale_of(*np.unique(observations.observed()[0], return_counts=True))

@@ -288,6 +288,7 @@ class SampleOptions(Asked):
     groups: int | str = "auto"
     noise: str = "auto"
     noise_by: str = "auto"
+    bounds: Any = None
 
     function = "sample"
     inits = ("auto", "random", "svd")
@@ -306,6 +307,16 @@ class SampleOptions(Asked):
             check_integer("keep", self.keep, 1)
         check_word("noise", self.noise, NOISES)
         check_word("noise_by", self.noise_by, NOISE_BY)
+        if not isinstance(self.bounds, Mapping | None):
+            raise TypeError(
+                f"bounds={self.bounds!r} is no dict: give for example {{'percent': (0, 100)}}."
+            )
+        for name, ends in (self.bounds or {}).items():
+            if np.shape(ends) != (2,) or not ends[0] < ends[1]:
+                raise ValueError(
+                    f"bounds[{name!r}]={ends!r} is no pair of a smaller and a larger number: give "
+                    "for example (0, 100), or (0, np.inf)."
+                )
         super().__post_init__()
 
     def step(self, numbers_a_draw: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import MatchedData
@@ -16,7 +15,7 @@ from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem, with_limits
 from nmd_lab.sampler.scores import columns_with_scores, scores_of
 
-from .draws import JOINT, Draws
+from .draws import JOINT, Draws, Positions
 from .mixture import Array, RepeatedValues, has_repeated_value
 
 DIMENSIONS = (
@@ -83,7 +82,7 @@ class JointCopies:
             key, draw = (self._seed, self._sweep), self._joint.at(k)
             draw_scores(scores, self._z, draw, self._labels, key, relabel=True, ends=self._ends)
 
-    def numbers(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
+    def numbers(self, i: Positions, j: Positions) -> Array:
         """Return values of numbers and levels at rows of X and columns of the posterior."""
         z = self._z[self._place[i], np.searchsorted(self._kept, j)]
         x = np.empty(z.size)
@@ -98,7 +97,7 @@ class JointCopies:
                 x[at] = values.near(x[at], self._rng)
         return x
 
-    def classes(self, rows: NDArray[np.intp], positions: NDArray[np.intp]) -> Array:
+    def classes(self, rows: Positions, positions: Positions) -> Array:
         """Return the class of a category whose indicators have these positions."""
         at = np.searchsorted(self._kept, positions[1:])
         z = self._z[self._place[rows]][:, at]
@@ -111,7 +110,7 @@ def _problem_of(draws: Draws, data: MatchedData) -> SampledProblem:
     rows = MatchedData(data.observations, np.arange(m), data.columns)
     problem = SampledProblem(
         scaling=Scaling(draws.model),
-        noises=tuple("gaussian" if noise == "clipped" else noise for noise in draws.noises),
+        noises=tuple("ordinal" if noise == "ordinal" else "gaussian" for noise in draws.noises),
         rank=1,
         offset_columns=OffsetColumns("columns", 0.0),
         prior=Prior(1.0, np.ones(n)),

@@ -162,7 +162,7 @@ def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
                     share, height = component(x, location[p, c], of_entry[c])
                     below += share
                     density += height
-                gap = below / n_components - level
+                gap = below / n_components - level[p]
                 if gap < 0:
                     lower = x
                 else:
@@ -183,12 +183,13 @@ def quantiles(
     shape: Callable[..., tuple[float, float]],
     location: Array,
     scale: Array,
-    level: float,
+    level: Array | float,
     bracket: tuple[Array, Array],
     start: Array,
 ) -> Array:
     """Return a quantile of equally likely distributions, by Newton steps inside a bracket."""
     low, high = bracket
+    level = np.full(location.shape[1], level)
     out = np.empty(location.shape[1])
     arrays = np.ascontiguousarray(location.T), np.ascontiguousarray(scale.T)
     _quantile_kernel(shape)(*arrays, level, low, high, np.clip(start, low, high), out)
@@ -375,10 +376,10 @@ class Predictive(ABC):
 
 
 def mixture_quantile(
-    location: Array, scale: Array, level: float, standard: Any = NORMAL.standard
+    location: Array, scale: Array, level: Array | float, standard: Any = NORMAL.standard
 ) -> Array:
     """Return a quantile of equally likely distributions of one shape for each entry."""
-    at = float(standard.ppf(level))
+    at = standard.ppf(level)
     ends = location + at * scale  # the mixture's quantile lies between those of the components
     bracket = ends.min(axis=0), ends.max(axis=0)
     if standard not in COMPONENTS:
@@ -389,7 +390,7 @@ def mixture_quantile(
 
 
 def _bisected(
-    location: Array, scale: Array, level: float, bracket: tuple[Array, Array], standard: Any
+    location: Array, scale: Array, level: Array | float, bracket: tuple[Array, Array], standard: Any
 ) -> Array:
     """Return a quantile by halving the bracket until it is as narrow as is wanted."""
     low, high = bracket

@@ -7,9 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
+from scipy.stats import truncnorm
 
 from nmd_lab.model.censored import all_pieces, moments
 from nmd_lab.model.loss import NORMAL, POISSON, NoiseModel
+from nmd_lab.model.monotone import Monotone
 from nmd_lab.model.nonlinearity import Nonlinearity, Piece
 from nmd_lab.model.ordinal import interval_mass
 
@@ -26,6 +28,9 @@ from .mixture import (
     points_of,
     quantiles,
 )
+
+MIN_MASS = 1e-12
+"""Least probability between the ends of a column in a draw."""
 
 LIMIT_TOL = 1e-6
 """Relative distance at which a value counts as a limit; data may be in float32."""
@@ -83,7 +88,7 @@ class NoiseBefore(Predictive):
                 total += _density(piece, v, sd, x, is_limit(pieces, x))
             return np.log(total)
 
-    def quantile(self, v: Array, level: float) -> Array:
+    def quantile(self, v: Array, level: Array | float) -> Array:
         """Return a quantile over all draws for each entry."""
         f, sd = self.noise.nonlinearity, self.noise.sd
         if is_increasing(f):
@@ -97,6 +102,53 @@ class NoiseBefore(Predictive):
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a number of each entry from the smooth distribution of a single draw."""
         t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
+        return np.asarray(self.noise.nonlinearity(t))
+
+
+class NoiseWithin(NoiseBefore):
+    """The distribution of f(T) where a learned f is not constant: its ends are no values."""
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Values of T between which f rises; infinite where f has no ends."""
+        f = self.noise.nonlinearity
+        return (f.t[0], f.t[-1]) if isinstance(f, Monotone) and f.flat else (-math.inf, math.inf)
+
+    def _masses(self, v: Array) -> tuple[Array, Array]:
+        """Return the probability of T below the lower end, and between the ends, in each draw."""
+        low, high = ((end - v) / self.noise.sd for end in self._ends)
+        return ndtr(low), np.maximum(interval_mass(low, high), MIN_MASS)
+
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw."""
+        mean, variance = super().mean_and_variance(v)
+        if not np.isfinite(self._ends).any():
+            return mean, variance
+        f, (below, inside) = self.noise.nonlinearity, self._masses(v)
+        low, high = f(np.array(self._ends))
+        above = np.maximum(1 - below - inside, 0)
+        first, second = (
+            (all_of - low**k * below - high**k * above) / inside
+            for k, all_of in ((1, mean), (2, variance + mean**2))
+        )
+        mean = np.clip(first, low, high)
+        return mean, np.clip(second - mean**2, 0, (high - mean) * (mean - low))
+
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws."""
+        below, inside = (each.mean(axis=0) for each in self._masses(v))
+        return np.asarray(np.clip((super().cdf(v, x) - below) / inside, 0, 1))
+
+    def quantile(self, v: Array, level: Array | float) -> Array:
+        """Return a quantile over all draws for each entry."""
+        below, inside = (each.mean(axis=0) for each in self._masses(v))
+        return super().quantile(v, np.clip(below + level * inside, MIN_MASS, 1 - MIN_MASS))
+
+    def _draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a number of each entry from the smooth distribution of a single draw."""
+        (low, high), sd = self._ends, self.noise.sd[0]
+        ends = (low - v) / sd, (high - v) / sd
+        t = truncnorm.rvs(*ends, v, sd, size=v.shape, random_state=rng)
         return np.asarray(self.noise.nonlinearity(t))
 
 
@@ -334,7 +386,7 @@ class OrdinalNoise(Predictive):
 
 KINDS: dict[str, type[Predictive]] = {
     "gaussian": GaussianNoise,
-    "clipped": NoiseBefore,
+    "clipped": NoiseWithin,
     "before": NoiseBefore,
     "after": NoiseAfter,
     "ordinal": OrdinalNoise,

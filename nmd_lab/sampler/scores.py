@@ -54,7 +54,7 @@ class Scores(NamedTuple):
 
     def first(self) -> Array:
         """Return scores that agree with what is known, with zero where nothing is."""
-        z = np.clip(0.0, self.low, self.high)
+        z: Array = np.clip(0.0, self.low, self.high)
         for j in np.flatnonzero(self.widths):
             rows = np.flatnonzero(self.classes[:, j] >= 0)
             z[rows[:, None], j + np.arange(self.widths[j])] = -0.5
@@ -111,4 +111,5 @@ def scores_of(problem: SampledProblem, table: TypedTable | None, cuts: Array) ->
             is_one = np.isin(j, at) & (values == 1)
             classes[i[is_one], at[1]], widths[at[1]] = j[is_one] - at[0], at.size - 1
     kept = columns_with_scores(table, n)
-    return Scores(*(np.ascontiguousarray(a[:, kept]) for a in (low, high, classes)), widths[kept])
+    low, high = (np.ascontiguousarray(each[:, kept]) for each in (low, high))
+    return Scores(low, high, np.ascontiguousarray(classes[:, kept]), widths[kept])
