@@ -17,6 +17,8 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
             "impute",
             "inpaint",
             "pool",
+            "pool_test",
+            "pool_covariance",
             "check_imputer",
             "resume",
             "load",

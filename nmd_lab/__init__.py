@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from .model.losses import KL, L1, Frobenius
     from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
-    from .pooling import pool
+    from .pooling import pool, pool_covariance, pool_test
     from .problem.state import State
     from .request.constraints import (
         FactorConstraint,
@@ -125,6 +125,8 @@ __all__ = [
     "patches",
     "plots",
     "pool",
+    "pool_covariance",
+    "pool_test",
     "prox",
     "resume",
     "sample",
@@ -154,7 +156,7 @@ _WHERE = {
     "result.decomposition": ["Decomposition"],
     "result.files": ["load"],
     "result.posterior": ["Posterior"],
-    "pooling": ["pool"],
+    "pooling": ["pool", "pool_covariance", "pool_test"],
     "api.resuming": ["resume"],
     "api.posteriors": ["impute", "sample"],
     "problem.state": ["State"],

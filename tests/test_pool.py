@@ -1,4 +1,4 @@
-"""`pool` against R's mice."""
+"""`pool`, `pool_test` and `pool_covariance` against R's mice."""
 
 import json
 from pathlib import Path
@@ -7,11 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import nmd_lab as nmd
 
 BY_MICE = json.loads((Path(__file__).parent / "pooled_by_mice.json").read_text())
 """Estimates and variances of each copy, and the summary of mice, by the call in R."""
+TESTED_BY_MICE = json.loads((Path(__file__).parent / "tested_by_mice.json").read_text())
+"""Estimates and covariances of each copy, their pooled covariances, and D1 with several df."""
+COVARIANCE = np.array([[0.2, 0.1], [0.1, 0.3]])
 
 
 @pytest.mark.parametrize("call", [call for call in BY_MICE if call != "source"])
@@ -42,8 +46,98 @@ def test_all_forms_of_results_are_pooled_alike():
     ]  # fmt: skip
     for form in forms:
         pd.testing.assert_frame_equal(nmd.pool(form), nmd.pool(forms[0], level=0.95))
+    lifelines = [
+        SimpleNamespace(
+            params_=x, variance_matrix_=pd.DataFrame(np.diag(y), list("ab"), list("ab"))
+        )
+        for x, y in zip([first, *turned[1:]], v, strict=True)
+    ]
+    pd.testing.assert_frame_equal(nmd.pool(lifelines), nmd.pool(forms[0]))
     one = nmd.pool((float(x), float(y)) for x, y in zip(b[:, 0], v[:, 0], strict=True))
     assert one.iloc[0].tolist() == pytest.approx(nmd.pool(forms[0]).iloc[0].tolist())
+
+
+def fits_of(case):
+    """Return results with what a fit of statsmodels has, df_resid apart."""
+    names = case["terms"]
+    return [
+        SimpleNamespace(
+            params=pd.Series(b, names), cov_params=lambda v=v: pd.DataFrame(v, names, names)
+        )
+        for b, v in zip(case["estimates"], case["covariances"], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("call", [call for call in TESTED_BY_MICE if call != "source"])
+def test_joint_tests_and_pooled_covariances_equal_mice(call):
+    case = TESTED_BY_MICE[call]
+    fits = fits_of(case)
+    lines = pd.Index(case["terms"], name="term")
+    total = pd.DataFrame(case["total"], lines, lines)
+    pd.testing.assert_frame_equal(nmd.pool_covariance(fits), total, rtol=1e-10, atol=0)
+    tests = [(case["tested"], expected) for expected in case["tests"]]
+    tests += [(case["contrasts"], expected) for expected in case.get("contrasts_tests", [])]
+    for contrasts, expected in tests:
+        found = nmd.pool_test(fits, contrasts, df=expected["df"] or np.inf)
+        pd.testing.assert_series_equal(found, pd.Series(expected).drop("df"), rtol=1e-10, atol=0)
+
+
+def test_a_pooled_contrast_equals_that_of_a_model_with_another_first_level():
+    case = next(case for case in TESTED_BY_MICE.values() if "contrasts" in case)
+    fits, name = fits_of(case), "60-99 - 40-59"
+    for contrasts in (case["contrasts"], pd.DataFrame(case["contrasts"])):
+        found = nmd.pool(fits, contrasts, df=case["df_complete"]).loc[name]
+        assert found.to_dict() == pytest.approx(case["pooled"], rel=1e-10)
+    listed = nmd.pool(fits, ["chl", "hypyes"])
+    pd.testing.assert_frame_equal(listed, nmd.pool(fits).loc[["chl", "hypyes"]])
+    total = nmd.pool_covariance(fits)
+    weights = pd.DataFrame(case["contrasts"]).reindex(total.index).fillna(0)
+    pd.testing.assert_frame_equal(
+        nmd.pool_covariance(fits, case["contrasts"]), weights.T @ total @ weights, check_names=False
+    )
+
+
+@pytest.mark.parametrize("df", [3, 20, np.inf])
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_with_few_copies_one_term_is_tested_as_pool_tests_it(m, df):
+    pairs = [([1.0 + k, 2.0], COVARIANCE) for k in range(m)]
+    found, alone = nmd.pool_test(pairs, [0], df=df), nmd.pool(pairs, df=df).loc[0]
+    assert found["statistic"] == pytest.approx(alone["statistic"] ** 2)
+    for column in ("p_value", "variance_increase"):
+        assert found[column] == pytest.approx(alone[column])
+
+
+def test_small_degrees_of_freedom_and_copies_that_agree_have_a_p_value():
+    apart = [([1.0 + k, 2.0 - 2 * k], COVARIANCE) for k in range(8)]
+    alike = [([1.0, 2.0], COVARIANCE)] * 8
+    for pairs, df in [(apart, 1.0), (apart, 5.0), (alike, np.inf), (alike, 5.0)]:
+        found = nmd.pool_test(pairs, [0, 1], df=df)
+        assert 0 < found["df2"] < np.inf
+        assert 0 < found["p_value"] < 1
+    wald = np.array([1.0, 2.0]) @ np.linalg.inv(COVARIANCE) @ [1.0, 2.0]
+    complete = nmd.pool_test(alike, [0, 1])
+    assert complete["statistic"] == pytest.approx(wald / 2)
+    assert complete["p_value"] == pytest.approx(stats.chi2.sf(wald, 2), rel=1e-6)
+
+
+def test_terms_of_two_levels_are_pooled_as_those_of_one():
+    two = pd.MultiIndex.from_tuples([("mu", "age"), ("mu", "Intercept"), ("sigma", "Intercept")])
+    rng = np.random.default_rng(0)
+    covariance = np.cov(rng.normal(size=(3, 9)))
+    copies = rng.normal(size=(4, 3))
+    fits = [
+        SimpleNamespace(
+            params_=pd.Series(b, two), variance_matrix_=pd.DataFrame(covariance, two, two)
+        )
+        for b in copies
+    ]
+    pairs = [(b, covariance) for b in copies]
+    pd.testing.assert_frame_equal(nmd.pool(fits), nmd.pool(pairs).set_axis(two))
+    difference = {"of age": {two[0]: 1, two[2]: -2}}
+    expected = nmd.pool(pairs, {"of age": {0: 1, 2: -2}})
+    pd.testing.assert_frame_equal(nmd.pool(fits, difference), expected)
+    found, expected = nmd.pool_test(fits, list(two[:2])), nmd.pool_test(pairs, [0, 1])
+    pd.testing.assert_series_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +149,44 @@ def test_all_forms_of_results_are_pooled_alike():
         ([(1.0, 0.1), ([1.0, 2.0], [0.1, 0.1])], ValueError, "differ in the term 1"),
         ([(1.0, 0.1), (np.nan, 0.1)], ValueError, "an estimate of 0 that is not finite"),
         ([(1.0, 0.1), (1.0, -0.1)], ValueError, "not positive"),
+        ([(1.0, 0.1), SimpleNamespace(params=1.0)], TypeError, r"results\[1\] is a Simple"),
+        (
+            [(pd.Series([1.0, 2.0], ["a", "a"]), COVARIANCE)] * 2,
+            ValueError,
+            "'a', or have it twice",
+        ),
+        (
+            [(pd.Series([1.0, 2.0], ["a", "b"]), pd.DataFrame(COVARIANCE))] * 2,
+            ValueError,
+            r"results\[0\] and the estimates of results\[0\] differ",
+        ),
     ],
 )
 def test_results_that_cannot_be_pooled_are_refused(results, error, sentence):
     with pytest.raises(error, match=sentence):
         nmd.pool(results)
+
+
+@pytest.mark.parametrize(
+    ("contrasts", "sentence"),
+    [
+        ([], "has no weights"),
+        ({"a": 1, "b": -1}, "has no weights"),
+        (["a", "c"], "the term 'c'"),
+        ({"none": {"a": 0}}, "an estimate of 'none'"),
+        ({"up": {"a": 1, "b": -1}, "down": {"a": -1, "b": 1}}, "depend on each other"),
+        (["a", "copy of a"], "depend on each other"),
+    ],
+)
+def test_contrasts_that_cannot_be_tested_are_refused(contrasts, sentence):
+    names = ["a", "b", "copy of a"]
+    covariance = pd.DataFrame([[0.2, 0.1, 0.2], [0.1, 0.3, 0.1], [0.2, 0.1, 0.2]], names, names)
+    pairs = [(pd.Series([1.0, 2.0, 1.0], names), covariance)] * 2
+    with pytest.raises(ValueError, match=sentence):
+        nmd.pool_test(pairs, contrasts)
+
+
+@pytest.mark.parametrize("call", [nmd.pool_covariance, lambda pairs: nmd.pool(pairs, [0])])
+def test_variances_alone_are_not_enough_for_contrasts(call):
+    with pytest.raises(ValueError, match="covariance matrix, which contrasts need"):
+        call([([1.0, 2.0], [0.2, 0.3])] * 2)
