@@ -32,9 +32,10 @@ def pool(
     Parameters
     ----------
     results : iterable
-        One result for each copy: a fit of statsmodels or lifelines, or a pair of estimates and
-        their variances.  Each of a pair is a number, an array or a Series; the variances may be a
-        covariance matrix, which contrasts need.
+        One result for each copy: a fit of statsmodels (`params`, and `cov_params()` or `bse`) or
+        lifelines (`params_` and `variance_matrix_`), or a pair of estimates and their variances.
+        Each of a pair is a number, an array or a Series; the variances may be a covariance matrix,
+        which contrasts need.
     contrasts : mapping, DataFrame or list, optional
         Linear combinations to pool in place of the terms: for each name the weights of terms, such
         as ``{"treated - placebo": {"treated": 1, "placebo": -1}}``; of a DataFrame each column.  A
@@ -160,7 +161,7 @@ def pool_test(results: Iterable[Any], contrasts: Any, *, df: float | None = None
 
         r = (1 + 1/m) trace(B U^-1) / k,        F = Q' U^-1 Q / (k (1 + r))
 
-    It is that of a categorical predictor, which has a term for each level but one.
+    It tests a categorical predictor, which has a term for each class but one.
 
     Parameters
     ----------
@@ -193,15 +194,14 @@ def pool_test(results: Iterable[Any], contrasts: Any, *, df: float | None = None
 
     References
     ----------
-    .. [1] K. H. Li, T. E. Raghunathan and D. B. Rubin, "Large-sample significance levels from
-       multiply imputed data using moment-based statistics and an F reference distribution",
-       Journal of the American Statistical Association 86, 1065-1073, 1991.
+    .. [1] K. H. Li, T. E. Raghunathan and D. B. Rubin, Journal of the American Statistical
+       Association 86, 1065-1073, 1991.
     .. [2] J. P. Reiter, "Small-sample degrees of freedom for multi-component significance tests
        with multiple imputation for missing data", Biometrika 94, 502-508, 2007.
 
     Examples
     --------
-    Two levels of a predictor, against the first level and against each other:
+    Two classes of a predictor, against the first class and against each other:
 
     >>> import pandas as pd
     >>> import nmd_lab as nmd
@@ -260,17 +260,17 @@ def _read(results: Any, contrasts: Any, df: Any = None, joint: bool = False) -> 
     if m < 2:
         raise ValueError(f"results has {m} of them: analyse two completed copies at least.")
     whole = joint or contrasts is not None
-    parts = [_parts(result, f"results[{k}]", whole) for k, result in enumerate(results)]
-    lines = parts[0][0].index
-    for k, labels in [(k, each.index) for k, part in enumerate(parts) for each in part]:
+    pairs = [_pair(result, f"results[{k}]", whole) for k, result in enumerate(results)]
+    lines = pairs[0][0].index
+    for k, labels in [(k, each.index) for k, pair in enumerate(pairs) for each in pair]:
         wrong = [*set(labels) ^ set(lines), *labels[labels.duplicated()]]
         if wrong:
             raise ValueError(
                 f"results[{k}] and the estimates of results[0] differ in the term {wrong[0]!r}, or "
                 "have it twice: run the same analysis on each copy."
             )
-    b = np.stack([estimates.reindex(lines) for estimates, _ in parts])
-    v = np.stack([variances.reindex(lines).T.reindex(lines) for _, variances in parts])
+    b = np.stack([estimates.reindex(lines) for estimates, _ in pairs])
+    v = np.stack([variances.reindex(lines).T.reindex(lines) for _, variances in pairs])
     if contrasts is not None:
         lines, weights = _weights(contrasts, lines)
         b, v = b @ weights, weights.T @ v @ weights
@@ -291,7 +291,7 @@ def _read(results: Any, contrasts: Any, df: Any = None, joint: bool = False) -> 
     return lines, m, b.mean(axis=0), within, (1 + 1 / m) * between, df
 
 
-def _parts(result: Any, name: str, whole: bool) -> tuple[Any, Any]:
+def _pair(result: Any, name: str, whole: bool) -> tuple[Any, Any]:
     """Return the estimates of a fit or a pair, and their variances or covariances, with labels."""
     try:
         if hasattr(result, "params_"):  # of lifelines
@@ -312,8 +312,7 @@ def _parts(result: Any, name: str, whole: bool) -> tuple[Any, Any]:
     if b.ndim != 1 or v.shape not in shapes:
         raise ValueError(
             f"{name} has estimates of shape {b.shape} and variances of shape {v.shape}: give a "
-            "variance for each of the estimates, in one dimension, or the covariance matrix, which "
-            "contrasts need."
+            "variance for each of the estimates, or the covariance matrix, which contrasts need."
         )
     names = getattr(getattr(result, "model", None), "exog_names", None) or []
     labels = pd.Index(names if len(names) == b.size else range(b.size))
@@ -327,10 +326,9 @@ def _weights(contrasts: Any, terms: Any) -> tuple[Any, Any]:
     """Return the names of contrasts, and their weights of the terms, in columns."""
     if not hasattr(contrasts, "items"):
         contrasts = {term: {term: 1} for term in contrasts}
-    columns = dict(contrasts.items())
-    if not columns or not all(hasattr(column, "items") for column in columns.values()):
+    if not len(contrasts) or not all(hasattr(column, "items") for _, column in contrasts.items()):
         raise ValueError(f"contrasts={contrasts!r} has no weights: give some, by name and by term.")
-    weights = pd.DataFrame(columns).fillna(0)
+    weights = pd.DataFrame(contrasts).fillna(0)
     for term in set(weights.index) - set(terms):
         raise ValueError(f"contrasts has the term {term!r}, which results do not: leave it out.")
     return weights.columns, weights.reindex(terms, fill_value=0).to_numpy(dtype=float)
