@@ -42,7 +42,7 @@ def pool(
         list of terms selects these terms.
     df : float, optional
         Degrees of freedom of the analysis of complete data.  By default the smallest `df_resid` of
-        the results; infinite for pairs.
+        the results; infinite for pairs and fits of lifelines.
     level : float, default 0.95
         Probability of the intervals, in (0, 1).
 
