@@ -37,6 +37,7 @@ from nmd_lab.result.entries import refuse_sparse
 from nmd_lab.result.joint_copies import dataset_of_joint
 from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.skips import check_fill
 from nmd_lab.sampler.joint_normal import allows_joint_draws, joint_draws
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
@@ -232,7 +233,12 @@ def sample(
 
 
 def impute(
-    frame: Any, n: int | None = None, *, return_posterior: bool = False, **options: Any
+    frame: Any,
+    n: int | None = None,
+    *,
+    fill: ArrayLike | dict[Any, Any] | None = None,
+    return_posterior: bool = False,
+    **options: Any,
 ) -> Any:
     """Impute the missing cells of a table: once with predictions, or n times with draws.
 
@@ -252,6 +258,13 @@ def impute(
         Number of completed copies for multiple imputation.  By default one result with a
         prediction of each cell: a mean if numeric, a median if ordinal, else the most probable
         class.
+    fill : array_like of bool or dict, optional
+        Missing cells to be filled; by default all.  A mask of the shape of `frame` (True = to be
+        filled), or a condition for each of some columns, such as ``{"cigs": "smoker == 'yes'"}``:
+        a string for `pandas.DataFrame.eval`, or a function of the filled DataFrame that returns
+        booleans.  In each completed copy a missing cell stays so where the condition is False or
+        missing there.  Conditions come in their order: one sees which cells those before it left
+        missing.
     return_posterior : bool, default False
         Whether to return the posterior too, which has intervals, probabilities and a report.
     **options
@@ -268,7 +281,8 @@ def impute(
     Raises
     ------
     TypeError, ValueError
-        As `sample` and `Posterior.impute`: if a column has no number or class, or X is sparse.
+        As `sample` and `Posterior.impute`: if a column has no number or class, X is sparse, or
+        a condition fails or gives no booleans.
 
     Warns
     -----
@@ -317,11 +331,22 @@ def impute(
     >>> slopes = [np.polyfit(copy["flavanoids"], copy["alcohol"], 1)[0] for copy in copies]
     >>> len(slopes), bool(np.std(slopes) > 0)
     (5, True)
+
+    A question that only smokers have to answer:
+
+    >>> import pandas as pd
+    >>> smoker = pd.Series(["yes", "no", None] * 20)
+    >>> cigs = pd.Series(range(60)).where(smoker == "yes")
+    >>> survey = pd.DataFrame({"smoker": smoker, "cigs": cigs})
+    >>> answers = nmd.impute(survey, fill={"cigs": "smoker == 'yes'"}, draws=50, random_state=0)
+    >>> bool((answers["cigs"].isna() == (answers["smoker"] == "no")).all())
+    True
     """
     refuse_sparse(frame)
-    plain = pandas_of(frame)
+    plain, fill = pandas_of(frame), pandas_of(fill)
+    check_fill(plain, fill)
     posterior = sample(plain, **options)
-    filled = posterior.impute(plain, n, random_state=options.get("random_state"))
+    filled = posterior.impute(plain, n, fill=fill, random_state=options.get("random_state"))
     filled = filled if plain is frame else as_given(filled, frame)
     posterior.parameters["copies"] = n
     return (filled, posterior) if return_posterior else filled

@@ -21,6 +21,7 @@ from .fill import Point, fill_by_posterior, intervals_of_table
 from .fold_in import draw_new_rows, observe_rows
 from .loadings import FactorRotation
 from .report import PosteriorReport
+from .skips import check_fill, with_skips
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PosteriorPlotAccessor
@@ -85,6 +86,7 @@ class Posterior(Drawn):
         at_most: ArrayLike | None = None,
         at_least: ArrayLike | None = None,
         upper: ArrayLike | None = None,
+        fill: ArrayLike | dict[Any, Any] | None = None,
         random_state: Any = None,
     ) -> Any:
         """Return data with their missing cells filled: once by a point, or n times by draws.
@@ -112,6 +114,8 @@ class Posterior(Drawn):
             Entries of which only limits are known, as for `nmd_lab.sample`; by default those of
             the fit whose values are still the limits.  They are filled, too, by values within
             their limits; a prediction is then the mean or the median of draws.
+        fill : array_like of bool or dict, optional
+            Missing cells to be filled, as for `nmd_lab.impute`; by default all.
         random_state : int, Generator, RandomState or None, default None
             Seed of the draws and of their noise.
 
@@ -146,7 +150,9 @@ class Posterior(Drawn):
         20
         """
         limits = GivenLimits(at_most, at_least, upper)
-        return fill_by_posterior(self, X, n, point, limits, random_state)
+        check_fill(X, fill)
+        filled = fill_by_posterior(self, X, n, point, limits, random_state)
+        return with_skips(filled, X, fill)
 
     @any_frame
     def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:

@@ -27,6 +27,7 @@ from .fill import filled, intervals_at
 from .fold_in import rows_of, unknown_row
 from .mixture import Array
 from .predict import OWNER, mean_shares, means, stds
+from .skips import skips_of
 from .summary import (
     ONE,
     ColumnWords,
@@ -204,6 +205,13 @@ def sentence_of_codes(names: Sequence[Any]) -> str:
     )
 
 
+SKIPPED = (
+    "Some cells are empty wherever another column has a certain value, too many for chance: if "
+    "they are empty on purpose,"
+)
+"""How a report begins to say what leaves cells empty."""
+
+
 def make_report(
     posterior: Any, X: Any, held_out: Any, level: float, n: int | None
 ) -> PosteriorReport:
@@ -232,6 +240,7 @@ def make_report(
     drawn = f"{many(n or 0, 'time')} by draws from the posterior predictive distribution"
     facts = posterior_facts(posterior)
     codes = names_of_codes(facts_of(data.observations, by_column=True))
+    skips = skips_of(X) if is_frame(X) else {}
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
         _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),
@@ -242,6 +251,7 @@ def make_report(
         (
             *_assumptions(posterior),
             *([sentence_of_codes(codes)] if codes else []),
+            *([f"{SKIPPED} impute with fill={skips!r}."] if skips else []),
         ),
         f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
         f"(nmd_lab {__version__}; at most {many(posterior.rank, 'factor')}; "
