@@ -151,8 +151,7 @@ class Posterior(Drawn):
         """
         limits = GivenLimits(at_most, at_least, upper)
         check_fill(X, fill)
-        filled = fill_by_posterior(self, X, n, point, limits, random_state)
-        return with_skips(filled, X, fill)
+        return with_skips(fill_by_posterior(self, X, n, point, limits, random_state), X, fill)
 
     @any_frame
     def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:

@@ -171,15 +171,8 @@ N_SHOWN_CELLS = 5
 
 UNCERTAINTY = "“Uncertainty” is 0 for a certain cell, and 1 if the column alone predicts it."
 
-POINTS = {
-    "number": "mean",
-    "date": "mean",
-    "values": "mean",
-    "ordered": "median",
-    "boolean": "most probable",
-    "categories": "most probable",
-}
-"""Statistic that fills the missing cells of each kind of column."""
+POINTS = {"ordered": "median", "boolean": "most probable", "categories": "most probable"}
+"""Statistic that fills the missing cells of each kind of column; the others have means."""
 
 ONCE = "numbers by means, ordinal cells by medians, others by the most probable category"
 """How each cell is filled once."""
@@ -205,24 +198,13 @@ def sentence_of_codes(names: Sequence[Any]) -> str:
     )
 
 
-SKIPPED = (
-    "Some cells are empty wherever another column has a certain value, too many for chance: if "
-    "they are empty on purpose,"
-)
-"""How a report begins to say what leaves cells empty."""
-
-
 def make_report(
     posterior: Any, X: Any, held_out: Any, level: float, n: int | None
 ) -> PosteriorReport:
     """Return the report on X; see `Posterior.report`."""
     level = check_share("level", level, zero=False)
     labels, draws, data = rows_of(posterior, X)
-    columns = [
-        column
-        for column in kinds_of_columns(labels, posterior._kinds)
-        if column.first in data.columns
-    ]
+    columns = [c for c in kinds_of_columns(labels, posterior._kinds) if c.first in data.columns]
     i, j = np.nonzero(np.isnan(data.observations.to_array()))
     cells = cells_at(draws, data.rows[i], data.columns[j])
     cells = cells.sort_values("uncertainty", kind="stable", ignore_index=True)
@@ -240,7 +222,7 @@ def make_report(
     drawn = f"{many(n or 0, 'time')} by draws from the posterior predictive distribution"
     facts = posterior_facts(posterior)
     codes = names_of_codes(facts_of(data.observations, by_column=True))
-    skips = skips_of(X) if is_frame(X) else {}
+    skips = skips_of(X) if is_frame(X) and X.columns.is_unique else {}
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
         _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),
@@ -251,7 +233,7 @@ def make_report(
         (
             *_assumptions(posterior),
             *([sentence_of_codes(codes)] if codes else []),
-            *([f"{SKIPPED} impute with fill={skips!r}."] if skips else []),
+            *([f"Cells that seem empty on purpose stay so with fill={skips!r}."] if skips else []),
         ),
         f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
         f"(nmd_lab {__version__}; at most {many(posterior.rank, 'factor')}; "
@@ -303,7 +285,7 @@ def _by_column(
     lines: list[tuple[Any, ...]] = []
     for name, kind, ends, first in columns:
         of_column = cells[[label == name for label in cells["column"]]]
-        words, point = f"{ONE[kind]} {ends}".strip(), by or POINTS[kind]
+        words, point = f"{ONE[kind]} {ends}".strip(), by or POINTS.get(kind, "mean")
         missing, limits = len(of_column), int(limited[first])
         uncertainty = float(of_column["uncertainty"].mean()) if missing else np.nan
         point = point if missing + limits else ""
@@ -324,12 +306,10 @@ def _shown(
     if filled is not None:
         row_of = {position: k for k, position in enumerate(data.rows)}
         of_frame = data.observations.labels.table
-        places = np.arange(data.columns.size) if of_frame is None else of_frame.source
-        column_of = dict(zip(data.columns.tolist(), places.tolist(), strict=True))
-        values = [
-            filled.iloc[row_of[row], column_of[column]]
-            for row, column in zip(cells["row"], cells["column"], strict=True)
-        ]
+        source = np.arange(data.columns.size) if of_frame is None else of_frame.source
+        column_of = dict(zip(data.columns.tolist(), source.tolist(), strict=True))
+        places = zip(cells["row"].map(row_of), cells["column"].map(column_of), strict=True)
+        values = [filled.iloc[place] for place in places]
     for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
         column = None if table is None else table.of_matrix[position]
         if cell.kind == "class":
@@ -355,11 +335,9 @@ def _check(
     cells["low"], cells["high"] = intervals_at(draws, _entries(cells), level).T
     names = with_labels(labels, cells)["column"]
     lines = []
-    for name, *_ in columns:
+    for name in (c.name for c in columns if c.name in set(names)):
         some = cells[[label == name for label in names]]
         line = {"column": name, "cells": len(some)}
-        if not len(some):
-            continue
         if some["kind"].iloc[0] == "number":
             x, predicted = (some[key].to_numpy(np.float64) for key in ("observed", "predicted"))
             line |= {"observed": x.mean(), "predicted": predicted.mean()}
@@ -463,12 +441,10 @@ def with_labels(labels: Labels, cells: pd.DataFrame) -> pd.DataFrame:
 
 def reliability(posterior: Any, X: Any) -> pd.DataFrame:
     """Return held-out cells with the error of those up to each; see `Posterior.reliability`."""
-    cells = held_out_cells(posterior._labels, posterior._draws, X).sort_values(
-        "uncertainty", kind="stable", ignore_index=True
-    )
+    cells = held_out_cells(posterior._labels, posterior._draws, X)
+    cells = cells.sort_values("uncertainty", kind="stable", ignore_index=True)
     by_kind = cells.assign(one=1.0, square=cells["wrong"] ** 2).groupby("kind")
     count = by_kind["one"].cumsum()
-    error = (by_kind["square"].cumsum() / count) ** 0.5
-    error = error.where(cells["kind"] == "number", by_kind["wrong"].cumsum() / count)
+    error = (by_kind["square"].cumsum() / count) ** np.where(cells["kind"] == "number", 0.5, 1)
     share = count / by_kind["one"].transform("sum")
     return with_labels(posterior._labels, cells.assign(share=share, error=error))

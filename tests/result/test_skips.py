@@ -2,6 +2,7 @@
 
 import re
 from ast import literal_eval
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -126,6 +127,7 @@ def test_what_fill_cannot_be_is_refused_before_any_draw():
         return nmd.impute(X, fill=fill, callback=pytest.fail)
 
     remedy = "give a condition such as \"smoker == 'yes'\", or a function of the filled DataFrame"
+    too_few = X["smoker"].to_numpy()[:3] == "yes"
     check_all_refused(
         [
             ("fill='cig' is unknown: did you mean 'cigs'", impute, {"cig": "smoker == 'yes'"}),
@@ -134,20 +136,26 @@ def test_what_fill_cannot_be_is_refused_before_any_draw():
             ("fill lacks the label 'mood' of X", impute, X.notna().drop(columns="mood")),
             (f"fails .*'smokes' is not defined.*{remedy}", impute, {"cigs": "smokes"}),
             (f"fails .*KeyError.*{remedy}", impute, {"cigs": lambda X: X["smokes"]}),
-            (f"'smoker'}} gives no boolean for each row of X: {remedy}", impute,
-             {"cigs": "smoker"}, ),
-            ("gives no boolean for each row", impute, {"cigs": "True"}, {"cigs": "age"},
-             {"cigs": lambda X: X["smoker"][:3] == "yes"}),
-            ("fill is a dict of columns, and X is a ndarray: give a DataFrame",
-             lambda fill: impute(fill, np.eye(4)), {"cigs": "smoker"}),
+            (
+                f"fails .*it gives no booleans.*{remedy}",
+                impute,
+                {"cigs": "smoker"},
+                {"cigs": "age"},
+            ),
+            (f"fails .*length.*{remedy}", impute, {"cigs": lambda X: too_few}),
+            (
+                r"fill has shape \(\): give it the shape of X",
+                partial(impute, X=np.eye(4)),
+                {0: "1"},
+            ),
         ]
-    )  # fmt: skip
+    )
 
 
 def test_a_report_has_code_that_leaves_skipped_questions_empty(answers):
     X, posterior = answers
     report = str(posterior.report(X))
-    fill = literal_eval(re.search(r"on purpose, impute with fill=(.*)\.", report)[1])
+    fill = literal_eval(re.search(r"stay so with fill=(.*)\.", report)[1])
     assert fill == {
         "smoker": "`is adult` != False",
         "cigs": "`is adult` != False and smoker != 'no'",
