@@ -264,7 +264,7 @@ def impute(
         a string for `pandas.DataFrame.eval`, or a function of the filled DataFrame that returns
         booleans.  In each completed copy a missing cell stays so where the condition is False or
         missing there.  Conditions come in their order: one sees which cells those before it left
-        missing.
+        missing.  `Posterior.report` suggests conditions.
     return_posterior : bool, default False
         Whether to return the posterior too, which has intervals, probabilities and a report.
     **options

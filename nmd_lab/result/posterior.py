@@ -551,7 +551,9 @@ class Posterior(Drawn):
         Returns
         -------
         PosteriorReport
-            Markdown as text, HTML in a notebook; ``save("report.html")`` writes it.
+            Markdown as text, HTML in a notebook; ``save("report.html")`` writes it.  It has the
+            code for `fill` if cells seem to be empty on purpose: in all of at least ten rows where
+            another column has some value, too many for chance.
 
         Raises
         ------
