@@ -222,7 +222,7 @@ def make_report(
     drawn = f"{many(n or 0, 'time')} by draws from the posterior predictive distribution"
     facts = posterior_facts(posterior)
     codes = names_of_codes(facts_of(data.observations, by_column=True))
-    skips = skips_of(X) if is_frame(X) and X.columns.is_unique else {}
+    skips = skips_of(X) if is_frame(X) else {}
     return PosteriorReport(
         f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
         _by_column(with_labels(labels, cells), columns, data.rows.size, limited, by),

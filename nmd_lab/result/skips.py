@@ -70,7 +70,7 @@ MIN_ROWS = 10
 """Smallest number of rows with an answer that lets another question be skipped."""
 
 MAX_CHANCE = 1e-3
-"""Largest probability that a table whose cells are missing completely at random seems to skip one."""
+"""Largest probability that a table with cells missing completely at random seems to skip one."""
 
 
 def skips_of(X: Any) -> dict[Any, str]:
