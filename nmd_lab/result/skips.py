@@ -79,7 +79,7 @@ def skips_of(X: Any) -> dict[Any, str]:
     A value most of whose rows have a more frequent one of these is left out.
     """
     answers: list[Any] = []
-    for name, x in X.items():
+    for name, x in X.filter(regex=r"\A[^`\n]+\Z").items():  # other names cannot be quoted
         quoted = name if str(name).isidentifier() and not iskeyword(name) else f"`{name}`"
         for value, rows in x.groupby(x, observed=True).indices.items():
             if rows.size >= MIN_ROWS and isinstance(name, str) and not hasattr(value, "year"):

@@ -175,6 +175,7 @@ def test_skips_are_found_by_any_kind_of_answer():
         found = skips_of(X)
         assert list(found) == [7]
         assert X.eval(found[7], engine="python").tolist() == X[7].notna().tolist()
+        assert not skips_of(X.rename(columns={"class: 1 %?": "two\nlines"}))  # eval has no word
 
 
 @pytest.mark.parametrize("seed", range(12))
