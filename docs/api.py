@@ -46,10 +46,11 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         ["NonNegative", "Simplex", "Orthonormal", "SparseFactor", "FactorConstraint"],
     ),
     "Data": (
-        "Sparse data, tables of entries, held-out entries, and patches of images.",
+        "Sparse data, tables of entries, limits, held-out entries, and patches of images.",
         [
             *("SparseObservations", "observations_from_sparse"),
             *("observations_from_table", "observations_from_files", "split_observed"),
+            "censored",
             *("patches", "from_patches"),
         ],
     ),

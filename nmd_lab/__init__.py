@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .api.fits import complete, decompose
     from .api.posteriors import impute, sample
     from .api.resuming import resume
+    from .data.censored import censored
     from .data.folds import split_observed
     from .data.long_table import (
         observations_from_files,
@@ -107,6 +108,7 @@ __all__ = [
     "State",
     "Study",
     "baselines",
+    "censored",
     "check_imputer",
     "compare",
     "complete",
@@ -139,6 +141,7 @@ __all__ = [
 
 _WHERE = {
     "_runtime.machine": ["show_versions"],
+    "data.censored": ["censored"],
     "data.long_table": [
         *("observations_from_files", "observations_from_sparse", "observations_from_table"),
     ],

@@ -27,11 +27,12 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from ._runtime.checks import check_integer, nearest
+from ._runtime.checks import check_integer, many, nearest
 from ._version import __version__
 from .api.fits import complete, decompose
 from .api.posteriors import sample
 from .checkpoint import exists
+from .data.censored import censored
 from .data.labels import is_frame
 from .data.readers import read_file, with_categories
 from .data.typed_table import description, refused_columns
@@ -104,6 +105,7 @@ def _in_shell(text: str) -> str:
     """Return an error message with the bounds of MinMax and `complete` as the shell has them."""
     text = text.replace(" or MatrixCompletion", "")
     text = text.replace("use complete()", "leave out --decompose")
+    text = re.sub("give limits=.*", "write '<' and the limit in the place of such words.", text)
     return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
 
 
@@ -187,13 +189,16 @@ def _read(data: Path, options: dict[str, Any]) -> Any:
     X, what = read_file(data, **reading)
     print(f"read {what}")
     X = with_categories(X, categories)
-    refused = refused_columns(X) if is_frame(X) else {}
-    if refused:
+    if not is_frame(X):
+        return X
+    X, limits = censored(X)
+    for side, mask in limits.items():
+        found = ", ".join(f"{name} {count}" for name, count in mask.sum().items() if count)
+        print(f"{side}: {many(int(mask.to_numpy().sum()), 'cell')} ({found})")
+    options |= limits
+    if refused := refused_columns(X):
         names = ", ".join(repr(name) for names in refused.values() for name in names)
-        remedy = f"leave {names} out of the file"
-        if "words" in refused:
-            remedy += "; limits need Python: at_most= and at_least= of nmd.sample"
-        raise ValueError(f"the table has {description(X, refused)}: {remedy}.")
+        raise ValueError(f"the table has {description(X, refused)}: leave {names} out of the file.")
     return X
 
 

@@ -219,11 +219,9 @@ def test_copies_are_below_each_other(mixed, tmp_path):
 
 def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, asked, capsys):
     data = tmp_path / "t.csv"
-    data.write_text("lead,sex,name\n<0.5,m,w\n2,f,x\n3,f,y\n4,m,z\n")
+    data.write_text("lead,sex,name\n1,m,w\n2,f,x\n3,f,y\n4,m,z\n")
     said = (
-        "the table has identifiers or free text in column 'name' and numbers together with "
-        "'<0.5' in column 'lead': leave 'name', 'lead' out of the file; limits need Python: "
-        "at_most= and at_least= of nmd.sample."
+        "the table has identifiers or free text in column 'name': leave 'name' out of the file."
     )
     assert main(["fit", str(data)]) == 2
     assert capsys.readouterr().err == f"nmd-lab: error: {said}\n"
@@ -231,6 +229,24 @@ def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, aske
     assert asked[0].X.dtypes.map(str).to_dict() == {
         "age": "float64", "sex": "category", "ill": "category",
     }  # fmt: skip
+
+
+LAB = "sample,lead,zinc,site\na,0.7,<5,n\nb,<0.5,7,s\nc,1.2,>200,n\nd,ND,11,s\ne,2.2,12,n\n"
+
+
+def test_limits_as_text_are_printed_and_given(tmp_path, asked, capsys):
+    data, out = tmp_path / "lab.csv", str(tmp_path / "o.csv")
+    data.write_text(LAB)
+    assert main(["impute", str(data), "--out", out]) == 2
+    assert "1 cell such as 'ND', " in (error := capsys.readouterr().err)
+    assert error.endswith(": write '<' and the limit in the place of such words.\n")
+    data.write_text(LAB.replace("ND", "<0.3"))
+    main(["impute", str(data), "--out", out])
+    printed = "at_most: 3 cells (lead 2, zinc 1)\nat_least: 1 cell (zinc 1)\n"
+    assert capsys.readouterr().out.endswith(printed)
+    X, options = asked[0].X, asked[0].options
+    assert X["lead"].tolist() == [0.7, 0.5, 1.2, 0.3, 2.2]
+    assert options["at_most"].sum().to_dict() == {"lead": 2, "zinc": 1, "site": 0}
 
 
 REFUSED = [

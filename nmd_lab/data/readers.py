@@ -28,6 +28,7 @@ from nmd_lab.data.typed_table import long_table_columns, refused_columns
 from .entries import check_structure
 from .labels import RESULT_ATTRIBUTE, is_frame
 from .long_table import observations_from_table
+from .number_texts import read_numbers
 
 TABLES = {".csv": None, ".tsv": "\t", ".txt": r"\s+", ".data": r"\s+"}
 """Separator of the cells by the ending of a text file, None if the first line shows it."""
@@ -195,8 +196,8 @@ def _read_table(
     label, first = str(frame.columns[0]), frame.iloc[:, 0]
     unnamed = label.startswith("Unnamed: ")
     if index == "auto":
-        texts = first.astype(str).str.strip("<>≤≥= ")  # a limit such as <0.5 is no label
-        is_label = first.dtype.kind == "O" and first.is_unique and not texts.map(_is_number).any()
+        is_number = read_numbers(first)["number"].notna()  # a limit such as <0.5 is no label
+        is_label = first.dtype.kind == "O" and first.is_unique and not is_number.any()
         index = frame.shape[1] > 1 and (unnamed or is_label)
     if index:
         frame = frame.set_index(frame.columns[0]).rename_axis(None if unnamed else label)

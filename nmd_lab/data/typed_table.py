@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 from nmd_lab.warnings import NMDWarning
 
 from .dates import dates_of, days_of
+from .number_texts import read_numbers
 
 USUAL_COLUMNS = {
     "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
@@ -147,10 +148,7 @@ KINDS = {
     ),
     "words": (
         "numbers together with {examples}",
-        "keep where a text has '<' for at_most= and '>' for at_least=, then run "
-        "`X[{names}] = X[{names}].replace('^[<>≤≥= ]+', '', regex=True)"
-        ".apply(pd.to_numeric, errors='coerce')`; where a word means below a limit, give the limit "
-        "with at_most= True",
+        "run `X, limits = nmd.censored(X)`, and give **limits with X",
     ),
     "numbers": (
         "numbers as text or objects",
@@ -170,14 +168,12 @@ KINDS = {
 OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 """Types of objects that pandas turns into numbers of little meaning."""
 
-SIGNS = "<>≤≥"  # before an upper or a lower limit
 MIN_LINES_OF_A_TEXT = 1.25  # lines for each distinct text, so that categories have several
 MAX_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 MIN_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
 MAX_NAMED = 5  # classes of a column that a warning names
 MAX_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
 DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
-BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
 
 
 def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[Any]]:
@@ -250,26 +246,24 @@ def kind_of_objects(column: Any) -> str | None:
     text = values.astype(str)
     if pd.to_numeric(values, errors="coerce").notna().all():
         return "numbers"
-    signed = text.str.contains(f"[{SIGNS}]")
-    numbers = pd.to_numeric(text.str.strip(f"{SIGNS}= "), errors="coerce")  # limits without signs
-    plain, words = numbers[~signed].dropna(), text[numbers.isna()]
     all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
     if all_text and text.str.fullmatch(DATE).all() and _are_dates(text):
         return "date texts"
     are_classes = all_text and distinct <= min(len(text) / MIN_LINES_OF_A_TEXT, MAX_TEXTS)
-    mostly = 2 * plain.size >= len(text) and plain.nunique() >= MIN_NUMBERS
-    measured = signed.any() or words.map(_is_below).any()
-    few_words = mostly and words.nunique() <= MAX_WORDS and (measured or not are_classes)
-    if words.empty or few_words:
+    read = read_numbers(values)
+    unknown, is_limit = text[read["is_unknown"]], read["at_most"] | read["at_least"]
+    exact = read["number"][~is_limit].dropna()
+    has_many = exact.nunique() >= MIN_NUMBERS
+    if unknown.empty:
+        are_numbers = has_many or not are_classes or (is_limit & ~read["is_word"]).any()
+    else:
+        mostly = has_many and 2 * exact.size >= len(text) and unknown.nunique() <= MAX_WORDS
+        are_numbers = mostly and (is_limit.any() or not are_classes)
+    if are_numbers and exact.size:
         return "words"
     if all_text:
         return "text" if are_classes else "identifiers"
     return "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
-
-
-def _is_below(word: str) -> bool:
-    """Return whether a word among numbers is a usual one for "below a limit"."""
-    return word.lower() in BELOW_A_LIMIT or word.startswith(("<", "≤"))
 
 
 def _are_dates(text: Any) -> bool:

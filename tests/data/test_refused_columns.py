@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 
 VALUES = ["0.7", "<0.5", "1.2", "ND", "2.5", "0.9", "<0.5", "3.1"]
@@ -38,10 +39,8 @@ def test_all_columns_are_named_at_once_with_what_to_do():
     assert said == (
         "X has identifiers or free text in column 'name': run `X = X.drop(columns=['name'])`, or "
         "nmd.observations_from_table() if each line is one observation; numbers together with "
-        "'<0.5' and '> 100' in column 'lead': keep where a text has '<' for at_most= and '>' for "
-        "at_least=, then run `X[['lead']] = X[['lead']].replace('^[<>≤≥= ]+', '', regex=True)"
-        ".apply(pd.to_numeric, errors='coerce')`; where a word means below a limit, give the limit "
-        "with at_most= True; numbers as text or objects in column 'price': run "
+        "'<0.5' and '> 100' in column 'lead': run `X, limits = nmd.censored(X)`, and give **limits "
+        "with X; numbers as text or objects in column 'price': run "
         "`X[['price']] = X[['price']].apply(pd.to_numeric)`; durations in column 'took': run "
         "`X[['took']] = X[['took']] / pd.Timedelta(seconds=1)`; values of several types in column "
         "'both': run `X = X.drop(columns=['both'])`; no value in column 'none': run "
@@ -60,14 +59,16 @@ def test_text_with_few_values_is_taken_for_classes():
 
 def test_the_line_of_each_kind_does_what_it_says():
     X = pd.DataFrame({"x": np.arange(8.0), "name": list("abcdefgh"), "price": list("13221321")})
-    X["took"], X["lead"] = pd.to_timedelta([60, None] * 4, unit="s"), VALUES
+    X["took"] = pd.to_timedelta([60, None] * 4, unit="s")
+    X["lead"] = ["0.7", "<0.5", "1.2", None, "2.5", "0.9", "<0.5", "3.1"]
     with pytest.raises(TypeError) as refused:
         observe(X)
-    names = {"X": X, "pd": pd}
+    names = {"X": X, "pd": pd, "nmd": nmd}
     for line in re.findall("`(.*?)`", str(refused.value)):
         exec(line, names)
     np.testing.assert_array_equal(names["X"]["took"], [60, np.nan] * 4)
     np.testing.assert_array_equal(names["X"]["lead"], [0.7, 0.5, 1.2, np.nan, 2.5, 0.9, 0.5, 3.1])
+    assert names["limits"]["at_most"]["lead"].sum() == 2
     assert observe(names["X"]).n_observed == 8 + 8 + 4 + 7
 
 
@@ -78,7 +79,10 @@ REPEATED = [f"{k % 8 / 10}" for k in range(40)]
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        *(({"lead": [limit, "0.7"]}, f"{limit!r} in") for limit in ("<0.5", "≤ 1", ">=7")),
+        *(({"lead": [limit, "7"]}, f"{limit!r} in") for limit in ("<0.5", "≤ 1", ">=7", "< 0,5")),
+        ({"lead": ["<0.5", "<0.2", "<0.3", "0.7", "<0.1", "<1"]}, "'<0.5' and '<0.2' and '<0.3'"),
+        ({"lead": ["0,5", "1,2", "0,7"]}, "'0,5' and '1,2'"),
+        ({"lead": [*["ND"] * 20, *NUMBERS[:6]]}, "'ND' in column 'lead'"),
         ({"lead": VALUES, "iron": ["9", "<2", *VALUES[2:6], "0.8", "3.1"]},
          "'<0.5' and 'ND' and '<2' in columns"),
         ({"lead": [*NUMBERS, "lost"]}, "'lost' in column 'lead'"),
