@@ -105,7 +105,7 @@ def _in_shell(text: str) -> str:
     """Return an error message with the bounds of MinMax and `complete` as the shell has them."""
     text = text.replace(" or MatrixCompletion", "")
     text = text.replace("use complete()", "leave out --decompose")
-    text = re.sub("give limits=.*", "write '<' and the limit in the place of such words.", text)
+    text = re.sub("that limits=.* give .*", "as a word: write '<' and the limit there.", text)
     return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
 
 

@@ -220,9 +220,7 @@ def test_copies_are_below_each_other(mixed, tmp_path):
 def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, asked, capsys):
     data = tmp_path / "t.csv"
     data.write_text("lead,sex,name\n1,m,w\n2,f,x\n3,f,y\n4,m,z\n")
-    said = (
-        "the table has identifiers or free text in column 'name': leave 'name' out of the file."
-    )
+    said = "the table has identifiers or free text in column 'name': leave 'name' out of the file."
     assert main(["fit", str(data)]) == 2
     assert capsys.readouterr().err == f"nmd-lab: error: {said}\n"
     assert main(["fit", str(mixed), "--categories", "sex", "ill"]) == 2
@@ -238,8 +236,10 @@ def test_limits_as_text_are_printed_and_given(tmp_path, asked, capsys):
     data, out = tmp_path / "lab.csv", str(tmp_path / "o.csv")
     data.write_text(LAB)
     assert main(["impute", str(data), "--out", out]) == 2
-    assert "1 cell such as 'ND', " in (error := capsys.readouterr().err)
-    assert error.endswith(": write '<' and the limit in the place of such words.\n")
+    assert "column 'lead' has 1 cell such as 'ND' below a limit " in (
+        error := capsys.readouterr().err
+    )
+    assert error.endswith(" as a word: write '<' and the limit there.\n")
     data.write_text(LAB.replace("ND", "<0.3"))
     main(["impute", str(data), "--out", out])
     printed = "at_most: 3 cells (lead 2, zinc 1)\nat_least: 1 cell (zinc 1)\n"

@@ -20,7 +20,7 @@ from nmd_lab.request.options import FitOptions, Options
 from nmd_lab.result.convergence import MAX_RHAT, MAX_UNSETTLED
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import LIMITS
-from nmd_lab.result.fill import Bounded, draws_within
+from nmd_lab.result.fill import OF_LIMITS, Bounded, draws_within
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.report import sentence_of_codes
 from nmd_lab.result.summary import FEW_DRAWS, few_draws, unfinished
@@ -230,7 +230,8 @@ def message_of_limits(posterior: Posterior, facts: Facts) -> Messages:
     names = first_few(facts.labels.flat(facts.labels.columns)[wrong].tolist())
     text = (
         f"{shares.max():.0%} of the draws below limits are negative, and no value of the columns "
-        f"{names} is: if none can be, fit np.log(X), or a DataFrame without nonlinearity=."
+        f"{names} is: if none can be, fit np.log(X), or a DataFrame without nonlinearity=; in any "
+        f"case {OF_LIMITS}."
     )
     return {NMDWarning: text}
 

@@ -77,19 +77,19 @@ def censored(
         if name not in by_name and kind_of_objects(column) not in ("numbers", "words"):
             continue
         read, label = read_numbers(column), plain_label(name)
-        if read["is_unknown"].any():
+        unknown, words = column[read["is_unknown"]], column[read["is_word"]]
+        if unknown.size:
             raise ValueError(
-                f"column {label!r} has {column[read['is_unknown']].iloc[0]!r}, which is no number "
-                "and no limit, or has a comma that may be decimal or not: write it as 0.5 or "
-                "'<0.5', or leave it empty."
+                f"column {label!r} has {unknown.iloc[0]!r}, which is no number or limit, or has a "
+                "comma that may be decimal: write it as 0.5 or '<0.5', or empty it."
             )
-        if read["is_word"].any():
+        if words.size:
             limit = by_name.get(name) if isinstance(limits, Mapping) else limits
             if limit is None:
                 raise ValueError(
-                    f"column {label!r} has {many(int(read['is_word'].sum()), 'cell')} such as "
-                    f"{column[read['is_word']].iloc[0]!r}, and limits={limits!r} has no limit of "
-                    f"detection for it: give limits={{{label!r}: ...}}."
+                    f"column {label!r} has {many(words.size, 'cell')} such as {words.iloc[0]!r} "
+                    f"below a limit that limits={limits!r} does not give: give "
+                    f"limits={{{label!r}: ...}}."
                 )
             limit = check_number(f"limits of {label!r}", limit)
             read["number"] = read["number"].mask(read["is_word"], limit)

@@ -17,9 +17,7 @@ import pandas as pd
 BELOW, ABOVE = "<≤⩽", ">≥⩾"
 """Signs before an upper and a lower limit, each perhaps with "="."""
 
-WORDS = (
-    r"n[./ ]?[dn]\.?|not? detect(ed)?|non-?detect|traces?|l?lo[dq]|ld|lq|m?dl|rl|b[dq]l|blo?[dq]"
-)
+WORDS = r"n[./ ]?[dn]\.?|not detected|non-?detect|traces?|l?lo[dq]|l[dq]|m?dl|rl|b[dq]l|blo?[dq]"
 """Words for "below a limit" without a number."""
 
 

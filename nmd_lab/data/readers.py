@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import math
 import os
 import subprocess
 import sys
@@ -187,7 +186,8 @@ def _read_table(
     """
     if header == "auto":
         top = _parsed(path, separator, header=None, nrows=1).iloc[0]
-        header = not all((k and cell != cell) or _is_number(cell) for k, cell in enumerate(top))
+        is_blank = top.isna() & (np.arange(top.size) > 0)
+        header = not (read_numbers(top)["number"].notna() | is_blank).all()
     frame = _parsed(path, separator, header=0 if header else None)
     named = any(columns.values())
     names = columns if named else long_table_columns(frame.columns) if header else None
@@ -228,14 +228,6 @@ def _separator(line: str) -> str:
         return csv.Sniffer().sniff(line, ",;\t|").delimiter
     except csv.Error:  # one column
         return ","
-
-
-def _is_number(text: Any) -> bool:
-    """Return whether a text is a number."""
-    try:
-        return math.isfinite(float(text))
-    except (TypeError, ValueError):
-        return False
 
 
 def _long_table(path: Path, frame: Any, names: dict[str, Any]) -> tuple[Any, str]:

@@ -255,10 +255,10 @@ def kind_of_objects(column: Any) -> str | None:
     exact = read["number"][~is_limit].dropna()
     has_many = exact.nunique() >= MIN_NUMBERS
     if unknown.empty:
-        are_numbers = has_many or not are_classes or (is_limit & ~read["is_word"]).any()
+        are_numbers = has_many or not are_classes or bool((is_limit & ~read["is_word"]).any())
     else:
         mostly = has_many and 2 * exact.size >= len(text) and unknown.nunique() <= MAX_WORDS
-        are_numbers = mostly and (is_limit.any() or not are_classes)
+        are_numbers = mostly and (bool(is_limit.any()) or not are_classes)
     if are_numbers and exact.size:
         return "words"
     if all_text:

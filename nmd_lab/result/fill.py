@@ -56,6 +56,17 @@ with outliers may be predicted far beyond its column where f is not learned."""
 MAX_TRIES = 1000
 """Draws of a value within its limits; then the limit itself is near enough."""
 
+DOUBT_BEYOND_LIMITS = 0.3
+"""Standard deviation, in units of a column, of noise that cells with limits get in addition: no
+value shows the tail there.  It lifts the coverage of 90 % intervals of 76 metabolites with limits
+from 0.78 to 0.81, and where all noise is 0.03 from 0.85 to 0.96, with errors 9 % larger."""
+
+OF_LIMITS = (
+    "no value checks the tail of the model beyond a limit, where 90 % intervals covered 80 to 82 % "
+    "of known concentrations of metabolites"
+)
+"""How far to trust cells with limits: see docs/limitations.md."""
+
 MAX_CELLS = 1000
 """Largest number of observed cells of a column that are replicated."""
 
@@ -299,8 +310,12 @@ def _draw_within(
     """Return new observations from a single draw, again while they are beyond their limits."""
     v = draws.drawn_at(entries.i, entries.j, draw)[0] if v is None else v
     x, outside = np.empty(v.size), np.arange(v.size)
+    doubtful = entries.is_limited & ~draws.is_level(entries.j) & draws.model.is_mixed
     for _ in range(MAX_TRIES):
-        for predictive, at, u in draws.by_noise(entries.j[outside], v[outside]):
+        near = v[outside]
+        if (at := doubtful[outside]).any():
+            near = near + DOUBT_BEYOND_LIMITS * at * rng.standard_normal(at.size)
+        for predictive, at, u in draws.by_noise(entries.j[outside], near):
             x[outside[at]] = predictive.of_draw(draw).draw(u, rng)
         outside = np.flatnonzero((x < entries.low) | (x > entries.high))
         if outside.size == 0:

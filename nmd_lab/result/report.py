@@ -23,7 +23,7 @@ from nmd_lab.data.units import facts_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions
 from .entries import entries_at, entries_of
-from .fill import filled, intervals_at
+from .fill import OF_LIMITS, filled, intervals_at
 from .fold_in import rows_of, unknown_row
 from .mixture import Array
 from .predict import OWNER, mean_shares, means, stds
@@ -234,6 +234,7 @@ def make_report(
             *_assumptions(posterior),
             *([sentence_of_codes(codes)] if codes else []),
             *([f"Cells that seem empty on purpose stay so with fill={skips!r}."] if skips else []),
+            *([f"{OF_LIMITS.capitalize()}."] if limited.any() else []),
         ),
         f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
         f"(nmd_lab {__version__}; at most {many(posterior.rank, 'factor')}; "

@@ -245,6 +245,7 @@ def test_a_report_counts_limits_and_names_draws(limited):
     posterior = nmd.impute(X, 3, return_posterior=True, **options)[1]
     report, count = posterior.report(X), int(below["cm"].sum())
     assert report.summary.endswith(f" {count} more have limits, within which they are filled.")
+    assert "intervals covered 80 to 82 %" in report.assumptions[-1]
     columns = report.columns.set_index("column")
     assert columns["limits"][["cm", "all"]].tolist() == [count, count]
     assert (columns["filled by"] == "draws").any()
