@@ -34,7 +34,7 @@ def censored(
     Returns
     -------
     values : same type as `frame`
-        Table with float64 columns of numbers; a cell with a limit has this limit.
+        Table with numeric columns (float64); a cell with a limit has this limit.
     limits : dict
         Keyword arguments of `impute`, `sample` and `complete`: "at_most" and "at_least", each a
         pandas.DataFrame of bool, without one that is True nowhere.  The sum
@@ -54,7 +54,7 @@ def censored(
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> import numpy as np, pandas as pd
     >>> import nmd_lab as nmd
     >>> frame = pd.DataFrame({"lead": ["0.7", "<0.5", "1.2", "ND"], "zinc": [31.0, 8.0, 9.5, None]})
     >>> values, limits = nmd.censored(frame, limits={"lead": 0.3})
@@ -63,10 +63,14 @@ def censored(
     >>> {name: mask["lead"].tolist() for name, mask in limits.items()}
     {'at_most': [False, True, False, True]}
 
-    Fill the cells, those with limits within them:
+    Fill a generated table, each cell with a limit within it:
 
+    >>> rng = np.random.default_rng(0)
+    >>> metals = np.exp(rng.normal(size=(80, 1)) + 0.5 * rng.normal(size=(80, 3)))
+    >>> frame = pd.DataFrame(metals.round(2), columns=["lead", "zinc", "iron"])
+    >>> values, limits = nmd.censored(frame.astype(str).where(frame > 0.5, "<0.5"))
     >>> filled = nmd.impute(values, draws=50, random_state=0, **limits)
-    >>> bool((filled["lead"] <= values["lead"]).all())
+    >>> bool((filled[limits["at_most"]].max() <= 0.5).all())
     True
     """
     if not is_frame(frame):
