@@ -265,6 +265,16 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
         ensemble = [f"An ensemble of {many(fractions.size, 'model')} made the draws: {listed}."]
         if (spread := f"{np.mean(posterior.draws.get('spread', 1)):.2f}") != "1.00":
             ensemble += [f"Intervals of numbers are {spread} times as wide, as held-out cells ask."]
+    if (joint := posterior._joint) is not None:
+        of_rows = many(int(joint.sizes["joint_group"]), "group")
+        ensemble += [
+            "Completed copies are drawn from a joint distribution of all columns with full "
+            f"covariances ({of_rows} of rows), so that weak associations are not shrunk."
+        ]
+    elif ensemble:
+        ensemble += [
+            "Completed copies are draws of this ensemble, which shrinks weak associations."
+        ]
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
         *([f"The table was read as {taken}."] if taken else []),
