@@ -273,7 +273,7 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
         ]
     elif ensemble:
         ensemble += [
-            "Completed copies are draws of this ensemble, which shrinks weak associations."
+            "Completed copies are its draws, which shrink weak associations."
         ]
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (

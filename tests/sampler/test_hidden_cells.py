@@ -95,7 +95,7 @@ def test_probabilities_guesses_and_copies_have_their_temperature():
     frame.loc[frame.index[::3], ["ash", "high", "target"]] = pd.NA
     posterior = nmd.sample(frame, draws=400, tune=5, random_state=0)
     warm, cold = (
-        replace(posterior, draws=posterior.draws.assign(
+        replace(posterior, _joint=None, draws=posterior.draws.assign(
             temperature=xr.full_like(posterior.draws["temperature"], t)
         ))
         for t in (1.0, 0.5)

@@ -1,0 +1,124 @@
+"""Completed copies of tables from the joint distribution of their columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nmd_lab as nmd
+
+N = 400
+
+
+def table(seed=0, share=0.3):
+    """Return generated columns of every kind, with one factor and a weak effect of t on y."""
+    rng = np.random.default_rng(seed)
+    f = rng.normal(size=N)
+    t = rng.normal(size=N)
+    frame = pd.DataFrame(
+        {
+            "a": f + rng.normal(size=N),
+            "t": t,
+            "y": 0.3 * t + rng.normal(size=N),
+            "dose": np.exp(0.8 * f + 0.6 * rng.normal(size=N)),
+            "percent": np.clip(70 + 20 * f + 10 * rng.normal(size=N), 1, 99),
+            "yes": pd.array(f + rng.normal(size=N) > 0.5, "boolean"),
+            "level": pd.Categorical(pd.cut(f + rng.normal(size=N), 3, labels=False), ordered=True),
+            "kind": pd.Categorical(
+                np.array(list("uvw"))[1 * (f + rng.normal(size=N) > 0) + (t > 1)]
+            ),
+        }
+    )
+    return frame, frame.mask(rng.random(frame.shape) < share)
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    frame, holed = table()
+    bounds = {"percent": (0, 100)}
+    return frame, holed, nmd.sample(holed, draws=60, bounds=bounds, random_state=0)
+
+
+def test_copies_keep_what_is_observed_and_fill_every_kind(sampled):
+    _, holed, posterior = sampled
+    assert posterior._joint is not None
+    for copy in posterior.impute(holed, n=3, random_state=0):
+        assert copy.notna().all(axis=None)
+        assert (copy.dtypes == holed.dtypes).all()
+        assert ((copy == holed) | holed.isna()).all(axis=None)
+
+
+def test_copies_repeat_with_a_seed_and_after_a_file(sampled, tmp_path):
+    _, holed, posterior = sampled
+    posterior.save(tmp_path / "p.nc")
+    first, again, loaded = (
+        each.impute(holed, n=2, random_state=1)[1]
+        for each in (posterior, posterior, nmd.load(tmp_path / "p.nc"))
+    )
+    pd.testing.assert_frame_equal(first, again)
+    pd.testing.assert_frame_equal(first, loaded)
+
+
+def test_draws_lie_within_bounds_and_positive_columns_stay_positive(sampled):
+    _, holed, posterior = sampled
+    copies = posterior.impute(holed, n=50, random_state=0)
+    dose, percent = (
+        np.concatenate([copy[name] for copy in copies]) for name in ("dose", "percent")
+    )
+    assert dose.min() > 0
+    assert 0 < percent.min() < percent.max() < 100
+    ends = posterior.intervals(holed, level=0.99)
+    assert (ends["dose"] > 0).all(axis=None)
+    assert ends["percent"].stack().between(0, 100).all()
+
+
+def test_a_weak_effect_is_that_of_the_full_table():
+    found, full = [], []
+    for seed in range(6):
+        frame, holed = table(seed)
+        copies = nmd.impute(holed, n=5, draws=60, random_state=0)
+        found += [np.polyfit(copy["t"], copy["y"], 1)[0] for copy in copies]
+        full.append(np.polyfit(frame["t"], frame["y"], 1)[0])
+    assert abs(np.mean(found) - np.mean(full)) < 0.04  # the standard error is 0.02
+
+
+def test_frequencies_of_filled_classes_are_those_of_the_full_table(sampled):
+    frame, holed, posterior = sampled
+    copies = pd.concat(posterior.impute(holed, n=20, random_state=0))
+    for name in ("yes", "level", "kind"):
+        shares = copies[name].value_counts(normalize=True)
+        expected = frame[name].value_counts(normalize=True)
+        np.testing.assert_allclose(shares[expected.index], expected, atol=0.05)
+
+
+def test_new_rows_are_completed_given_what_they_show(sampled):
+    _, holed, posterior = sampled
+    new = holed.iloc[:2].assign(a=[-3.0, 3.0], percent=np.nan, dose=[0.1, 8.0])
+    new.index = [1000, 1001]
+    low, high = np.mean(
+        [copy["percent"] for copy in posterior.impute(new, n=50, random_state=0)], 0
+    )
+    assert low + 20 < high
+
+
+def test_cells_with_limits_are_completed_within_them():
+    _, holed = table()
+    below = pd.DataFrame(False, holed.index, holed.columns)
+    below["dose"] = holed["dose"] < 0.6
+    values = holed.assign(dose=holed["dose"].mask(below["dose"], 0.6))
+    posterior = nmd.sample(values, draws=60, at_most=below, random_state=0)
+    assert posterior._joint is not None
+    for copy in posterior.impute(values, n=5, random_state=0):
+        assert copy.loc[below["dose"], "dose"].between(0, 0.6, inclusive="right").all()
+
+
+@pytest.mark.parametrize("options", [{"rank": 2}, {"groups": 1}])
+def test_a_model_that_was_asked_for_makes_the_copies(options):
+    _, holed = table()
+    assert nmd.sample(holed, draws=20, tune=20, random_state=0, **options)._joint is None
+
+
+def test_few_rows_are_completed_by_the_ensemble():
+    _, holed = table()
+    assert nmd.sample(holed[:60], draws=20, tune=20, random_state=0)._joint is None
