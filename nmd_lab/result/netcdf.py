@@ -168,7 +168,7 @@ def fields_of_posterior(
         "_labels": labels,
         "_kinds": common["kinds"],
         "_limits": plain[list(LIMITS)] if LIMITS[0] in plain else None,
-        "_joint": plain[list(JOINT)].drop_vars(plain.coords) if JOINT[0] in plain else None,
+        "_joint": plain[list(JOINT)] if JOINT[0] in plain else None,
         "noise": noise if isinstance(noise, str) else tuple(noise),
         "draws": draws,
         "trace": trace.drop_vars(set(trace.coords) - {CHAIN, SWEEP, *PROBES}),
