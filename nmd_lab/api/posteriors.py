@@ -140,9 +140,8 @@ def sample(
     at_most, at_least, upper : array_like, optional
         Limits of entries, as for `complete`.
     bounds : dict, optional
-        Smallest and largest number that a column may hold, by its name, such as ``{"percent": (0,
-        100)}``.  Predictions, intervals and completed copies lie between them.  A column whose
-        values are all positive stays positive without them.
+        Range of a numeric column by its name, such as ``{"percent": (0, 100)}``.  Positive
+        columns stay positive without it.
     init : {"auto", "random", "svd"} or Decomposition, default "auto"
         Start of a chain.
     callback : callable, optional

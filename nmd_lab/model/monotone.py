@@ -107,6 +107,8 @@ class Monotone(PiecewiseLinear):
         self.t, self.x = (tuple(np.asarray(each, dtype=np.float64).tolist()) for each in (t, x))
         self.learns = not self.t if learns is None else bool(learns)
         self.flat = bool(flat)
+        if self.flat and self.t:
+            self.ends = self.t[0], self.t[-1]
         if self.flat and not len(t):
             raise ValueError("flat=True goes with knots: give t and x.")
         if not self.t and not self.x:

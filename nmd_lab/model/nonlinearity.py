@@ -69,6 +69,9 @@ class Nonlinearity(ModelPart):
     periodic : bool
         Whether f is `Wrap`, or another f(t) = t - k period with k such that f(t) lies between start
         and start + period; `parameters` are then (period, start).  False by default.
+    ends : tuple of float
+        Values of t beyond which an increasing f is constant, where its values there are none of X;
+        infinite by default.
     closed_forms : dict
         Scalar functions ``(v, x, rho) -> t`` that solve the T-update, by loss class; empty by
         default.  They may take two more arguments, the parameters of f and of the loss.
@@ -88,6 +91,7 @@ class Nonlinearity(ModelPart):
     """
 
     range: tuple[float, float] = (-math.inf, math.inf)
+    ends: tuple[float, float] = (-math.inf, math.inf)
     linear: ClassVar[bool] = False
     form: ClassVar[str | None] = None
     even: ClassVar[bool] = False

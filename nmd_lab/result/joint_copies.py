@@ -8,7 +8,6 @@ import xarray as xr
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.model.model import Model, each_group
-from nmd_lab.model.monotone import Monotone
 from nmd_lab.problem.scaling import OffsetColumns, Scaling
 from nmd_lab.sampler.joint_normal import JointDraws, draw_scores
 from nmd_lab.sampler.priors import Prior
@@ -61,11 +60,11 @@ class JointCopies:
         self._joint, self._draws, self._rng = joint, draws, rng
         problem = _problem_of(draws, data)
         known = scores_of(problem, draws.table, joint.cuts)
-        self._kept = columns_with_scores(draws.table, draws.shape[1])
+        self._scored = columns_with_scores(draws.table, draws.shape[1])
         self._rows = np.flatnonzero((known.low < known.high).any(axis=1))
         self._scores = known.at(self._rows)
         self._z, self._labels = self._scores.first(), np.zeros(self._rows.size, np.int64)
-        self._ends = _ends_of_scores(draws.model)[:, self._kept]
+        self._ends = _ends_of_scores(draws.model)[:, self._scored]
         self._repeated = _repeated_values(problem)
         self._seed, self._sweep = int(rng.integers(2**62)), 0
         self._place = np.full(data.observations.shape[0], -1)
@@ -84,7 +83,7 @@ class JointCopies:
 
     def numbers(self, i: Positions, j: Positions) -> Array:
         """Return values of numbers and levels at rows of X and columns of the posterior."""
-        z = self._z[self._place[i], np.searchsorted(self._kept, j)]
+        z = self._z[self._place[i], np.searchsorted(self._scored, j)]
         x = np.empty(z.size)
         for k, at in each_group(j, self._draws.shape[1]):
             kind = self._draws.model.column_models[k]
@@ -99,7 +98,7 @@ class JointCopies:
 
     def classes(self, rows: Positions, positions: Positions) -> Array:
         """Return the class of a category whose indicators have these positions."""
-        at = np.searchsorted(self._kept, positions[1:])
+        at = np.searchsorted(self._scored, positions[1:])
         z = self._z[self._place[rows]][:, at]
         return np.where(z.max(axis=1) > 0, z.argmax(axis=1) + 1, 0).astype(np.float64)
 
@@ -121,12 +120,9 @@ def _problem_of(draws: Draws, data: MatchedData) -> SampledProblem:
 
 
 def _ends_of_scores(model: Model) -> Array:
-    """Return the ends (2, n) of the scores of each column; infinite where f has none."""
-    ends = np.tile([[-np.inf], [np.inf]], len(model.column_models))
-    for j, kind in enumerate(model.column_models):
-        if isinstance(f := kind.nonlinearity, Monotone) and f.flat:
-            ends[:, j] = (np.array([f.t[0], f.t[-1]]) - kind.centre) / kind.size
-    return ends
+    """Return the ends (2, n) of the scores of each column."""
+    kinds = model.column_models
+    return np.array([(np.array(k.nonlinearity.ends) - k.centre) / k.size for k in kinds]).T
 
 
 def _repeated_values(problem: SampledProblem) -> dict[int, RepeatedValues]:

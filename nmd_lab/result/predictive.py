@@ -11,7 +11,6 @@ from scipy.stats import truncnorm
 
 from nmd_lab.model.censored import all_pieces, moments
 from nmd_lab.model.loss import NORMAL, POISSON, NoiseModel
-from nmd_lab.model.monotone import Monotone
 from nmd_lab.model.nonlinearity import Nonlinearity, Piece
 from nmd_lab.model.ordinal import interval_mass
 
@@ -108,24 +107,18 @@ class NoiseBefore(Predictive):
 class NoiseWithin(NoiseBefore):
     """The distribution of f(T) where a learned f is not constant: its ends are no values."""
 
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """Values of T between which f rises; infinite where f has no ends."""
-        f = self.noise.nonlinearity
-        return (f.t[0], f.t[-1]) if isinstance(f, Monotone) and f.flat else (-math.inf, math.inf)
-
     def _masses(self, v: Array) -> tuple[Array, Array]:
         """Return the probability of T below the lower end, and between the ends, in each draw."""
-        low, high = ((end - v) / self.noise.sd for end in self._ends)
+        low, high = ((end - v) / self.noise.sd for end in self.noise.nonlinearity.ends)
         return ndtr(low), np.maximum(interval_mass(low, high), MIN_MASS)
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
         mean, variance = super().mean_and_variance(v)
-        if not np.isfinite(self._ends).any():
-            return mean, variance
         f, (below, inside) = self.noise.nonlinearity, self._masses(v)
-        low, high = f(np.array(self._ends))
+        if not np.isfinite(f.ends).any():
+            return mean, variance
+        low, high = f(np.array(f.ends))
         above = np.maximum(1 - below - inside, 0)
         first, second = (
             (all_of - low**k * below - high**k * above) / inside
@@ -146,7 +139,7 @@ class NoiseWithin(NoiseBefore):
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a number of each entry from the smooth distribution of a single draw."""
-        (low, high), sd = self._ends, self.noise.sd[0]
+        (low, high), sd = self.noise.nonlinearity.ends, self.noise.sd[0]
         ends = (low - v) / sd, (high - v) / sd
         t = truncnorm.rvs(*ends, v, sd, size=v.shape, random_state=rng)
         return np.asarray(self.noise.nonlinearity(t))

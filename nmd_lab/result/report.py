@@ -272,9 +272,7 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
             f"covariances ({of_rows} of rows), so that weak associations are not shrunk."
         ]
     elif ensemble:
-        ensemble += [
-            "Completed copies are its draws, which shrink weak associations."
-        ]
+        ensemble += ["Completed copies are its draws, which shrink weak associations."]
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
         *([f"The table was read as {taken}."] if taken else []),

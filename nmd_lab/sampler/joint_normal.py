@@ -485,7 +485,7 @@ def _hidden_cells(ensemble: Ensemble, cuts: Array) -> Cells:
     """Return the hidden cells of an ensemble but for those of categories."""
     hidden, table = ensemble.hidden, ensemble.observations.labels.table
     assert hidden is not None
-    kept = columns_with_scores(table, cuts.shape[0])
+    scored = columns_with_scores(table, cuts.shape[0])
     ordered = np.ones(cuts.shape[0], bool)
     if table is not None:
         ordered = np.array([not column.has_indicators for column in table.of_matrix])
@@ -494,4 +494,4 @@ def _hidden_cells(ensemble: Ensemble, cuts: Array) -> Cells:
     high, code = low.copy(), np.where(is_level, low, 0).astype(np.intp)
     low = np.where(is_level, cuts[columns, code], low)
     high = np.where(is_level, cuts[columns, code + is_level], high)
-    return Cells(hidden.rows[at], np.searchsorted(kept, columns), low, high, at)
+    return Cells(hidden.rows[at], np.searchsorted(scored, columns), low, high, at)

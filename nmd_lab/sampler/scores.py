@@ -110,6 +110,6 @@ def scores_of(problem: SampledProblem, table: TypedTable | None, cuts: Array) ->
             low[:, at], high[:, at] = -np.inf, np.inf
             is_one = np.isin(j, at) & (values == 1)
             classes[i[is_one], at[1]], widths[at[1]] = j[is_one] - at[0], at.size - 1
-    kept = columns_with_scores(table, n)
-    low, high = (np.ascontiguousarray(each[:, kept]) for each in (low, high))
-    return Scores(low, high, np.ascontiguousarray(classes[:, kept]), widths[kept])
+    scored = columns_with_scores(table, n)
+    low, high = (np.ascontiguousarray(each[:, scored]) for each in (low, high))
+    return Scores(low, high, np.ascontiguousarray(classes[:, scored]), widths[scored])
