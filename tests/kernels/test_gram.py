@@ -50,6 +50,17 @@ def test_chunks_are_for_large_data_and_small_ranks(monkeypatch):
     assert len(gram.chunks_of_columns(storage, 30)) == 1  # its normal matrices would be too large
 
 
+@pytest.mark.parametrize("shares", [1, 2, 5])
+def test_ranges_of_rows_have_about_as_many_entries(monkeypatch, shares):
+    X = ratings()
+    shrink_chunks(monkeypatch, 50)
+    chunks = gram.chunks_of_columns(CsrStorage(X.shape, X.indptr, X.indices), 3)
+    counts, ranges = np.bincount(X.indices, minlength=30), gram.shares_of_rows(chunks, shares)
+    np.testing.assert_array_equal(np.r_[*ranges], np.arange(30))
+    sizes = [counts[each].sum() for each in ranges]
+    np.testing.assert_allclose(sizes, counts.sum() / shares, atol=counts.max())
+
+
 def mostly_stored(missing=0.04, m=50, n=40, rank=4):
     """Return the storage of a matrix with few holes, S at its entries, and the other factor."""
     rng = np.random.default_rng(1)

@@ -6,7 +6,7 @@ from scipy import sparse
 from stored import mask_of
 
 from nmd_lab.data import folds as module
-from nmd_lab.data.folds import RowSplit, draw_folds, holes_depend_on_each_other, row_folds
+from nmd_lab.data.folds import RowSplit, draw_folds, holes_depend_on_each_other, row_folds, without
 from nmd_lab.data.inputs import observe
 
 
@@ -60,6 +60,7 @@ SHARES = np.random.default_rng(0).random((60, 40)) < np.linspace(0.3, 1, 40)
 HOLES = [
     *((False, random_holes(share=share, seed=seed))
       for share in (0.15, 0.4, 0.7, 0.97, 1.0) for seed in range(5)),
+    (False, random_holes((3000, 6))),
     (False, np.where(SHARES, 1.0, np.nan)),  # columns may have different fractions
     *((True, blocks(width=width, every=1, seed=seed)) for width in (3, 8, 18) for seed in range(5)),
     (True, hidden_square()),
@@ -156,6 +157,14 @@ def test_moved_holes_leave_most_of_each_column():
         assert 0.15 < held[:, 4:8].sum() / (fitted | held)[:, 4:8].sum() <= 0.2
 
 
+def test_entries_of_another_matrix_are_left_out():
+    seen, other = np.random.default_rng(0).random((2, 6, 5)) < 0.5
+    X = observe(np.where(seen, 1.0, np.nan))
+    for held in (other, ~seen):
+        rest, _ = without(X, observe(np.where(held, 1.0, np.nan)))
+        np.testing.assert_array_equal(mask_of(rest), seen & ~held)
+
+
 def test_weights_come_along():
     weights = np.random.default_rng(1).random((40, 30)) + 0.5
     for fold in draw(DATA["random"], weights=weights)[0]:
@@ -175,12 +184,16 @@ def test_blocks_are_not_looked_for_where_less_than_a_third_is_observed():
     assert not holes_depend_on_each_other(observe(blocks(width=22, every=1)))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_in_four_rows_missing_entries_move_to_the_next_row(seed):
-    X = np.ones((4, 40))
+@pytest.mark.parametrize(("m", "rows"), [(4, {1}), (12, {3, 4, 5, 6, 7, 8})])
+def test_missing_entries_move_by_a_quarter_to_three_quarters_of_the_rows(m, rows):
+    X, found = np.ones((m, 40)), set()
     X[0, :4] = np.nan
-    for fold in draw_folds(observe(X), np.random.default_rng(seed), "blocks")[0]:
-        np.testing.assert_array_equal(fold.held_out.entries()[:2], [[1] * 4, range(4)])
+    for seed in range(4):
+        for fold in draw_folds(observe(X), np.random.default_rng(seed), "blocks")[0]:
+            to, columns, _ = fold.held_out.entries()
+            np.testing.assert_array_equal(columns, np.arange(to.size) % 4)
+            found |= set(to.tolist())
+    assert found == rows
 
 
 def test_test_rows_are_judged_where_their_row_and_column_stay_known():
