@@ -42,8 +42,8 @@ TARGETS = {
     "data/folds.py": f"{FOLDS} data/test_split.py",
     "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
     "kernels/row_sums.py": ROW_SUMS,
-    "kernels/sweep.py": f"test_sparse.py {CONTRACT} {ROW_SUMS}",
-    "engines/admm.py": f"{CONTRACT} checkpoint/test_resume.py request/test_penalty.py",
+    "kernels/sweep.py": f"{CONTRACT} test_sparse.py {ROW_SUMS}",
+    "engines/admm.py": f"{CONTRACT} request/test_penalty.py checkpoint/test_resume.py",
 }
 SWAPS: dict[type, list[type]] = {
     ast.Lt: [ast.LtE, ast.GtE],

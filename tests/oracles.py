@@ -98,6 +98,12 @@ def exact_prox(v, x, rho, f: str, loss: str, a: float = 0.0, b: float = 1.0) -> 
 # Algorithm 1 ------------------------------------------------------------------------------------
 
 
+def best_rows(H, Z, seen, ridge):
+    """The ridge regression of each row on the columns of H where it is observed."""
+    pairs = [(H[:, s], z[s]) for s, z in zip(seen, Z, strict=True)]
+    return np.array([np.linalg.solve(part @ part.T + ridge, part @ z) for part, z in pairs])
+
+
 @dataclass
 class Trace:
     """What ``plain_admm`` saw after each iteration."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles import PAIRS, forward
+from oracles import PAIRS, best_rows, forward
 from scipy import sparse
 from stored import stored
 
@@ -32,12 +32,6 @@ def assert_same(one, other, tolerance=1e-8):
     )
     for name in ("objective", "relative_error", "primal_residual", "dual_residual", "penalty"):
         np.testing.assert_allclose(one.history[name], other.history[name], rtol=tolerance)
-
-
-def best_rows(H, Z, seen, ridge):
-    """The ridge regression of each row on the columns of H where it is observed."""
-    pairs = [(H[:, s], z[s]) for s, z in zip(seen, Z, strict=True)]
-    return np.array([np.linalg.solve(part @ part.T + ridge, part @ z) for part, z in pairs])
 
 
 def observed_only(X, seen, W, H, f, loss, alpha, n_iter):

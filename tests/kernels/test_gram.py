@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.kernels import row_sums as few_missing
 from nmd_lab.kernels import row_sums as gram
 from nmd_lab.kernels.products import CsrStorage
 
@@ -73,7 +72,7 @@ def mostly_stored(missing=0.04, m=50, n=40, rank=4):
 def both_sums(storage, S, partners, ridge):
     """Sums by subtraction from those of all entries, and over the entries of each row."""
     chunk, rows = gram.chunk_of_rows(storage), slice(0, storage.shape[0])
-    less = few_missing.gram_policy(few_missing.missing_entries(storage), partners, ridge)
+    less = gram.gram_policy(gram.missing_entries(storage), partners, ridge)
     grams = less(chunk, S), gram.per_row(chunk, S, partners)
     return [gram.row_sums([each], rows, len(ridge)) for each in grams]
 
@@ -101,15 +100,14 @@ def test_few_missing_entries_are_subtracted_from_the_sum_of_all(dtype, atol):
     np.testing.assert_array_equal(gradients, slopes)
     np.testing.assert_allclose(normals, expected, atol=atol)
     assert not np.array_equal(normals, expected)  # so that they were subtracted
-    assert few_missing.missing_entries(mostly_stored(0.5)[0]) is None
+    assert gram.missing_entries(mostly_stored(0.5)[0]) is None
 
 
 def test_a_difference_that_would_cancel_is_a_sum():
     storage, S, partners, ridge = mostly_stored()
-    whole = np.diff(storage.indptr) == storage.shape[1]
-    row = np.flatnonzero(~whole)[0]
-    stored = storage.indices[storage.indptr[row] : storage.indptr[row + 1]]
-    partners[np.setdiff1d(np.arange(storage.shape[1]), stored)[0]] *= 1e9
+    missing = gram.missing_entries(storage)
+    row = np.flatnonzero(np.diff(missing.indptr))[0]
+    partners[missing.indices[0]] *= 1e9
     (normals, _), (expected, _) = both_sums(storage, S, partners, ridge)
     np.testing.assert_array_equal(normals[row], expected[row])
 
@@ -121,6 +119,6 @@ def test_a_fit_with_few_missing_entries_is_that_of_sums_over_each_row(monkeypatc
     options = {"h_constraint": constraint, "offsets": "both", "alpha": 0.1, "random_state": 0}
     options |= {"solver": nmd.ADMM(split="observed"), "max_iter": 30, "tol": 0}
     fit = nmd.complete(X, 3, "identity", **options)
-    monkeypatch.setattr(few_missing, "MOSTLY", 2.0)
+    monkeypatch.setattr(gram, "MOSTLY", 2.0)
     rows = nmd.complete(X, 3, "identity", **options)
     np.testing.assert_allclose(fit.history.objective, rows.history.objective, rtol=1e-10)

@@ -26,17 +26,13 @@ def data(form, m=9, n=7, seed=0):
     entries = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
     if form == "dense":
         return observe(X), X, np.ones_like(X)
-    if form == "masked":
-        return observe(X, observed=seen), X, seen.astype(float)
-    if form == "weighted":
-        return observe(X, weights=weights), X, weights
-    if form == "stored":
-        return observe(entries), X, seen.astype(float)
-    if form == "stored and weighted":
-        return observe(entries, weights=weights), X, weights
-    assert form == "zeros"
-    observed = observe(entries, absent_are_zeros=True)
-    return observed, np.where(seen, X, 0), np.ones_like(X)
+    if form == "zeros":
+        observed = observe(entries, absent_are_zeros=True)
+        return observed, np.where(seen, X, 0), np.ones_like(X)
+    given = entries if "stored" in form else X
+    if "weighted" in form:
+        return observe(given, weights=weights), X, weights
+    return observe(given, observed=seen), X, seen.astype(float)
 
 
 def factors(m=9, n=7, rank=3, seed=1, dtype=np.float64):

@@ -67,6 +67,16 @@ def test_each_run_begins_anew():
     assert rule.begin()(1.0, 100.0, 1.0, 1.0) == 2.0
 
 
+def test_each_iteration_asks_the_rule_with_the_residuals_before():
+    rule = PenaltyRule(period=4)
+    solver = nmd_lab.ADMM(rho=rule, refine=False)
+    fit = nmd_lab.decompose(noisy(), 3, "relu", "l1", max_iter=40, tol=0, solver=solver)
+    names = ["penalty", "primal_residual", "dual_residual", "objective"]
+    rows, asked = fit.history[names].to_pandas().to_numpy(), rule.begin()
+    assert [asked(*row) for row in rows[:-1]] == pytest.approx(rows[1:, 0])
+    assert len(set(rows[:, 0])) > 3
+
+
 # Which rule is taken ----------------------------------------------------------------------------
 
 

@@ -131,18 +131,8 @@ def test_blocks_are_held_out_as_a_whole():
         assert np.mean(whole) > 0.7  # others lose some, since columns keep half of their entries
 
 
-def few_holes(shape=(900, 25), rows=60, width=2):
-    """Return data of which a few rows miss some neighbouring columns."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=shape)
-    for row in rng.choice(shape[0], rows, replace=False).tolist():
-        first = rng.integers(shape[1] - width)
-        X[row, first : first + width] = np.nan
-    return X
-
-
 def test_few_holes_are_moved_until_a_tenth_is_held_out():
-    X = few_holes()
+    X = blocks((900, 25), width=2, every=15)
     folds, drawn = draw(X)
     assert drawn == "as the missing entries are"
     for fold in folds:
