@@ -102,9 +102,10 @@ def test_a_stored_zero_counts(split, f):
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
     for module in (sweep, tiles):
         monkeypatch.setattr(module, "SHARE_ENTRIES", 500)
+    monkeypatch.setattr("nmd_lab.kernels.products.BLOCK_ENTRIES", 200)
     X, seen, _ = example("minmax", "l1")
-    for split in ("everywhere", "observed"):
-        solver = nmd.ADMM(split=split)
+    for split, rho in (("everywhere", "auto"), ("observed", "auto"), ("observed", "paper")):
+        solver = nmd.ADMM(split=split, rho=rho)
         options = {"random_state": 3, "max_iter": 8, "alpha": 0.1, "solver": solver}
         one, *fits = (
             nmd.complete(
