@@ -7,7 +7,7 @@ import xarray as xr
 from scipy import sparse, stats
 
 import nmd_lab as nmd
-from nmd_lab.data.inputs import observe
+from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.fit.held_out import HeldOut
 from nmd_lab.model.model import make_model
 
@@ -96,6 +96,18 @@ def test_trials_are_judged_by_the_metric(X, held, weighted):
     }
     for metric, each in expected.items():
         np.testing.assert_allclose(score.scores(*factors, metric), w * each, rtol=1e-10)
+
+
+def test_a_held_out_level_that_is_a_limit_has_the_probability_of_all_levels_below():
+    levels, at_most = np.array([[0.0, 1.0, 0.0], [1.0, 2.0, 1.0]]), np.eye(2, 3) > 0
+    W, H = np.array([[0.3], [-0.8]]), np.array([[1, 0.5, 2]])
+    cuts = np.array([-np.inf, -1, 1, np.inf])
+    observations = observe(levels, limits=GivenLimits(at_most)).as_sparse()
+    model = make_model("identity", nmd.losses.Ordinal([0, 1, 2], [-1, 1]))
+    found = HeldOut(observations, model).scores(W, H, "deviance")
+    k, t = levels.astype(int), W @ H
+    below = np.where(at_most, 0, stats.norm.cdf(cuts[k] - t))
+    np.testing.assert_allclose(found, -np.log(stats.norm.cdf(cuts[k + 1] - t) - below).ravel())
 
 
 @pytest.mark.parametrize(

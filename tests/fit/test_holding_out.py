@@ -53,18 +53,6 @@ ARRAY = xr.DataArray(X.reshape(3, 4, 8), dims=("year", "month", "place"))
             {"sample_dims": ("year", "month")},
         ),
     ],
-    ids=[
-        "array",
-        "list",
-        "sparse mask",
-        "frame",
-        "frames",
-        "nullable",
-        "sparse",
-        "sparse X",
-        "3-D",
-        "labels",
-    ],
 )
 def test_a_mask_hides_observed_entries_of_the_last_fit(data, mask, how):
     found, hidden = held(data, mask, **how)
