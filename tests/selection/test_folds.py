@@ -63,7 +63,6 @@ HOLES = [
     (False, random_holes((3000, 6))),
     (False, np.where(SHARES, 1.0, np.nan)),  # columns may have different fractions
     *((True, blocks(width=width, every=1, seed=seed)) for width in (3, 8, 18) for seed in range(5)),
-    (False, blocks(width=22, every=1)),  # most of it is missing
     (True, hidden_square()),
     (True, hidden_square((900, 700), 300)),  # sampled
 ]  # fmt: skip
@@ -169,6 +168,10 @@ def test_a_seed_gives_the_same_parts(name):
     for first, second in zip(one, again, strict=True):
         np.testing.assert_array_equal(masks(first), masks(second))
     assert any(np.any(masks(a)[1] != masks(b)[1]) for a, b in zip(one, other, strict=True))
+
+
+def test_blocks_are_not_looked_for_where_less_than_a_third_is_observed():
+    assert not holes_depend_on_each_other(observe(blocks(width=22, every=1)))
 
 
 @pytest.mark.parametrize(("m", "rows"), [(4, {1}), (12, {3, 4, 5, 6, 7, 8})])
