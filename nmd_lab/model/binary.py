@@ -8,14 +8,6 @@ import numpy as np
 
 from .loss import FloatArray, Loss
 
-STEP_TOL = 1e-5  # of a step of Halley's method after which no other one is needed
-
-STARTING_LOG_ODDS = 2.0
-"""Log-odds with which a fit begins where the larger value is observed, and minus this elsewhere."""
-
-MAX_LOG_ODDS = 7.0
-"""Largest log-odds of a constant model: one entry of a thousand differs."""
-
 
 class Logistic(Loss):
     """Binary data, coded as 0 and 1 or as -1 and 1; y is the log-odds of the value 1.
@@ -89,7 +81,8 @@ class Logistic(Loss):
             gap, slope = rho * (z - centre) - share, rho + variance
             step = gap * slope / (slope * slope - gap * (share - 0.5) * variance)
             z -= step
-            if abs(step) <= STEP_TOL * (1.0 + abs(z)):
+            # After such a step no other one is needed.
+            if abs(step) <= 1e-5 * (1.0 + abs(z)):
                 break
         return s * z
 
@@ -125,12 +118,12 @@ class Logistic(Loss):
 
     def target(self, x: FloatArray) -> FloatArray:
         """Return moderate log-odds of the observed values."""
-        return np.where(x > 0.5, STARTING_LOG_ODDS, -STARTING_LOG_ODDS).astype(x.dtype)
+        return np.where(x > 0.5, 2.0, -2.0).astype(x.dtype)
 
     def constant(self, mean: float) -> float:
         """Return the log-odds of the fraction of larger values."""
         share = (mean - self.parameters[0]) / (1.0 - self.parameters[0])
-        least = 1 / (1 + math.exp(MAX_LOG_ODDS))
+        least = 1 / (1 + math.exp(7.0))  # log-odds at most: one entry of a thousand differs
         share = min(max(share, least), 1 - least)
         return math.log(share / (1 - share))
 

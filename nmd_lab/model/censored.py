@@ -39,9 +39,7 @@ from .losses import Frobenius, Loss
 from .nonlinearities import Nonlinearity, Piece, Square
 from .ordinal import LOG_ROOT, log_probability
 
-MAX_FLAT_WIDTH = 1e-4
-"""Width of an interval, in units in which the density changes, below which it counts as flat."""
-SETTLED = 1e-9
+STEP_TOL = 1e-9
 """Relative step after which the search ends; the next step would be about its square."""
 
 
@@ -49,7 +47,8 @@ SETTLED = 1e-9
 def moments_between(y: float, low: float, high: float, sd: float) -> tuple[float, float]:
     """Return the mean of x ~ N(y, sd²) between two limits, and its variance over sd²."""
     a, b = (low - y) / sd, (high - y) / sd
-    if (b - a) * (1.0 + 0.5 * abs(a + b)) < MAX_FLAT_WIDTH:
+    # In a narrower interval, in units in which the density changes, it counts as flat.
+    if (b - a) * (1.0 + 0.5 * abs(a + b)) < 1e-4:
         return 0.5 * (low + high), (b - a) * (b - a) / 12.0
     log_mass = log_probability(a, b)
     first, second = 0.0, 0.0  # the densities at the limits, divided by the probability
@@ -103,7 +102,7 @@ class CensoredFrobenius(Loss):
             new: float = y - step
             if not left <= new <= right:  # both are finite if a step leaves them
                 new = 0.5 * (left + right)
-            if abs(new - y) <= SETTLED * (abs(new) + sd):
+            if abs(new - y) <= STEP_TOL * (abs(new) + sd):
                 return new
             y = new
         return y
@@ -144,7 +143,7 @@ def square_between(v: float, rho: float, low: float, high: float, sd: float) -> 
         new: float = t - slope / bend if bend > 0.0 else left
         if not left < new < right:
             new = 0.5 * (left + right)
-        if abs(new - t) <= SETTLED * SETTLED + 1e-2 * SETTLED * t:
+        if abs(new - t) <= STEP_TOL * STEP_TOL + 1e-2 * STEP_TOL * t:
             return new
         t = new
     return t
@@ -158,9 +157,6 @@ Array = NDArray[np.float64]
 
 MAX_DEVIATIONS = 9.0
 """Standard deviations beyond which there is less than the rounding of what lies within."""
-
-N_NODES = 40
-"""Nodes of the quadrature."""
 
 
 def all_pieces(nonlinearity: Nonlinearity) -> tuple[Piece, ...] | None:
@@ -185,7 +181,7 @@ def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Arr
     if pieces is not None:
         return piecewise_moments(v, sd, np.array(pieces), centre)
     first, second = np.zeros_like(v), np.zeros_like(v)
-    points, weights = np.polynomial.hermite_e.hermegauss(N_NODES)
+    points, weights = np.polynomial.hermite_e.hermegauss(40)  # nodes of the quadrature
     for point, weight in zip(points, weights / weights.sum(), strict=True):
         change = nonlinearity(v + point * sd) - centre
         first += weight * change

@@ -30,19 +30,11 @@ OFFSET = 4.0
 CELLS_PER_BINADE = 256
 BINADES = 8
 DEGREE = 5
-ROOT_TOL = 1e-13  # largest error of a polynomial, relative to the largest |f| on its cell
-TINY_SLOPE = 1e-16  # the same where f almost vanishes, relative to |f| near 0
-LOOSE = 1e-11  # and relative to |f| there
-ROUGH = 1e-2  # largest error of a polynomial that gives bounds, relative to the range on its cell
-SCALES = (1.0, 2.0**-4, 2.0**4, 2.0**-8, 2.0**8, 2.0**-14, 2.0**14)  # the first that suits is taken
 CELL, ROW = 8, 7  # numbers of a cell and of a block
 BLOCK = 8  # cells that share one row of bounds
-STEP = 1.0  # longest step of a scan, in units of |f'| / |f''|: a sixth of a period
 MAX_TABLED = OFFSET * 2.0**BINADES - OFFSET  # largest |t| / scale in the table
 SIDE = CELLS_PER_BINADE * BINADES
 N_BLOCKS = 2 * SIDE // BLOCK
-_SHIFT = 52 - 8  # leaves 8 bits of the mantissa, one of 256 cells
-_FIRST = 1025 << 8  # those bits of 4.0
 
 
 class Curve(NamedTuple):
@@ -84,7 +76,8 @@ class Curve(NamedTuple):
 @cache
 def curve_of(f: Nonlinearity) -> Curve:
     """Return the curve of f, which is kept as long as the process lives."""
-    curves = (_tabulate(f, scale) for scale in SCALES)
+    exponents = 0, -4, 4, -8, 8, -14, 14  # the first that suits is taken
+    curves = (_tabulate(f, 2.0**exponent) for exponent in exponents)
     near = slice(SIDE - CELLS_PER_BINADE, SIDE + CELLS_PER_BINADE)
     first = next(curves)
     smooth = (c for c in (first, *curves) if np.isfinite(c.cells[near, 1]).mean() > 0.9)
@@ -108,10 +101,11 @@ def _tabulate(f: Nonlinearity, scale: float) -> Curve:
         error = np.abs(local @ (points[:, None] ** powers).T - exact).max(axis=1)
         peak = np.abs(exact).max(axis=1)
         size = peak[np.abs(centre) < scale].max()
-        good = (error <= ROOT_TOL * peak) | ((error <= TINY_SLOPE * size) & (error <= LOOSE * peak))
+        # Errors relative to the largest |f| on the cell, and where f almost vanishes near 0, too.
+        good = (error <= 1e-13 * peak) | ((error <= 1e-16 * size) & (error <= 1e-11 * peak))
         good &= peak < 1e100
         # A poor polynomial still gives bounds, and the ends of a cell bound a monotone f.
-        rough = good | (error <= ROUGH * np.ptp(exact, axis=1)) | (f.monotone & np.isfinite(peak))
+        rough = good | (error <= 1e-2 * np.ptp(exact, axis=1)) | (f.monotone & np.isfinite(peak))
         cells = np.full((centre.size, CELL), np.nan)
         cells[:, 0], cells[:, 1 : DEGREE + 2] = centre, local / half**powers
         blocks = _bounds(cells, half * np.linspace(-1, 1, 5), exact, good, rough)
@@ -141,7 +135,8 @@ def _bounds(cells: Array, d: Array, values: Array, good: Any, rough: Any) -> Arr
         return low.reshape(-1, BLOCK).min(axis=1), high.reshape(-1, BLOCK).max(axis=1)
 
     flat = 1e-9 * np.abs(values[SIDE - CELLS_PER_BINADE : SIDE + CELLS_PER_BINADE]).max()
-    step = STEP * (bounds(slope, rough, 1e-9)[1] + flat) / bounds(np.abs(bend), rough, 0.0)[1]
+    # The longest step of a scan is |f'| / |f''|, a sixth of a period.
+    step = (bounds(slope, rough, 1e-9)[1] + flat) / bounds(np.abs(bend), rough, 0.0)[1]
     f_bounds, bend_bounds = bounds(values, rough, 1e-12), bounds(bend, good, 1e-9)
     blocks = np.zeros((N_BLOCKS + 1, ROW))
     blocks[:-1, 1:] = np.stack([*bend_bounds, bounds(slope, good, 1e-9)[1], *f_bounds, step], 1)
@@ -154,7 +149,8 @@ def cell_of(t: float, per_scale: float) -> Any:
     size = abs(t) * per_scale
     if not size < MAX_TABLED:
         return np.int64(-1)
-    number = (np.float64(size + OFFSET).view(np.int64) >> _SHIFT) - _FIRST
+    # 44 bits fewer leave 8 of the mantissa, one of 256 cells; those of 4.0 are 1025 << 8.
+    number = (np.float64(size + OFFSET).view(np.int64) >> 44) - (1025 << 8)
     return SIDE + number if t >= 0.0 else SIDE - 1 - number
 
 
@@ -189,18 +185,7 @@ def value_at(t, curve):  # type: ignore[no-untyped-def]
 ScalarMap = Callable[..., Any]
 """A compiled function of scalars."""
 
-MARGIN = 0.9  # fraction of rho that the harmful bend may reach
-MAX_STEPS, MAX_FREE_STEPS = 60, 12  # of Newton's method; after the latter it bisects a bracket
-CUBIC = 1e-5  # square of the last step in the norm of g'', relative to rho (t - v)^2, if d'' is 1
-QUADRATIC = 1e-10  # the same for other losses
-KINK_TOL = 1e-20  # the same for a bisection, or where d has a kink
-NEAR_KINK = 1e-8  # distance at which t moves to the kink, relative to |t - v|
-N_GOLDEN = 120
 GOLDEN_SHARE = 0.5 * (3.0 - math.sqrt(5.0))  # of the longer side, at which golden sections look
-GOLDEN_TOL = 1e-15  # width of the last bracket of golden sections, relative to |t|
-FIRST_REACH, LAST_REACH = 1e-6, 1e30  # distances from v at which a t with finite loss is sought
-MAX_BLOCKS = 5_000  # on each side of v
-BEYOND = 1.0 / 32.0  # length of a block beyond the table, relative to |t|
 
 
 def value_inside(d: type[Loss]) -> ScalarMap:
@@ -244,9 +229,9 @@ def compile_search(forward: ScalarMap, d: type[Loss]) -> ScalarMap:
 def is_convex(v, rho, radius, pull, curve):  # type: ignore[no-untyped-def]
     """Return whether g is certainly convex within a radius of v, with d' = pull at f(v)."""
     _, _, per_scale, least, largest, left, right = curve
-    steepest = abs(pull)
+    steepest, allowed = abs(pull), 0.9 * rho  # that the harmful bend may reach
     harm = max(-least if pull > 0.0 else largest, 0.0)
-    if v - radius >= left and v + radius <= right and steepest * harm <= MARGIN * rho:
+    if v - radius >= left and v + radius <= right and steepest * harm <= allowed:
         return True
     for _ in range(3):
         first, last = cell_of(v - radius, per_scale), cell_of(v + radius, per_scale)
@@ -256,7 +241,7 @@ def is_convex(v, rho, radius, pull, curve):  # type: ignore[no-untyped-def]
         for k in range(first // BLOCK, last // BLOCK + 1):
             harm = max(harm, -bound_at(k, 1, curve) if pull > 0.0 else bound_at(k, 2, curve))
             slope = max(slope, bound_at(k, 3, curve))
-        if steepest * harm <= MARGIN * rho:
+        if steepest * harm <= allowed:
             return True
         nearer = 1.01 * steepest * slope / rho  # since rho (t - v) = -d' f'
         if not nearer < 0.7 * radius:
@@ -272,11 +257,14 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
     at y = x, a step ends there if the gradient changes its sign.
     """
     slopes, has_kink, (lowest, highest) = compile_scalar(d.derivatives), not d.smooth, d.domain
-    enough = CUBIC if d is Frobenius else QUADRATIC
+    # Squares of the last step in the norm of g'', relative to rho (t - v)^2: of Newton's method,
+    # where the error of a step is about its square, and of a bisection or at a kink of d.
+    enough, kink_tol = 1e-5 if d is Frobenius else 1e-10, 1e-20
+    free_steps = 12  # after which it bisects a bracket
 
     def newton(t, at, left, right, guarded, v, x, rho, curve, pd):  # type: ignore[no-untyped-def]
         y, slope, bend, third = at
-        for k in range(MAX_STEPS if guarded else MAX_FREE_STEPS):
+        for k in range(60 if guarded else free_steps):
             if not lowest <= y <= highest:
                 return np.nan
             if has_kink and y == x:
@@ -299,15 +287,15 @@ def _compile_newton(d: type[Loss]) -> ScalarMap:
                     beyond = slopes(x, x + (x - y), pd)[0] * slope + rho * (kink - v)
                     passed = (kink - t) * (other - kink) >= 0.0
                     other = kink if passed and gradient * beyond <= 0.0 else other
-                if not left <= other <= right or k > MAX_FREE_STEPS:
-                    other, allowed = 0.5 * (left + right), KINK_TOL
+                if not left <= other <= right or k > free_steps:
+                    other, allowed = 0.5 * (left + right), kink_tol
             step, moved, t = other - t, other - v, other
             if not has_kink and step * step * max(curvature, rho) <= allowed * rho * moved * moved:
                 return t
             y, slope, bend, third = curve_at(t, curve)
-            if has_kink and step * step <= KINK_TOL * moved * moved:
+            if has_kink and step * step <= kink_tol * moved * moved:
                 kink = t + (x - y) / slope
-                return kink if abs(kink - t) <= NEAR_KINK * abs(moved) else t
+                return kink if abs(kink - t) <= 1e-8 * abs(moved) else t
         return t if guarded else np.nan
 
     return compile_scalar(newton)
@@ -324,7 +312,7 @@ def _compile_scan(
         target, bottom = min(max(least_at(x, pd), smallest), largest), min(value(x, x, pd), 0.0)
         middle, at_middle, left_out = v, at_v, False
         above = forward(v, curve, pf) > target
-        for _ in range(MAX_BLOCKS):
+        for _ in range(5_000):  # on each side of v
             cost = 0.5 * rho * (middle - v) * (middle - v) + bottom
             if cost >= lowest:
                 break
@@ -359,8 +347,8 @@ def _compile_scan(
 
     def scan(v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
         at_v = objective(v, v, x, rho, curve, pf, pd)
-        best, lowest, step = v, at_v, FIRST_REACH * (1.0 + abs(v))
-        while not lowest < math.inf and abs(step) < LAST_REACH:  # f(v) outside the loss's domain
+        best, lowest, step = v, at_v, 1e-6 * (1.0 + abs(v))  # first distance from v
+        while not lowest < math.inf and abs(step) < 1e30:  # f(v) outside the loss's domain
             at = objective(v + step, v, x, rho, curve, pf, pd)
             if at < lowest:
                 best, lowest = v + step, at
@@ -383,10 +371,10 @@ def next_block(t, side, curve):  # type: ignore[no-untyped-def]
     scale = 1.0 / curve[2]
     cell = cell_of(t + side * 1e-9 * (scale + abs(t)), curve[2])
     if cell < 0:
-        inwards = side * t < 0.0 and abs(t) > MAX_TABLED * scale
-        far = (
-            max(abs(t) * (1.0 - BEYOND), MAX_TABLED * scale) if inwards else abs(t) * (1.0 + BEYOND)
-        )
+        # Beyond the table, a block is 1/32 of |t| long.
+        size, edge = abs(t), MAX_TABLED * scale
+        inwards = side * t < 0.0 and size > edge
+        far = max(size * (31.0 / 32.0), edge) if inwards else size * (33.0 / 32.0)
         return math.copysign(far, t), -math.inf, math.inf
     block = cell // BLOCK
     end = bound_at(block + 1 if side > 0.0 else block, 0, curve)
@@ -417,8 +405,8 @@ def compile_golden(objective: ScalarMap) -> ScalarMap:
     """Return the compiled golden sections between a and b around t, where g is finite."""
 
     def golden(a, t, b, at_t, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
-        for _ in range(N_GOLDEN):
-            if abs(b - a) <= GOLDEN_TOL * abs(t):
+        for _ in range(120):
+            if abs(b - a) <= 1e-15 * abs(t):  # width of the last bracket
                 break
             to_b = abs(b - t) > abs(a - t)
             other = t + GOLDEN_SHARE * ((b if to_b else a) - t)

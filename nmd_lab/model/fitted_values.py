@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from .loss import FloatArray
 from .model import Model
 
-AT_A_TIME = 1 << 18  # single entries that are computed together
+MAX_ENTRIES = 1 << 18  # single entries that are computed together
 
 
 class FittedValues(NamedTuple):
@@ -83,8 +83,8 @@ class FittedValues(NamedTuple):
                 "their own: leave them out."
             )
         out = np.empty(i.size, dtype=self.W.dtype)
-        for start in range(0, i.size, AT_A_TIME):
-            some = slice(start, start + AT_A_TIME)
+        for start in range(0, i.size, MAX_ENTRIES):
+            some = slice(start, start + MAX_ENTRIES)
             t = self.linear_at(i[some], j[some])
             out[some] = self.model.expected(t, i[some], j[some])
         return out

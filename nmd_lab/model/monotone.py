@@ -23,17 +23,11 @@ from .piecewise import PiecewiseLinear, shortest
 
 Array = NDArray[np.float64]
 
-KNOTS = 20
+N_KNOTS = 20
 """Knots of a learned f; fewer fit the middle alone, more follow single values of small tables."""
 
-FLATTEST = 0.02
+MIN_SLOPE = 0.02
 """Smallest slope of a learned f, in units of the column: equal values at an end stay apart."""
-
-MIN_DIFFERENT = 8
-"""Different values from which f is learned; with fewer it is the straight line."""
-
-MIN_SPREAD = 1e-13
-"""Standard deviation of X, over its largest size, below which f is the straight line, too."""
 
 
 class Monotone(PiecewiseLinear):
@@ -166,15 +160,16 @@ class Monotone(PiecewiseLinear):
         values, counts = np.unique(x, return_counts=True)
         centre = float(x.mean()) if centred and x.size else 0.0
         spread = float(x.std()) if x.size else 0.0
-        if values.size < MIN_DIFFERENT or spread < MIN_SPREAD * float(np.abs(x).max()):
+        # Few different values, or rounding alone, determine no f.
+        if values.size < 8 or spread < 1e-13 * float(np.abs(x).max()):
             return Monotone([0.0, 1.0], [centre, centre + 1.0])
         scores = ndtri((np.cumsum(counts) - counts / 2) / x.size)
-        z = ndtri((np.arange(KNOTS) + 0.5) / KNOTS)
+        z = ndtri((np.arange(N_KNOTS) + 0.5) / N_KNOTS)
         quantiles = np.interp(z, scores, values)
         t = float(x.mean()) + spread * z
         knots = self.share * quantiles + (1 - self.share) * t
-        rises = np.maximum(np.diff(knots), FLATTEST * np.diff(t))
-        middle = KNOTS // 2
+        rises = np.maximum(np.diff(knots), MIN_SLOPE * np.diff(t))
+        middle = N_KNOTS // 2
         knots = knots[middle] + np.concatenate([[0.0], np.cumsum(rises)]) - rises[:middle].sum()
         return Monotone((t - centre).tolist(), knots.tolist(), self.share, self.learns)
 
@@ -201,7 +196,7 @@ class Monotone(PiecewiseLinear):
         if not self.learns or not self.t:
             return self
         knots, values = np.array(self.t), np.array(self.x)
-        slowest = np.minimum(FLATTEST * np.diff(knots), np.diff(values))
+        slowest = np.minimum(MIN_SLOPE * np.diff(knots), np.diff(values))
         wide = (np.asarray(each, dtype=np.float64) for each in (t, x, weights))
         best = nearest_values(knots, values, slowest, *wide)
         return Monotone(self.t, best.tolist(), self.share, learns=True, flat=self.flat)
@@ -303,9 +298,7 @@ def _root_of_gram(knots: Array, t: Array, x: Array, weights: Array) -> Array:
     return root
 
 
-MIN_VALUES = 5  # different known values from which their distribution is learned
 FIRST_KNOT = -1e4  # knot at which f is 0, in standard deviations or limits: no draw is there
-RARE = 0.01  # fraction of a normal column below 0, of that below a limit, that is harmless
 
 
 def f_within_limits(low: Array, high: Array) -> Monotone | None:
@@ -316,7 +309,8 @@ def f_within_limits(low: Array, high: Array) -> Monotone | None:
     exponential tail to 0.
     """
     known, x = low == high, np.where(np.isfinite(low), low, high)
-    if np.unique(x[known]).size < MIN_VALUES or x.min() < 0 or (x[~known] == 0).any():
+    # Fewer different known values determine no distribution.
+    if np.unique(x[known]).size < 5 or x.min() < 0 or (x[~known] == 0).any():
         return None
     above = x > 0
     with np.errstate(divide="ignore"):
@@ -327,7 +321,7 @@ def f_within_limits(low: Array, high: Array) -> Monotone | None:
         return Monotone(t.tolist(), [0.0, *np.exp(t[1:]).tolist()])
     largest = float(high[np.isneginf(low)].max(initial=0))
     below_0, below = ndtr((np.array([0.0, largest]) - centre) / spread)
-    if largest == 0 or below_0 < RARE * below:
+    if largest == 0 or below_0 < 0.01 * below:  # so few values below 0 are harmless
         return None
     t = np.concatenate([[FIRST_KNOT], np.linspace(-4, 1, 18), [2]])
     values = np.where(t < 1, np.exp(np.minimum(t, 1) - 1), t)

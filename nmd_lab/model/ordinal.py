@@ -25,13 +25,7 @@ from .loss import FloatArray, Loss
 
 Array = NDArray[np.float64]
 
-STEPS = 25
-"""Largest number of Newton's steps."""
-
-DECREASE = 1e-10
-"""Expected relative decrease at which the steps end."""
-
-GAP = 1e-7
+MIN_GAP = 1e-7
 """Distance of the cut points around a level that X does not have."""
 
 
@@ -72,7 +66,7 @@ def best_cut_points(
     found = _newton(among_present, *inputs, np.array([cuts[k] for k in present[:-1]]))
     result = np.array(cuts, dtype=np.float64)
     for at, first, last in zip(found, present[:-1], present[1:], strict=True):
-        result[first:last] = at + GAP * np.arange(last - first)
+        result[first:last] = at + MIN_GAP * np.arange(last - first)
     for k in range(present[0] - 1, -1, -1):
         result[k] = min(result[k], result[k + 1] - 1.0)
     for k in range(present[-1], cuts.size):
@@ -89,16 +83,16 @@ def _newton(codes: NDArray[np.intp], y: Array, weights: Array, cuts: Array) -> A
         return float(total), gradient, bands
 
     value, gradient, bands = derivatives(cuts)
-    for _ in range(STEPS):
+    for _ in range(25):
         bands[1] += 1e-12 * (1.0 + np.abs(bands[1]))
         single = cuts.size == 1
         step = -(gradient / bands[1] if single else np.asarray(solveh_banded(bands, gradient)))
         expected = -float(gradient @ step)
-        if not expected > DECREASE * (1.0 + abs(value)):
+        if not expected > 1e-10 * (1.0 + abs(value)):  # the expected decrease
             break
         for _ in range(40):
             new = cuts + step
-            if np.all(np.diff(new) > GAP):
+            if np.all(np.diff(new) > MIN_GAP):
                 new_value, new_gradient, new_bands = derivatives(new)
                 if new_value <= value - 1e-4 * expected:
                     break
@@ -111,17 +105,15 @@ def _newton(codes: NDArray[np.intp], y: Array, weights: Array, cuts: Array) -> A
 
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 DENSITY = math.exp(-LOG_ROOT)  # of a standard normal variable at 0
-LIKELY = 1e-2  # probability from which a difference of distribution functions is exact enough
 MAX_NARROW = 1e-2
 SQRT_HALF = math.sqrt(0.5)
 SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
-ASYMPTOTIC = 12.0  # from here on, ten terms of the asymptotic series have an error below 2e-13
 
 
 @compile_scalar
 def mills_ratio(z: float) -> float:
     """Return the probability above z >= 0 over the density at z, for a standard normal variable."""
-    if z < ASYMPTOTIC:
+    if z < 12.0:  # from here on, ten terms of the asymptotic series have an error below 2e-13
         return SQRT_HALF_PI * math.exp(0.5 * z * z) * math.erfc(z * SQRT_HALF)
     inverse, series = 1.0 / (z * z), 1.0
     for k in range(10, 0, -1):
@@ -163,7 +155,7 @@ def interval_mass(a: Array, b: Array) -> Array:
 def slopes(a: float, b: float) -> tuple[float, float, float]:
     """Return density at a and at b over Φ(b) - Φ(a), and their difference b minus a."""
     p = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
-    if p > LIKELY:
+    if p > 1e-2:  # a difference of distribution functions is exact enough
         at_a, at_b = DENSITY * math.exp(-0.5 * a * a) / p, DENSITY * math.exp(-0.5 * b * b) / p
         return at_a, at_b, at_b - at_a
     log_p = log_probability(a, b)
@@ -172,12 +164,6 @@ def slopes(a: float, b: float) -> tuple[float, float, float]:
     if (b - a) * max(1.0, abs(a + b)) < MAX_NARROW:  # the difference would cancel
         return at_a, at_b, -0.5 * (a + b)
     return at_a, at_b, at_b - at_a
-
-
-STEP_TOL = 1e-7  # of a step of Newton's method after which no other one is needed
-
-FIRST_RANGE = 2.5
-"""Largest magnitude of the y with which a fit begins."""
 
 
 @compile_scalar
@@ -326,7 +312,8 @@ class Ordinal(Loss):
                 new = 0.5 * (left + right)
             step = abs(new - y)
             y = new
-            if step <= STEP_TOL * (1.0 + abs(y)):
+            # After such a step no other one is needed.
+            if step <= 1e-7 * (1.0 + abs(y)):
                 break
         return y
 
@@ -389,7 +376,7 @@ class Ordinal(Loss):
             return x
         cuts = self._equal_shares() if self.cut_points is None else self.cut_points
         shares = np.concatenate([[0.0], np.asarray(ndtr(cuts)), [1.0]])
-        middle = np.clip(ndtri((shares[1:] + shares[:-1]) / 2), -FIRST_RANGE, FIRST_RANGE)
+        middle = np.clip(ndtri((shares[1:] + shares[:-1]) / 2), -2.5, 2.5)
         codes = np.minimum(self.codes(x), middle.size - 1)  # what is missing holds any number
         return np.asarray(middle[codes], dtype=x.dtype)
 

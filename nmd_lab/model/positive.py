@@ -23,8 +23,6 @@ from nmd_lab._runtime.compiler import bits_of, compile_scalar, number_of
 
 from .loss import FloatArray, Loss
 
-THIRDS = 3071218439534640469  # two thirds of the bits of 1.0, less the mean error
-
 
 def square_frobenius(v: float, x: float, rho: float) -> float:
     """Return the positive root of t^3 + (rho/2 - x) t - rho v/2.
@@ -47,7 +45,8 @@ def square_frobenius(v: float, x: float, rho: float) -> float:
 @compile_scalar
 def about_cube_root(x):  # type: ignore[no-untyped-def]
     """Return the cube root of a positive double up to 6 %: a third of its exponent."""
-    return number_of(int(bits_of(x) * (1.0 / 3.0)) + THIRDS)
+    # The number is two thirds of the bits of 1.0, less the mean error
+    return number_of(int(bits_of(x) * (1.0 / 3.0)) + 3071218439534640469)
 
 
 def square_l1(v: float, x: float, rho: float) -> float:
@@ -95,14 +94,6 @@ def minmax_kl(
     return v if beyond and gain <= 0.5 * rho * (t - v) * (t - v) else t
 
 
-SQRT_2 = 2.0**0.5
-LN_2 = 0.6931471805599453
-ONE = 0x3FF0000000000000
-"""Bits of 1.0."""
-FRACTION = 0x000FFFFFFFFFFFFF
-"""Bits of the fraction of a double."""
-
-
 @compile_scalar
 def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     """Return excess - log(ratio), where ratio = 1 + excess is a positive double of full precision.
@@ -116,8 +107,9 @@ def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     """
     bits = bits_of(ratio)
     exponent = (bits >> 52) - 1023
-    mantissa = number_of((bits & FRACTION) | ONE)
-    large = mantissa > SQRT_2
+    # The bits of the fraction, with the exponent of 1.0.
+    mantissa = number_of((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
+    large = mantissa > 2.0**0.5
     mantissa = 0.5 * mantissa if large else mantissa
     exponent = exponent + 1 if large else exponent
     f = excess if exponent == 0 else mantissa - 1.0
@@ -128,7 +120,8 @@ def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     tail = 1.0 / 11.0 + z * (1.0 / 13.0 + z * tail)
     tail = 1.0 / 7.0 + z * (1.0 / 9.0 + z * tail)
     tail = 2.0 * s * z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * tail))
-    first = excess * s if exponent == 0 else (excess - exponent * LN_2) - 2.0 * s
+    log_2 = 0.6931471805599453
+    first = excess * s if exponent == 0 else (excess - exponent * log_2) - 2.0 * s
     return first - tail
 
 
@@ -244,7 +237,7 @@ def exponential_minimum(a: float, c: float, b: float, q: float, low: float, high
     return one if at_one <= at_other else other
 
 
-RATIO_FLOOR = 1e-6
+MIN_RATIO = 1e-6
 """Smallest f(WH) in a reported objective, as a fraction of x.  The solver has no such bound."""
 
 
@@ -265,7 +258,7 @@ class _RatioLoss(Loss):
     convex = False
     domain = (0.0, math.inf)
     floor = 0.0
-    relative_floor = RATIO_FLOOR
+    relative_floor = MIN_RATIO
 
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if some data are not positive."""
@@ -334,7 +327,7 @@ class ItakuraSaito(_RatioLoss):
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return x / y - 1."""
-        residuals: FloatArray = x / np.maximum(y, RATIO_FLOOR * x) - 1
+        residuals: FloatArray = x / np.maximum(y, MIN_RATIO * x) - 1
         return residuals
 
 
@@ -377,18 +370,8 @@ class SquaredLog(_RatioLoss):
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return log x - log y."""
-        residuals: FloatArray = np.log(x) - np.log(np.maximum(y, RATIO_FLOOR * x))
+        residuals: FloatArray = np.log(x) - np.log(np.maximum(y, MIN_RATIO * x))
         return residuals
-
-
-COUNT_FLOOR = 1e-6
-"""Smallest f(WH) in a reported objective, as a fraction of x.  The solver has no such bound."""
-
-DISPERSIONS = (1e-8, 1e6)
-"""Smallest and largest dispersion that is learned."""
-
-FIRST_DISPERSIONS = (1e-3, 10.0)
-"""Smallest and largest dispersion with which a fit begins."""
 
 
 @compile_scalar
@@ -463,7 +446,7 @@ class NegativeBinomial(Loss):
     link = "exp"
     domain = (0.0, math.inf)
     floor = 0.0
-    relative_floor = COUNT_FLOOR
+    relative_floor = MIN_RATIO
     parameter_names = ("dispersion", "learns")
 
     def __init__(self, dispersion: float | None = None, learns: bool | None = None) -> None:
@@ -533,14 +516,13 @@ class NegativeBinomial(Loss):
         mean = float(np.average(x, weights=weights))
         variance = float(np.average(np.square(x - mean), weights=weights))
         rough = (variance - mean) / mean**2 if mean > 0 else 1.0
-        smallest, largest = FIRST_DISPERSIONS
-        return NegativeBinomial(min(max(rough, smallest), largest), learns=True)
+        return NegativeBinomial(min(max(rough, 1e-3), 10.0), learns=True)
 
     def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> NegativeBinomial:
         """Return the loss with the dispersion of highest likelihood."""
         if not self.learns:
             return self
-        y = np.maximum(y, COUNT_FLOOR * x).astype(np.float64)
+        y = np.maximum(y, MIN_RATIO * x).astype(np.float64)
         counts, position = np.unique(x, return_inverse=True)
         totals = np.bincount(position.ravel(), weights, counts.size)
         total, sum_of_counts = float(totals.sum()), float(totals @ counts)
@@ -552,8 +534,7 @@ class NegativeBinomial(Loss):
             return (growth - constants - logarithm * sum_of_counts) / total
 
         present = math.log(self.dispersion or 1.0)
-        low, high = (math.log(each) for each in DISPERSIONS)
-        ends = max(low, present - 4), min(high, present + 4)
+        ends = max(math.log(1e-8), present - 4), min(math.log(1e6), present + 4)
         found = minimize_scalar(objective, bounds=ends, method="bounded", options={"xatol": 1e-5})
         best = NegativeBinomial(math.exp(found.x), learns=True)
         before, after = (float(np.sum(weights * loss(x, y))) for loss in (self, best))
@@ -561,7 +542,7 @@ class NegativeBinomial(Loss):
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return (x - y) / √(y + dispersion y²) where y > 0."""
-        positive = y > COUNT_FLOOR * x
+        positive = y > MIN_RATIO * x
         mean = y[positive]
         spread = np.sqrt(mean + self.parameters[0] * mean**2)
         scaled: FloatArray = (x[positive] - mean) / spread

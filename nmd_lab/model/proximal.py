@@ -161,10 +161,6 @@ def _better_of(before: ScalarMap, index: int, candidate: ScalarMap) -> ScalarMap
     return compile_scalar(better)
 
 
-BRANCHES = (0.0, -1.0, 1.0)
-"""Branches of a periodic f that can hold the minimiser, from that of v."""
-
-
 def best_branch(forward: ScalarMap, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return the best of the solutions on the branch of v and on both its neighbours."""
     value, convex = compile_scalar(loss.value), loss.convex
@@ -174,7 +170,7 @@ def best_branch(forward: ScalarMap, loss: type[Loss], proximal: ScalarMap) -> Sc
         period, start = pf
         middle = math.floor((v - start) / period)
         best, lowest = v, math.inf
-        for step in BRANCHES:
+        for step in (0.0, -1.0, 1.0):  # from the branch of v
             shift = (middle + step) * period
             # Just inside the ends, since f jumps there and t is rounded.
             margin = 4e-16 * (abs(shift) + abs(start) + period)

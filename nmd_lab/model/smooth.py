@@ -208,10 +208,6 @@ def _called(f: Any) -> Any:
     return callback
 
 
-FLAT = 0.02
-"""Fraction of the steepest slope on the way from 0 at which the way ends."""
-
-
 def nearest_inverse(f: Nonlinearity, x: FloatArray) -> FloatArray:
     """Return the t nearest to 0 with f(t) = x.
 
@@ -239,7 +235,8 @@ def _ways(f: Nonlinearity) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     for side in (t >= 0, t <= 0):
         ok = np.isfinite(y[side]) & np.isfinite(slope[side])
         steepest = np.maximum.accumulate(np.where(ok, slope[side], 0.0))
-        going = np.cumprod(ok & (slope[side] >= FLAT * steepest)).astype(bool)
+        # The way from 0 ends where f is nearly flat.
+        going = np.cumprod(ok & (slope[side] >= 0.02 * steepest)).astype(bool)
         keep[side] |= going
     keep[0] = True
     t, y = t[keep], np.nan_to_num(y[keep])

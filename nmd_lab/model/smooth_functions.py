@@ -174,9 +174,6 @@ class Power(Nonlinearity):
 MAX_EXPONENT = 300.0
 """Where exp(t) stops: it is exp(300) or exp(-300) beyond, so that no product overflows."""
 
-INSTEAD_OF_ZERO = 0.1
-"""exp(T) at the start where X is not positive, as for a count of zero."""
-
 Numbers = tuple[float, ...]
 
 
@@ -273,5 +270,5 @@ class Exp(Nonlinearity):
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(x), and log(0.1) where x is not positive."""
-        positive = np.where(x > 0, np.maximum(x, 1e-30), INSTEAD_OF_ZERO)
+        positive = np.where(x > 0, np.maximum(x, 1e-30), 0.1)
         return np.asarray(np.log(positive), dtype=x.dtype)
