@@ -101,8 +101,8 @@ def test_a_stored_zero_counts(split, f):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
     for module in (sweep, tiles):
-        monkeypatch.setattr(module, "SHARE_ENTRIES", 500)
-    monkeypatch.setattr("nmd_lab.kernels.products.BLOCK_ENTRIES", 200)
+        monkeypatch.setattr(module, "MIN_SHARE_ENTRIES", 500)
+    monkeypatch.setattr("nmd_lab.kernels.products.BLOCK", 200)
     X, seen, _ = example("minmax", "l1")
     for split, rho in (("everywhere", "auto"), ("observed", "auto"), ("observed", "paper")):
         solver = nmd.ADMM(split=split, rho=rho)

@@ -232,10 +232,9 @@ def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
 
 
 HELD_OUT_SHARE = 0.1  # fraction of the observed entries that a fold holds out
-ENOUGH = 2000  # held-out entries from which one fold is enough
+MIN_HELD_OUT = 2000  # held-out entries from which one fold is enough
 MAX_HELD_OUT = 100_000  # largest number of held-out entries of a fold
 MAX_FOLDS = 10  # largest number of folds, with which each entry is held out about once
-MAX_SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
 
 
 class Fold(NamedTuple):
@@ -280,7 +279,7 @@ def draw_folds(
     fewest = 2 if kind else 1
     folds: list[Fold] = []
     for _ in range(MAX_FOLDS):
-        if len(folds) >= fewest and n_held_out(folds) >= ENOUGH:
+        if len(folds) >= fewest and n_held_out(folds) >= MIN_HELD_OUT:
             break
         hidden = hide(observations, share, rng)
         hidden = hidden if hidden.any() else at_random(observations, share, rng)
@@ -332,8 +331,8 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     share = observations.n_observed / (m * n)
     if share == 1 or share < 1 / 3 or min(m, n) < 4:  # nothing is missing, or most of it is
         return False
-    rows = np.linspace(0, m - 1, min(m, MAX_SAMPLED)).astype(int)
-    columns = np.linspace(0, n - 1, min(n, MAX_SAMPLED)).astype(int)
+    # Some of the rows and columns are enough.
+    rows, columns = (np.linspace(0, size - 1, min(size, 500)).astype(int) for size in (m, n))
     if observations.labels.table is not None:  # the indicators of a category are always together
         columns = np.unique(observations.labels.table.first_of_cell[columns])
     excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
@@ -443,7 +442,7 @@ def row_folds(
     parts = parts if table is None else parts[table.first_of_cell]
     folds: list[Fold] = []
     for shift in range(max(1, min(n_parts, MAX_FOLDS // max(len(splits), 1)))):
-        if n_held_out(folds) >= ENOUGH:
+        if n_held_out(folds) >= MIN_HELD_OUT:
             break
         for number, each in enumerate(splits):
             fold = _fold(each, parts == (number + shift) % n_parts, observations)
@@ -468,9 +467,9 @@ def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations
     return make_fold(observations, held, rest)
 
 
-CELLS = 300_000  # observed cells from which settings are chosen
-CELLS_TABLE = 100_000  # the same for a table with classes or levels, which take longer
-ROWS = 1000  # least number of rows for that
+MAX_CELLS = 300_000  # observed cells from which settings are chosen
+MAX_CELLS_OF_TABLE = 100_000  # the same for a table with classes or levels, which take longer
+MIN_ROWS = 1000  # least number of rows for that
 
 
 def sample_of_rows(
@@ -478,8 +477,8 @@ def sample_of_rows(
 ) -> Observations:
     """Return as many of the rows as a choice needs, or all of them."""
     m, n = observations.shape
-    cells = CELLS_TABLE if has_classes else CELLS
-    number = max(ROWS, 4 * n, round(cells * m / observations.n_observed))
+    cells = MAX_CELLS_OF_TABLE if has_classes else MAX_CELLS
+    number = max(MIN_ROWS, 4 * n, round(cells * m / observations.n_observed))
     return observations if m < 2 * number else some_rows(observations, number, rng)
 
 
@@ -491,7 +490,7 @@ def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
     """
     x, folds = counts.values, list[Fold]()
     left = x.astype(np.int64)
-    while len(folds) < MAX_FOLDS and n_held_out(folds) < ENOUGH:
+    while len(folds) < MAX_FOLDS and n_held_out(folds) < MIN_HELD_OUT:
         share = min(
             HELD_OUT_SHARE / (1 - HELD_OUT_SHARE * len(folds)), 1.0
         )  # of the events that are in no fold

@@ -419,10 +419,6 @@ def index_labels(index: Any, axis: str, taken: Collection[Any]) -> tuple[str, An
     return axis, xr.Coordinates.from_pandas_multiindex(index.set_names(levels), axis)
 
 
-GREY_LEVELS = 255
-"""Largest grey level of a picture of 8 bits."""
-
-
 def valid_range(X: Any, column: str | None = None) -> tuple[float, float] | None:
     """Return the smallest and the largest value that X can have, None if they are unknown.
 
@@ -439,8 +435,8 @@ def valid_range(X: Any, column: str | None = None) -> tuple[float, float] | None
     dtype = getattr(sources[0], "dtype", None)
     if isinstance(dtype, np.dtype) and dtype == np.uint8:  # a frame may have a column "dtype"
         values = sources[0].tocoo().data if sparse.issparse(X) else np.asarray(sources[0])
-        if values.size and int(values.max()) > GREY_LEVELS // 2:
-            return 0.0, float(GREY_LEVELS)
+        if values.size and int(values.max()) > 127:  # grey levels of 8 bits
+            return 0.0, 255.0
     return None
 
 

@@ -35,9 +35,6 @@ from .entries import (
 )
 from .labels import Labels
 
-SUMMED_ROWS = 1024
-"""Number of rows that are summed at a time."""
-
 
 def sums_along(R: Any, axis: int) -> FloatArray:
     """Return the sums of all rows (axis 1) or columns (axis 0) of a sparse or a dense matrix."""
@@ -45,8 +42,9 @@ def sums_along(R: Any, axis: int) -> FloatArray:
         matrix: Any = R
         return np.asarray(matrix.sum(axis=axis), dtype=np.float64).ravel()
     sums = np.zeros(R.shape[1 - axis])
-    for first in range(0, R.shape[0], SUMMED_ROWS):
-        rows = slice(first, first + SUMMED_ROWS)
+    step = 1024  # rows that are summed at a time
+    for first in range(0, R.shape[0], step):
+        rows = slice(first, first + step)
         block_sums = np.sum(R[rows], axis=axis, dtype=np.float64)
         if axis:
             sums[rows] = block_sums
@@ -54,9 +52,6 @@ def sums_along(R: Any, axis: int) -> FloatArray:
             sums += block_sums
     return sums
 
-
-MAX_TABLE_COLUMNS = 100
-"""Number of columns above which a matrix is not taken for a table of variables."""
 
 BLOCK = 1 << 16
 """Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
@@ -122,7 +117,7 @@ class Observations(ABC):
     @property
     def is_small_table(self) -> bool:
         """Whether they are dense and in memory, with few enough columns for a table."""
-        return self.in_memory and self.pattern is None and self.shape[1] <= MAX_TABLE_COLUMNS
+        return self.in_memory and self.pattern is None and self.shape[1] <= 100
 
     @property
     def n_stored(self) -> int:

@@ -25,9 +25,6 @@ CHANNELS = {"channel", "band", "color", "colour", "rgb"}
 MAX_CHANNELS = 4
 """Length of the last axis of an array that is still one of channels: red, green, blue, opacity."""
 
-BLOCK = 2**20
-"""Entries of patches that are handled at a time."""
-
 CORNER = "patch_"
 """Beginning of the coordinates that have the first pixel of a patch."""
 
@@ -298,7 +295,7 @@ def _places(values: Any, dims: tuple[str, ...]) -> tuple[Positions, Positions]:
 
 
 def _blocks(
-    corners: Positions, offsets: Positions, shape: tuple[int, ...], entries: int = BLOCK
+    corners: Positions, offsets: Positions, shape: tuple[int, ...], entries: int = 2**20
 ) -> Iterator[tuple[slice, Positions]]:
     """Yield ranges of patches with the positions of their pixels in the flat picture."""
     first, within = (np.ravel_multi_index(tuple(each.T), shape) for each in (corners, offsets))

@@ -37,9 +37,6 @@ from .entries import (
 from .labels import Labels
 from .observations import BLOCK, Observations
 
-COUNTED = 1 << 22
-"""Number of entries that are counted at a time."""
-
 
 @dataclass(frozen=True)
 class SparseObservations(Observations):
@@ -291,8 +288,9 @@ class SparseObservations(Observations):
         if axis == 1:
             return np.diff(self.indptr)
         counts = np.zeros(self.shape[1], np.intp)
-        for first in range(0, self.indices.size, COUNTED):
-            counts += np.bincount(self.indices[first : first + COUNTED], minlength=counts.size)
+        step = 1 << 22  # entries that are counted at a time
+        for first in range(0, self.indices.size, step):
+            counts += np.bincount(self.indices[first : first + step], minlength=counts.size)
         return counts
 
     def __repr__(self) -> str:

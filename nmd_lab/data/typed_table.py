@@ -83,13 +83,6 @@ def _key(name: Any) -> str:
     return re.sub("[-_ ]", "", str(name).lower())
 
 
-MAX_COLUMNS = 6  # of a long table whose columns have names of their own
-MIN_LABELS = 20  # distinct labels of its rows, and of its columns
-MAX_VALUES = 20  # distinct values of it; numbers in units are more
-MIN_REPEATED_PAIRS = 20  # pairs expected twice by chance, of which a long table has hardly one
-ALMOST_ALL = 0.9  # fraction of all pairs in a table of an experiment, or of days
-
-
 def columns_of_pairs(frame: Any, *, sure: bool = True) -> dict[str, Any] | None:
     """Return the columns of a long table by what they hold, None if it is none.
 
@@ -97,24 +90,25 @@ def columns_of_pairs(frame: Any, *, sure: bool = True) -> dict[str, Any] | None:
     has few values, and others are times.  If this need not be `sure`, pairs with texts may repeat.
     """
     n, names = len(frame), list(frame.columns)
-    if not 3 <= len(names) <= MAX_COLUMNS or not frame.columns.is_unique:
+    # A wider table is none, and labels repeat, but not without number.
+    if not 3 <= len(names) <= 6 or not frame.columns.is_unique:
         return None
     counts = {name: frame[name].nunique() for name in names if _may_be_labels(frame[name])}
-    labels = [name for name, count in counts.items() if MIN_LABELS <= count <= n / 2]
+    labels = [name for name, count in counts.items() if 20 <= count <= n / 2]
     others = [name for name in names if name not in labels and counts.get(name, 0) <= n / 2]
     values = [name for name in others if _key(name) not in COLUMNS_BESIDE]
     pairs = np.prod([counts[name] for name in labels])
-    if len(labels) != 2 or len(values) != 1 or n > ALMOST_ALL * pairs:
+    # With almost all pairs, it is a table of an experiment, or of days.
+    if len(labels) != 2 or len(values) != 1 or n > 0.9 * pairs:
         return None
-    value = frame[values[0]]
-    if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > MAX_VALUES:
+    value = frame[values[0]]  # numbers in units have more distinct values than 20
+    if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > 20:
         return None
-    chance = [np.square(frame[name].value_counts(normalize=True)).sum() for name in labels]
-    if not sure and any(getattr(frame[name].dtype, "kind", "O") == "O" for name in labels):
-        return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
-    expected, repeated = n**2 / 2 * np.prod(chance), frame.duplicated(labels).sum()
-    if expected < MIN_REPEATED_PAIRS * (1 + repeated):
-        return None
+    if sure or all(getattr(frame[name].dtype, "kind", "O") != "O" for name in labels):
+        chance = [np.square(frame[name].value_counts(normalize=True)).sum() for name in labels]
+        expected, repeated = n**2 / 2 * np.prod(chance), frame.duplicated(labels).sum()
+        if expected < 20 * (1 + repeated):  # pairs that come twice: a long table has hardly one
+            return None
     return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
 
 
@@ -171,7 +165,6 @@ OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 MIN_LINES_OF_A_TEXT = 1.25  # lines for each distinct text, so that categories have several
 MAX_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 MIN_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
-MAX_NAMED = 5  # classes of a column that a warning names
 MAX_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
 DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
 
@@ -218,7 +211,7 @@ def _examples(frame: Any, names: Collection[Any]) -> list[str]:
 def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
     """Warn of classes of columns that the fitted table does not show."""
     if texts := [
-        f"{classes[:MAX_NAMED]} in column {name!r}" for name, classes in unseen.items() if classes
+        f"{classes[:5]} in column {name!r}" for name, classes in unseen.items() if classes
     ]:
         text = f"X has {' and '.join(texts)}, which the fitted table does not show: such a cell "
         text += "says nothing about its row, and stays as it is; fit with all classes."

@@ -115,7 +115,7 @@ def facts_of(observations: Observations, *, by_column: bool) -> Facts:
             has_ends[j[observations.as_sparse().limits.codes != 0]] = False
         order = np.argsort(j, kind="stable")
         values = np.split(x[order], np.searchsorted(j[order], np.arange(1, n)))
-        enough = [min(OF_CONSTANT, m / 2)] * n
+        enough = [min(20, m / 2)] * n  # values of a constant; fewer may be equal by chance
         each = map(_of_column, values, has_ends, is_number, enough)
         columns = Columns(*map(np.array, zip(*each, strict=True)))
     return Facts(
@@ -139,8 +139,9 @@ def _of_column(x: FloatArray, has_ends: bool, is_number: bool, enough: float) ->
     values, counts = np.unique(x, return_counts=True)
     low, high = float(values[0]), float(values[-1])
     is_binary = values.tolist() == [0, 1]
-    if has_ends and (values.size >= MIN_DIFFERENT or (values.size == 1 and counts[0] >= enough)):
-        many = counts[[0, -1]] >= SHARE_AT_END * x.size
+    # A column with fewer different values counts or grades, and has no end.
+    if has_ends and (values.size >= 8 or (values.size == 1 and counts[0] >= enough)):
+        many = counts[[0, -1]] >= 0.1 * x.size  # at an end of the values
         end = low if many[0] else -np.inf, high if many[1] else np.inf
     elif has_ends and is_binary:
         end = 0.0, 1.0
@@ -153,10 +154,6 @@ def smallest_value(lowest: float) -> float:
     return 0.0 if lowest >= 0 else -math.inf
 
 
-SHARE_AT_END = 0.1  # of the observed values of a column, at its smallest or its largest one
-MIN_DIFFERENT = 8  # different values of a column; one with fewer counts or grades, and has no end
-OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance
-
 MIN_RATIO, MAX_RATIO = 20.0, 1000.0
 """Ratios of the spreads of columns from which their units are taken to be different: when a tenth
 of the columns is left out at either end, and of the largest and the smallest one.
@@ -165,9 +162,6 @@ Standardised columns of 10 made and real tables, times numbers of a ratio of 4, 
 completed with errors 2, 7, 11 and 20 % larger (median), and sampled with 0, 1, 1 and 3 %.  Columns
 of one unit whose spreads are like those of normal numbers have 13 without the tenths.
 """
-
-MIN_SPREAD = 1e-13  # standard deviation of a column that varies, over its largest size
-RARE = 0.5  # fraction of a column at the smallest value of all, from which it does not count
 
 
 class UnitsApart(NamedTuple):
@@ -208,8 +202,9 @@ def units_of_columns(facts: Facts, *, distance: bool = True) -> UnitsApart | Non
     if columns is None or not facts.is_small_table:
         return None
     spread, largest = columns.deviation, np.maximum(-columns.lowest, columns.highest)
-    is_rare = (columns.lowest == facts.range[0]) & (columns.share >= RARE)
-    varying = np.flatnonzero(~is_rare & (spread > MIN_SPREAD * np.maximum(largest, 0)))
+    # Columns that are mostly at the smallest value of all, or constant, do not count.
+    is_rare = (columns.lowest == facts.range[0]) & (columns.share >= 0.5)
+    varying = np.flatnonzero(~is_rare & (spread > 1e-13 * np.maximum(largest, 0)))
     if varying.size < 2:
         return None
     order = varying[np.argsort(spread[varying], kind="stable")]
@@ -291,13 +286,11 @@ def refuse_table(labels: Labels, counts: NDArray[np.integer], *, keeps_empty: bo
         )
 
 
-MAX_LEVELS, OFTEN = 20, 0.01  # values of a scale, and fraction of all that either end has at least
-
-
 def scale_of(values: FloatArray, counts: NDArray[np.integer]) -> list[float] | None:
     """Return the ends of a scale: 0 and 1 alone, or few different values, both ends often."""
-    often = counts[[0, -1]].min() >= max(OFTEN * counts.sum(), 2)
-    is_scale = values.tolist() == [0, 1] or (often and 1 < values.size <= MAX_LEVELS)
+    # A scale has few values, and some of all at either end.
+    often = counts[[0, -1]].min() >= max(0.01 * counts.sum(), 2)
+    is_scale = values.tolist() == [0, 1] or (often and 1 < values.size <= 20)
     return [float(values[0]), float(values[-1])] if is_scale else None
 
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import check_size
 from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import CsrRows, FloatArray
-from nmd_lab.data.observations import Observations
-from nmd_lab.kernels.constrained_rows import SWEEPS, ConstrainedColumns
+from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.kernels.constrained_rows import MAX_SWEEPS, ConstrainedColumns
 from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.kernels.row_sums import chunk_of_rows, per_row, row_sums, summed, update_rows
 from nmd_lab.model.fitted_values import RowModel
@@ -59,14 +59,6 @@ from .row_kernel import (
     descent_kernel,
     row_kernel,
 )
-
-BLOCK_ENTRIES = 1 << 16  # entries of the rows that a thread solves at a time
-RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex
-MIN_STARTS = 3  # of these, after which a row starts no more if they agree
-AGREEMENT = 1e-4  # of their objectives, relative
-TRIAL = 30  # iterations of each start before the best one continues
-MAX_ITERATIONS = 2000  # of this one
-TOL = 1e-8  # residuals, relative to the starting T, at which it ends
 
 
 def solve_new_rows(
@@ -132,7 +124,7 @@ def _in_order_of_H(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
 def _blocks(observations: Observations) -> Iterator[slice]:
     """Yield ranges of rows with about as many entries as a block may have."""
     m = observations.shape[0]
-    rows = max(1, min(m, BLOCK_ENTRIES * m // max(observations.n_observed, 1)))
+    rows = max(1, min(m, BLOCK * m // max(observations.n_observed, 1)))
     for start in range(0, m, rows):
         yield slice(start, min(start + rows, m))
 
@@ -172,7 +164,9 @@ class _Problem:
     ) -> None:
         self.n_rows, (n, self.width) = rows.indptr.size - 1, Ht.shape
         self.model, self.rows, self.constrained = model, rows, constrained
-        models, group, (centre, size, weight) = _plain_kinds(model, n)
+        kinds, positions, units = model.by_function
+        models, which = [Model((kind,)) for kind in kinds], model.index_at(0, np.arange(n))
+        group, (centre, size, weight) = positions[which], units[:, which]
         if len(models) > 1:
             order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
             rows = rows.entries_at(order)
@@ -209,20 +203,23 @@ class _Problem:
     def solve(self) -> Doubles:
         """Return the best rows found."""
         states, rows = self._states(self._starts()), np.arange(self.n_rows)
+        n_first, n_trial = 3, 30  # starts that suffice if they agree; iterations of each start
+        n_most = 2000  # of the best one
         copies = len(states.T)
         if copies == 1:
-            self._improve(states, rows, MAX_ITERATIONS)
+            self._improve(states, rows, n_most)
             return states.best
         each = rows[:, None] * copies + np.arange(copies)
-        self._improve(states, each[:, :MIN_STARTS].ravel(), TRIAL)
+        self._improve(states, each[:, :n_first].ravel(), n_trial)
         lowest = states.numbers[:, LOWEST].reshape(each.shape)
-        few = lowest[:, :MIN_STARTS]
-        unsure = np.ptp(few, axis=1) > AGREEMENT * few.min(axis=1)
-        self._improve(states, each[unsure, MIN_STARTS:].ravel(), TRIAL)
+        few = lowest[:, :n_first]
+        # Relative to the objectives, which agree up to this.
+        unsure = np.ptp(few, axis=1) > 1e-4 * few.min(axis=1)
+        self._improve(states, each[unsure, n_first:].ravel(), n_trial)
         states = self._chosen(states, np.argmin(lowest, axis=1))
         again = self._states(states.best[:, None])
-        self._improve(states, rows[~unsure & (states.numbers[:, ENDED] == 0)], MAX_ITERATIONS)
-        self._improve(again, rows[unsure], MAX_ITERATIONS)
+        self._improve(states, rows[~unsure & (states.numbers[:, ENDED] == 0)], n_most)
+        self._improve(again, rows[unsure], n_most)
         return np.where(unsure[:, None], again.best, states.best)
 
     def descend(self) -> Doubles:
@@ -257,7 +254,8 @@ class _Problem:
         ridges = ridge + alphas / BALANCED.initial
         gram = summed(normals, self.gradients)
         update_rows(None, gram, ridges, 1.0, slice(0, self.n_rows), everywhere, first)
-        drawn = np.random.default_rng(0).standard_normal((RANDOM_STARTS, self.width))
+        # In addition to a start of least squares, if the problem is not convex.
+        drawn = np.random.default_rng(0).standard_normal((8, self.width))
         squares = self.squares / np.maximum(np.trace(normals, axis1=1, axis2=2), 1e-300)
         spread = np.sqrt(np.mean(first**2, axis=1) if as_first else squares)[:, None]
         others = [] if self.model.linear else [spread * start for start in drawn]
@@ -272,7 +270,8 @@ class _Problem:
         copies, W = starts.shape[1], starts.reshape(-1, self.width)
         T, numbers = np.tile(self.T, (copies, 1)), np.zeros((len(W), N_NUMBERS))
         numbers[:, RHO], numbers[:, DUAL_SCALE] = BALANCED.initial, 1
-        numbers[:, SMALL] = TOL**2 * np.repeat(np.maximum(self.squares, 1e-300), copies)
+        # Residuals, relative to the starting T, at which the best start ends.
+        numbers[:, SMALL] = 1e-8**2 * np.repeat(np.maximum(self.squares, 1e-300), copies)
         numbers[:, [LOWEST, EARLIER]] = math.inf
         return RowStates(W, W.copy(), np.zeros_like(W), numbers, T, np.zeros_like(T))
 
@@ -309,18 +308,6 @@ class _Problem:
         damping = rho * ridge + alphas
         normal = rho[:, :, None] * normals[active // len(states.T)]
         normal += np.tril(normal, -1).transpose(0, 2, 1) + damping[:, None] * np.eye(self.width)
-        step = self.constrained.row_solver(normal, 1.0, SWEEPS)
+        step = self.constrained.row_solver(normal, 1.0, MAX_SWEEPS)
         states.W[active] = step(W, rho * states.gradients[active] - damping * W)
         states.gradients[active] = 0
-
-
-def _plain_kinds(model: Model, n: int) -> tuple[list[Model], NDArray[np.intp], Doubles]:
-    """Return models of one kind without units, which of them each column has, and its units."""
-    which = model.index_at(0, np.arange(n))
-    plain = [kind._replace(centre=0.0, size=1.0, weight=1.0) for kind in model.column_models]
-    different = list(dict.fromkeys(plain))
-    group = np.array([different.index(kind) for kind in plain])[which]
-    units = np.array(
-        [(kind.centre, kind.size, kind.weight) for kind in model.column_models], np.float64
-    )
-    return [Model((kind,)) for kind in different], group, units[which].T

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_inner, compile_kernel, compile_scalar, inlined
 from nmd_lab.data.entries import FloatArray, IntArray
-from nmd_lab.kernels.constrained_rows import SETTLED, SWEEPS, descend, invert_diagonal
+from nmd_lab.kernels.constrained_rows import MAX_SWEEPS, SWEEP_TOL, descend, invert_diagonal
 from nmd_lab.kernels.row_sums import factorize, substitute
 from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import compile_entry
@@ -32,9 +32,6 @@ from nmd_lab.request.penalty import BALANCED, compare_residuals, relaxed_ratio
 
 Doubles = NDArray[np.float64]
 
-PERIOD = 25  # iterations over which the progress is measured
-PROGRESS = 1e-6  # largest relative decrease of the objective in a period that is no progress
-PATIENCE = 5  # periods in turn without progress after which a row ends
 RATIO, RHO_STEP = BALANCED.factor, BALANCED.step
 
 NOT_YET, ELSEWHERE, SOLVE, DESCEND = range(4)
@@ -162,15 +159,17 @@ def assess(w, best, status, terms):  # type: ignore[no-untyped-def]
         put(best, 1.0, w)
     status[OBJECTIVE], status[PRIMAL], status[CHANGE] = 0.0, 0.0, 0.0
     status[ITERATION] += 1.0
-    direction, at_end = 0, status[ITERATION] % PERIOD == 0.0
+    period = 25  # iterations over which the progress is measured
+    direction, at_end = 0, status[ITERATION] % period == 0.0
     if at_end:
-        stuck = status[EARLIER] - status[LOWEST] <= PROGRESS * status[LOWEST]
+        stuck = status[EARLIER] - status[LOWEST] <= 1e-6 * status[LOWEST]
         status[EARLIER], status[HALTS] = status[LOWEST], status[HALTS] + 1.0 if stuck else 0.0
         direction = 1 if stuck else 0
-    if max(primal, change) <= status[SMALL] or status[HALTS] == PATIENCE:
+    # It ends after five periods in turn without progress.
+    if max(primal, change) <= status[SMALL] or status[HALTS] == 5:
         status[ENDED] = 1.0
     if direction == 0:
-        most = relax(RATIO, status[ITERATION], PERIOD)
+        most = relax(RATIO, status[ITERATION], period)
         direction = compare(primal, rho * rho * change, most * most)
     status[DUAL_SCALE] = 1.0 if direction == 0 else (1.0 / RHO_STEP if direction > 0 else RHO_STEP)
     status[RHO] = rho / status[DUAL_SCALE]
@@ -198,7 +197,7 @@ def move(w, g, normal, rho, terms, finish, L, spare, fresh):  # type: ignore[no-
         substitute(L, g)
         add_multiple(w, 1.0, g)
     else:
-        descend(w, g, L, inverse, thresholds, terms.bounds, SWEEPS, SETTLED)
+        descend(w, g, L, inverse, thresholds, terms.bounds, MAX_SWEEPS, SWEEP_TOL)
     put(g, 0.0, w)
 
 
@@ -232,14 +231,7 @@ def add_multiple(out, factor, a):  # type: ignore[no-untyped-def]
         out[k] += factor * a[k]
 
 
-PENALTIES = (10.0, 1e3, 1e5, 1e7, 1e9)  # ρ of each stage, in natural ones of a row
 N_STARTS = 5  # of a row; convex problems have one
-STEPS = 20  # largest number of steps of a stage
-DECREASE = 1e-4  # relative decrease of the envelope at or below which a stage ends
-DAMPING = 1e-5  # first damping, relative to ρ times the Gram matrix of H
-SUCCESS, FAILURE = 0.2, 10.0  # factors of the damping after a step that lowers the envelope or not
-MAX_DAMPING = 1e6  # damping from which a row ends its stage
-SHIFT = 1e-4  # of WH, relative, for the slope of the T-update
 
 
 def can_descend(model: Model) -> bool:
@@ -261,6 +253,8 @@ def descent_kernel(model: Model) -> Callable[..., None]:
 @cache
 def _kernel(structure: Structure, degree: int, name: str, cached: bool) -> Callable[..., None]:
     solve, loss = compile_entry(structure, False)
+    penalties = (10.0, 1e3, 1e5, 1e7, 1e9)  # ρ of each stage, in natural ones of a row
+    n_steps = 20  # of a stage, at most
 
     def descend(X, H, base, starts, gram, natural, ridge, alpha, best, model):  # type: ignore[no-untyped-def]
         width, n = H.shape
@@ -271,9 +265,10 @@ def _kernel(structure: Structure, degree: int, name: str, cached: bool) -> Calla
             x, lowest = X[i], math.inf
             for copy in range(starts.shape[1]):
                 put(trial, 1.0, starts[i, copy])
-                for factor in PENALTIES:
-                    rho, extent, value = factor * natural[i], DAMPING, math.inf
-                    for k in range(STEPS + 1):
+                for factor in penalties:
+                    # The damping is relative to ρ times the Gram matrix of H.
+                    rho, extent, value = factor * natural[i], 1e-5, math.inf
+                    for k in range(n_steps + 1):
                         put(a, 1.0, base)
                         for c in range(width):
                             add_multiple(a, trial[c], H[c])
@@ -288,17 +283,17 @@ def _kernel(structure: Structure, degree: int, name: str, cached: bool) -> Calla
                             put(best[i], 1.0, trial)
                         gain, little = value - (envelope + penalty), False
                         if gain > 0.0:
-                            little = gain <= DECREASE * (envelope + penalty)
+                            little = gain <= 1e-4 * (envelope + penalty)
                             value = envelope + penalty
                             put(w, 1.0, trial)
                         if k > 0:
-                            extent *= SUCCESS if gain > 0.0 else FAILURE
-                        if little or extent >= MAX_DAMPING or k == STEPS:
+                            extent *= 0.2 if gain > 0.0 else 10.0
+                        if little or extent >= 1e6 or k == n_steps:
                             break
                         if gain > 0.0:
                             for j in range(n):  # the slope of the envelope and its curvature
                                 size = abs(x[j]) if degree == 1 else abs(x[j]) ** (1.0 / degree)
-                                shift = SHIFT * (abs(a[j]) + size + 1e-100)
+                                shift = 1e-4 * (abs(a[j]) + size + 1e-100)
                                 rise = solve(a[j] + shift, x[j], rho, 0, x[j], model)
                                 rise -= a[j] + s[j]
                                 a[j] = min(max(1.0 - rise / shift, 0.0), 1.0)

@@ -59,10 +59,8 @@ class Ridge:
 RowSolver = Callable[[FloatArray, FloatArray], FloatArray]
 """Function of rows (k, n_solved) and their negative gradients that returns the next rows."""
 
-SWEEPS = 8  # largest number of sweeps over the coordinates of a row
-SETTLED = 1e-2  # decrease by a sweep, over that by the first one, at which a row ends
-PROXIMAL_STEPS = 40  # largest number of accelerated proximal gradient steps
-PROXIMAL_SETTLED = 1e-2  # length of such a step, over the longest one, at which rows end
+MAX_SWEEPS = 8  # largest number of sweeps over the coordinates of a row
+SWEEP_TOL = 1e-2  # decrease by a sweep, over that by the first one, at which a row ends
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class ConstrainedColumns:
         if self.couples_rows:
             return partial(self._coupled_rows, normals)
         if self.entrywise is not None:
-            numbers = normals, *self.bounds(len(normals), penalty), sweeps, SETTLED
+            numbers = normals, *self.bounds(len(normals), penalty), sweeps, SWEEP_TOL
 
             def descend_rows(rows: FloatArray, slopes: FloatArray) -> FloatArray:
                 rows, slopes = (np.array(each, np.float64, order="C") for each in (rows, slopes))
@@ -139,7 +137,7 @@ class ConstrainedColumns:
         current, ahead = begin, begin
         momentum, longest = np.ones((len(rows), 1)), np.zeros((len(rows), 1))
         active = np.ones((len(rows), 1), bool)
-        for _ in range(PROXIMAL_STEPS):
+        for _ in range(40):
             following = ahead + lengths * (slope - times_normal(ahead - begin))
             following[:, self.components] = self.constraint.prox(
                 following[:, self.components], lengths / penalty
@@ -153,7 +151,7 @@ class ConstrainedColumns:
             current, momentum = following, after
             moved = np.linalg.norm(step, axis=1, keepdims=True)
             longest = np.maximum(longest, moved)
-            active &= moved > PROXIMAL_SETTLED * longest
+            active &= moved > 1e-2 * longest  # other rows end
             if not active.any():
                 break
         return current

@@ -33,7 +33,7 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.devices import HOST, Device
 from nmd_lab.model.model import Model
 
-from .products import SHARE_ENTRIES, products_of_blocks
+from .products import MIN_SHARE_ENTRIES, products_of_blocks
 from .split_variable import StoredEntries
 from .sweep import number_of_shares
 
@@ -133,7 +133,7 @@ class SparseEnvelope:
         self.envelope_pass = device.envelope_pass(model, dtype, limited=False)
         self.zero_pass = device.zero_pass(model, dtype)
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
-        shares = min(m * n // SHARE_ENTRIES, -(-m // tiles.height))
+        shares = min(m * n // MIN_SHARE_ENTRIES, -(-m // tiles.height))
         self.parts = max(1, min(device.threads(threads), shares))
 
     def evaluate(

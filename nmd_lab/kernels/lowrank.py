@@ -107,16 +107,6 @@ def singular_factors(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArr
     return Q @ (U[..., :, :count] * root[..., None, :]), right, sizes
 
 
-SVD_TOL = 1e-3
-"""Relative tolerance of the singular values."""
-
-OVERLAP = 1e-13
-"""Overlap of a step with the next vector, relative to the step, up to which it is a breakdown."""
-
-LENGTH = 1e-6
-"""Deviation of the length of a vector from 1 above which it is a breakdown."""
-
-
 class LanczosBreakdown(ArithmeticError):
     """The vectors so far span a space that the matrix maps to itself."""
 
@@ -139,7 +129,7 @@ def largest_singular(
     matvec, rmatvec = (watched.forward, watched.back) if tall else (watched.back, watched.forward)
     operator: Any = LinearOperator(A.shape, matvec, rmatvec, A.matmat, np.float64, A.rmatmat)
     try:
-        U, values, Vt = svds(operator, k=k, v0=first, tol=SVD_TOL)
+        U, values, Vt = svds(operator, k=k, v0=first, tol=1e-3)
     except ArpackError as error:
         raise LanczosBreakdown(str(error)) from error
     order = np.argsort(-values)
@@ -164,7 +154,8 @@ class _Watched:
         if self.step is not None:
             length, step = float(np.linalg.norm(v)), float(np.linalg.norm(self.step))
             overlap = abs(float(np.vdot(self.step, v)))
-            if abs(length - 1) > LENGTH or overlap <= OVERLAP * step:
+            # The length of the vector is not 1, or the step hardly overlaps with it.
+            if abs(length - 1) > 1e-6 or overlap <= 1e-13 * step:
                 raise LanczosBreakdown("a vector does not follow from the steps before it")
         product, self.step = self.both(v)
         if not np.any(self.step):

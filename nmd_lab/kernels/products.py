@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel, for_kernels
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.devices import HOST, Device
 
 
@@ -29,8 +29,7 @@ class Block(NamedTuple):
     entries: slice
 
 
-BLOCK_ENTRIES = 1 << 16  # of a block: 512 KiB of doubles, which stay in a second-level cache
-SHARE_ENTRIES = 1 << 18  # entries of a part of the rows below which another thread does not pay
+MIN_SHARE_ENTRIES = 1 << 18  # entries of a part of the rows below which another thread does not pay
 
 
 class DenseStorage:
@@ -55,7 +54,7 @@ class DenseStorage:
     def __init__(self, shape: tuple[int, int], device: Device = HOST) -> None:
         self.shape, self.device = shape, device
         self.n_entries = shape[0] * shape[1]
-        entries = BLOCK_ENTRIES * device.factor
+        entries = BLOCK * device.factor
         self.block_rows = max(1, min(entries // shape[1], shape[0]))
         self.block_size = self.block_rows * shape[1]
 
@@ -104,7 +103,7 @@ class CsrStorage:
         self.indices: NDArray[np.integer] = for_kernels(indices)
         self.n_entries = indices.size
         longest = int(np.diff(indptr).max(initial=0))
-        self.block_size = min(self.n_entries, max(BLOCK_ENTRIES, longest))
+        self.block_size = min(self.n_entries, max(BLOCK, longest))
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
         """Yield the blocks of one of `shares` parts of the rows, of about as many entries."""
@@ -113,7 +112,7 @@ class CsrStorage:
         first = 0 if share == 0 else self._row_of(size * share)
         end = self.shape[0] if share == shares - 1 else self._row_of(size * (share + 1))
         while first < end:
-            last = self._row_of(self.indptr[first] + BLOCK_ENTRIES)
+            last = self._row_of(self.indptr[first] + BLOCK)
             last = min(max(last, first + 1), end)
             yield Block(slice(first, last), slice(int(self.indptr[first]), int(self.indptr[last])))
             first = last

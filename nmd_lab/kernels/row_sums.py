@@ -63,8 +63,8 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.devices import HOST, Device
 
 from .constrained_rows import (
-    SETTLED,
-    SWEEPS,
+    MAX_SWEEPS,
+    SWEEP_TOL,
     ConstrainedColumns,
     RowSolver,
     descend,
@@ -74,7 +74,7 @@ from .products import CsrStorage
 
 ENTRIES = 1 << 21  # entries of a chunk of rows, 16 MiB of doubles
 MIN_CHUNKS = 4  # smallest number of chunks; fewer entries are no problem for the cache
-MEMORY = 0.5  # largest size of all normal matrices, in numbers for each entry
+MAX_MEMORY = 0.5  # largest size of all normal matrices, in numbers for each entry
 
 
 class Chunk(NamedTuple):
@@ -116,7 +116,7 @@ def chunks_of_columns(storage: CsrStorage, size: int, device: Device = HOST) -> 
     """
     m, n = storage.shape
     ends: Any = []
-    if storage.n_entries >= max(MIN_CHUNKS * ENTRIES, n * size**2 / MEMORY):
+    if storage.n_entries >= max(MIN_CHUNKS * ENTRIES, n * size**2 / MAX_MEMORY):
         ends = np.arange(ENTRIES, storage.n_entries, ENTRIES)
     borders = np.unique([0, *np.searchsorted(storage.indptr, ends), m]).tolist()
     return [_chunk(storage, device, *pair) for pair in pairwise(borders)]
@@ -250,9 +250,6 @@ def add_entries(indices, begin, end, base, S, partners, normal, gradient):  # ty
                 row[c] += weight * h[c]
 
 
-MATRICES = 2048  # normal matrices that NumPy works on at a time, which bounds temporary arrays
-
-
 def update_rows(
     constrained: ConstrainedColumns | None,
     gram: RowSums,
@@ -265,19 +262,20 @@ def update_rows(
     """Move some rows of `out`, which have normal matrices of their own, in place."""
     first, size = solved.start or 0, len(ridge)
     if constrained is not None and constrained.entrywise is None:
-        for begin in range(rows.start, rows.stop, MATRICES):
-            chunk = slice(begin, min(begin + MATRICES, rows.stop))
+        step = 2048  # normal matrices that NumPy works on, which bounds temporary arrays
+        for begin in range(rows.start, rows.stop, step):
+            chunk = slice(begin, min(begin + step, rows.stop))
             normals, gradients = row_sums([gram], chunk, size)
             normals += np.tril(normals, -1).transpose(0, 2, 1) + np.diag(ridge)
             before = out[chunk, solved]
-            move = constrained.row_solver(normals, penalty, SWEEPS)
+            move = constrained.row_solver(normals, penalty, MAX_SWEEPS)
             out[chunk, solved] = move(before, gradients - ridge * before)
         return
     finish: Callable[..., None] = _solve
     numbers: Any = np.zeros(size)
     if constrained is not None:
         bounds = constrained.bounds(size, penalty)
-        finish, numbers = _descend, (*bounds, SWEEPS, SETTLED, np.empty(size), np.empty(size))
+        finish, numbers = _descend, (*bounds, MAX_SWEEPS, SWEEP_TOL, np.empty(size), np.empty(size))
     loop = _update_loop(gram.add, finish, f"{gram.types}_{out.dtype}")
     loop(rows.start, rows.stop, gram.arguments, ridge, numbers, first, out)
 
@@ -326,7 +324,7 @@ def shared_solver(
     ridge: FloatArray,
     penalty: float,
     *,
-    sweeps: int = SWEEPS,
+    sweeps: int = MAX_SWEEPS,
 ) -> RowSolver:
     """Return the finish of rows that share one normal matrix, whose gradients have no ridge."""
     if constrained is None:
@@ -388,15 +386,13 @@ def substitute(L, b):  # type: ignore[no-untyped-def]
             b[k] -= row[k] * b[i]
 
 
-MOSTLY = 0.75  # fraction of stored entries from which rows are looked at
-TRUSTED = 1e-4  # ratio of determinants down to which a difference is as good as a sum
-LIKELY = 6.0  # missing fraction times rank up to which the ratio is likely to be one of these
+MIN_STORED = 0.75  # fraction of stored entries from which rows are looked at
 
 
 def missing_entries(storage: CsrStorage) -> CsrStorage | None:
     """Return the entries that are not stored, if these are few."""
     m, n = storage.shape
-    if storage.n_entries < MOSTLY * m * n:
+    if storage.n_entries < MIN_STORED * m * n:
         return None
     columns = [np.empty(0, storage.indices.dtype)]
     for block in storage.blocks():
@@ -439,7 +435,8 @@ def _add_less_few(row, arguments, normal, gradient):  # type: ignore[no-untyped-
     difference, L, size = scratch[0], scratch[1], pivots.size
     n_stored, n_missing, ratio = end - begin, last - absent, 0.0
     pays = n_stored > n_missing + size
-    if pays and n_missing * size <= LIKELY * (n_stored + n_missing):
+    # For few missing entries, the ratio of determinants is likely to be large enough.
+    if pays and n_missing * size <= 6.0 * (n_stored + n_missing):
         difference[:] = 0.0
         _add_products(missing, absent, last, wide, difference)
         for a in range(size):
@@ -452,7 +449,7 @@ def _add_less_few(row, arguments, normal, gradient):  # type: ignore[no-untyped-
     if positions.size:
         gather(S, positions, begin, end, gathered)
         S, base = gathered, begin
-    if TRUSTED < ratio < 2.0:
+    if 1e-4 < ratio < 2.0:  # the difference is as good as a sum
         for a in range(size):
             for c in range(a + 1):
                 normal[a, c] += difference[a, c]

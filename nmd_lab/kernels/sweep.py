@@ -37,7 +37,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import Model
 
 from .constrained_rows import ConstrainedColumns, Ridge, RowSolver, penalty_of
-from .products import SHARE_ENTRIES, Block, CsrStorage, Storage, products_of_blocks
+from .products import MIN_SHARE_ENTRIES, Block, CsrStorage, Storage, products_of_blocks
 from .row_sums import (
     chunk_of_rows,
     chunks_of_columns,
@@ -52,8 +52,6 @@ from .row_sums import (
     update_rows,
 )
 from .split_variable import SplitVariable
-
-SLOW = 8  # time of the T-update of a class or a level, over that of a square
 
 RowStep = Callable[[Block, FloatArray, FloatArray], None]
 """Function of a block, its S and StW.  It computes the block's rows of the next W.  If the H-step
@@ -218,8 +216,8 @@ class Sweep:
 def number_of_shares(storage: Storage, threads: int, model: Model) -> int:
     """Return the number of parts of the rows: at most one for each thread, and none too small."""
     threads = storage.device.threads(threads)
-    work = SLOW if model.has_classes else 1
-    return max(1, min(threads, work * storage.n_entries // SHARE_ENTRIES))
+    work = 8 if model.has_classes else 1  # T-updates of classes and levels take longer
+    return max(1, min(threads, work * storage.n_entries // MIN_SHARE_ENTRIES))
 
 
 class ProductChange(NamedTuple):
@@ -342,9 +340,6 @@ class EverywhereSweep(Sweep):
             sums[2] = max(sums[2] + self.product_change.squared_norm() - sums[3], 0.0)
             CtW = None if CtW is None else CtW + self.product_change.projected().T
         super()._set_residuals(result, CtW, sums)
-
-
-COUPLINGS = 3  # steps of rows under a constraint that couples them, each a pass over the data
 
 
 class ObservedSweep(Sweep):
@@ -480,7 +475,7 @@ class ObservedSweep(Sweep):
         Each step puts WH in the place of what is not observed, which lowers the sum over the
         observed entries.
         """
-        for _ in range(COUPLINGS):
+        for _ in range(3):  # each a pass over the data
             following = rows.copy()
             following[:, solved] = improve(rows[:, solved], gradients()[:, solved])
             subtract(following - rows)

@@ -68,7 +68,7 @@ def test_files_are_read_by_chunks(kind, lines, table, tmp_path):
 )
 def test_fits_have_the_bits_of_those_in_memory(f, loss, in_chunks, tmp_path, monkeypatch):
     for name, value in (
-        {"ENTRIES": 1500, "MIN_CHUNKS": 2, "MEMORY": 50.0}.items() if in_chunks else ()
+        {"ENTRIES": 1500, "MIN_CHUNKS": 2, "MAX_MEMORY": 50.0}.items() if in_chunks else ()
     ):
         monkeypatch.setattr(gram, name, value)
     full = noisy(f, (400, 50))

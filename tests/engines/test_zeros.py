@@ -90,7 +90,7 @@ def test_a_loss_with_a_value_of_its_own_has_no_form():
 def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     f, loss, threads, small_tiles, monkeypatch
 ):
-    monkeypatch.setattr("nmd_lab.kernels.envelope.SHARE_ENTRIES", 50)
+    monkeypatch.setattr("nmd_lab.kernels.envelope.MIN_SHARE_ENTRIES", 50)
     X, pair = random_data(), make_model(f, loss)
     W, H = factors()
     full = observe(X.toarray())

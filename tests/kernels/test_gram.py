@@ -19,7 +19,7 @@ def ratings(m=90, n=30):
 
 
 def shrink_chunks(monkeypatch, entries, fewest=1, memory=100):
-    for name, value in {"ENTRIES": entries, "MIN_CHUNKS": fewest, "MEMORY": memory}.items():
+    for name, value in {"ENTRIES": entries, "MIN_CHUNKS": fewest, "MAX_MEMORY": memory}.items():
         monkeypatch.setattr(gram, name, value)
 
 
@@ -119,6 +119,6 @@ def test_a_fit_with_few_missing_entries_is_that_of_sums_over_each_row(monkeypatc
     options = {"h_constraint": constraint, "offsets": "both", "alpha": 0.1, "random_state": 0}
     options |= {"solver": nmd.ADMM(split="observed"), "max_iter": 30, "tol": 0}
     fit = nmd.complete(X, 3, "identity", **options)
-    monkeypatch.setattr(gram, "MOSTLY", 2.0)
+    monkeypatch.setattr(gram, "MIN_STORED", 2.0)
     rows = nmd.complete(X, 3, "identity", **options)
     np.testing.assert_allclose(fit.history.objective, rows.history.objective, rtol=1e-10)

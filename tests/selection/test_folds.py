@@ -108,11 +108,11 @@ def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
 def test_one_part_is_enough_for_many_entries():
     folds, _ = draw(random_holes((200, 150), 0.9))
     assert len(folds) == 1
-    assert folds[0].held_out.n_observed >= module.ENOUGH
+    assert folds[0].held_out.n_observed >= module.MIN_HELD_OUT
 
 
 def test_no_more_are_held_out_than_are_needed(monkeypatch):
-    monkeypatch.setattr(module, "ENOUGH", 100)
+    monkeypatch.setattr(module, "MIN_HELD_OUT", 100)
     monkeypatch.setattr(module, "MAX_HELD_OUT", 300)
     (fold,), _ = draw(random_holes((100, 80), 0.9))
     assert fold.held_out.n_observed == 300

@@ -33,9 +33,9 @@ def error(fit, X, numbers):
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    monkeypatch.setattr(row_sample, "CELLS", 300 * 8 * 0.85)
-    monkeypatch.setattr(row_sample, "CELLS_TABLE", 300 * 8 * 0.85)
-    monkeypatch.setattr(row_sample, "ROWS", 300)
+    monkeypatch.setattr(row_sample, "MAX_CELLS", 300 * 8 * 0.85)
+    monkeypatch.setattr(row_sample, "MAX_CELLS_OF_TABLE", 300 * 8 * 0.85)
+    monkeypatch.setattr(row_sample, "MIN_ROWS", 300)
 
 
 def test_a_choice_from_some_rows_repeats_and_is_as_good_as_from_all(small_samples, monkeypatch):
