@@ -36,7 +36,7 @@ from .constrained_descents import (
     with_other_components,
 )
 
-WINDOW = 20  # steps over which the progress of a descent is measured
+N_DESCENT_STEPS = 20  # steps over which the progress of a descent is measured
 
 
 @dataclass
@@ -68,7 +68,7 @@ class SearchState:
     best: Descended | None = None
     change: float = 0.0
     relative_error: float = math.inf
-    recent: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW + 1))
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=N_DESCENT_STEPS + 1))
     from_best: bool = False
     n_restarts: int = 0
     steps: int = 0
@@ -161,7 +161,7 @@ def _change(before: Descended, after: Descended) -> float:
 def _has_ended(state: SearchState, best: Descended) -> bool:
     """Return whether the descent has converged, or would not reach the best in four windows."""
     recent = state.recent
-    if len(recent) <= WINDOW:
+    if len(recent) <= N_DESCENT_STEPS:
         return False
     if state.from_best and state.steps >= state.steps_of_last_failure:
         return True

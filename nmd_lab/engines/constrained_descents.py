@@ -105,13 +105,7 @@ def with_other_components(
     return W, H
 
 
-PLAIN = 3  # first steps without extrapolation, in which a random start finds its scale
 FIRST_FRACTION = 0.5  # first fraction of the last change that is added
-GROWTH = 1.05  # factor of the fraction after a good step
-GROWTH_OF_LIMIT = 1.01  # factor of its limit after a good step
-SHRINKAGE = 1.5  # divisor of the fraction after a bad step
-SWEEPS = 1  # sweeps over the coordinates of a row
-ROUNDING = 1e5  # objective, in rounding units of ‖X‖² / 2, below which residuals give it
 
 
 @dataclass
@@ -140,7 +134,7 @@ class LeastSquaresDescent:
         self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
         self.ridge_W, self.ridge_H = problem.ridges(rank)
         eps = float(np.finfo(problem.observations.dtype).eps)
-        self.least_exact = ROUNDING * eps
+        self.least_exact = 1e5 * eps  # of ‖X‖² / 2; below, residuals give the objective
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> LeastSquaresState:
         """Return the state of a descent that begins at feasible factors."""
@@ -149,14 +143,14 @@ class LeastSquaresDescent:
     def step(self, state: LeastSquaresState) -> Descended:
         """Do one step in W and in H, and return the factors of lowest objective."""
         state.steps += 1
-        if state.steps == PLAIN:
+        if state.steps == 3:  # the first ones find the scale of a random start
             state.share = FIRST_FRACTION
         W = self._next_W(state)
         ahead_W = _ahead(state.W, W, state.share, self.W_constraint, self.solved_W)
         XtW, H = self._next_H(state, ahead_W)
         reached = self._descended(ahead_W, H, XtW)
         if state.best is not None and reached.objective > state.best.objective:
-            state.limit, state.share = state.last_good, state.share / SHRINKAGE
+            state.limit, state.share = state.last_good, state.share / 1.5
             state.ahead_W, state.ahead_H = state.W, state.H
             state.XHt = self._times_Ht(state.H)
             return state.best
@@ -166,8 +160,8 @@ class LeastSquaresDescent:
         state.XHt = self._times_Ht(state.ahead_H)
         if state.share:
             state.last_good = state.share
-            state.share = min(state.limit, GROWTH * state.share)
-            state.limit = min(1.0, GROWTH_OF_LIMIT * state.limit)
+            state.share = min(state.limit, 1.05 * state.share)
+            state.limit = min(1.0, 1.01 * state.limit)
         state.best = reached
         return reached
 
@@ -177,7 +171,7 @@ class LeastSquaresDescent:
         partners = state.ahead_H[solved]
         ridge, gram = self.ridge_W(partners, 1.0), partners @ partners.T
         gradient = state.XHt - W @ (state.ahead_H @ partners.T)
-        improve = shared_solver(self.W_constraint, gram, ridge, 1.0, sweeps=SWEEPS)
+        improve = shared_solver(self.W_constraint, gram, ridge, 1.0, sweeps=1)
         W[:, solved] = improve(W[:, solved], gradient)
         return W
 
@@ -188,7 +182,7 @@ class LeastSquaresDescent:
         partners = W[:, solved]
         ridge, gram = self.ridge_H(partners, 1.0), W.T @ partners
         gradient = XtW[:, solved] - H.T @ gram
-        improve = shared_solver(self.H_constraint, gram[solved], ridge, 1.0, sweeps=SWEEPS)
+        improve = shared_solver(self.H_constraint, gram[solved], ridge, 1.0, sweeps=1)
         H[solved] = improve(np.ascontiguousarray(H[solved].T), gradient).T
         return XtW, H
 

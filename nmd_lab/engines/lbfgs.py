@@ -20,7 +20,7 @@ import numpy as np
 from nmd_lab.data.entries import FloatArray
 
 MAX_PAIRS = 10  # pairs of a step and its change of the gradient that are kept
-TRIALS = 10  # largest number of evaluations in a line search
+MAX_TRIALS = 10  # largest number of evaluations in a line search
 
 
 class Point(NamedTuple):
@@ -93,7 +93,7 @@ def descend(
             direction = _times_inverse_hessian(start.gradient, pairs, preconditioner_at(start.x))
             np.negative(direction, out=direction)
             descent.line = Line(direction, float(start.gradient @ direction))
-        if descent.line.slope < 0 and descent.line.trials < TRIALS:
+        if descent.line.slope < 0 and descent.line.trials < MAX_TRIALS:
             return _try(descent, descent.line, evaluate)
         descent.line = None
         if not pairs:

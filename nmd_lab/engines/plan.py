@@ -21,7 +21,7 @@ from nmd_lab.request.settings import is_automatic
 from .constrained_descents import kind_of_descent
 from .lbfgs import MAX_PAIRS
 
-TREND_WINDOW = 50  # iterations from which the present rate of decrease is estimated
+N_TREND_ITERATIONS = 50  # iterations from which the present rate of decrease is estimated
 
 
 def exact_for(tol: float) -> float:
@@ -34,9 +34,9 @@ def reaches(lowest: Sequence[float], objective: float, iterations: int) -> bool:
 
     `lowest` has the lowest objective after each iteration; a few of them determine no rate.
     """
-    if len(lowest) <= TREND_WINDOW:
+    if len(lowest) <= N_TREND_ITERATIONS:
         return True
-    decrease = (lowest[-TREND_WINDOW - 1] - lowest[-1]) / TREND_WINDOW
+    decrease = (lowest[-N_TREND_ITERATIONS - 1] - lowest[-1]) / N_TREND_ITERATIONS
     return lowest[-1] - iterations * decrease <= objective
 
 
@@ -85,12 +85,12 @@ class RefinementPlan:
         return bool(self.refine or self.homotopy or self.polish)
 
 
-MEMORY_ENTRIES = 1 << 22  # numbers that refinements may always keep, 32 MiB of doubles
+MAX_KEPT_NUMBERS = 1 << 22  # numbers that refinements may always keep, 32 MiB of doubles
 
 
 def memory_allows(numbers: int, stored: int) -> bool:
     """Return whether refinements may keep an array, given its size and that of the data."""
-    return numbers <= max(4 * stored, MEMORY_ENTRIES)
+    return numbers <= max(4 * stored, MAX_KEPT_NUMBERS)
 
 
 def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
@@ -127,7 +127,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     least_squares = model.is_least_squares and problem.observed_only
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
     small = memory_allows(2 * MAX_PAIRS * (m + n) * rank, stored)
-    small &= not (problem.sparse and stored > MEMORY_ENTRIES)
+    small &= not (problem.sparse and stored > MAX_KEPT_NUMBERS)
     plain = options.tol == 0 and options.solver.rho != "auto" and not isinstance(options.init, str)
     auto = adaptive and small and not least_squares and not plain
     refine = auto and options.solver.refine

@@ -42,8 +42,7 @@ from .admm import Admm, AdmmState
 from .plan import PassCosts, RefinementPlan, pass_costs
 from .stages import NEARLY_EXACT, QUICK, SLOW, Refinement, Refiner
 
-GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
-SLACK = 1.1  # largest ratio of the best objective to the forecast of Algorithm 1 alone
+MIN_GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
 
 
 @dataclass
@@ -90,7 +89,7 @@ class WorkBudget:
             return True
         if begins and best >= self.lowest[-1] and cost > self.iterations / 4:
             return False  # no forecast sees further
-        return best <= SLACK * self.forecast(spent)
+        return best <= 1.1 * self.forecast(spent)  # of Algorithm 1 alone
 
     def forecast(self, more: float) -> float:
         """Return the objective of Algorithm 1 after some more iterations at its recent rate.
@@ -206,7 +205,7 @@ class Refined:
             state.budget.passed(state.current.state.cost)
             state.current.state.cost = 0.0
             return candidate
-        gained = state.before - best.objective > GAIN * abs(best.objective)
+        gained = state.before - best.objective > MIN_GAIN * abs(best.objective)
         if state.current.kind == "polish":
             state.polished = best.objective
         else:
@@ -262,7 +261,7 @@ class Refined:
         """
         doublings = math.log2(state.plain.iteration / 32)
         due = self.plan.refine or (doublings >= 0 and doublings.is_integer())
-        lower = best.objective < state.polished * (1 - GAIN)
+        lower = best.objective < state.polished * (1 - MIN_GAIN)
         return self.plan.polish and due and lower
 
     def _reason(
@@ -299,9 +298,7 @@ def _exact_error(problem: Problem, fitted: float) -> float:
 # loss is a square, while a kink is smooth at a small ρ only.
 OF_SQUARES = ((1.0, 1.6), (0.1, 1.2)), ((0.3, 1.6), (0.1, 1.2))  # if the loss of a zero is a square
 OF_OTHERS = ((0.1, 1.2), (0.03, 1.2)), ((0.3, 1.2), (0.1, 1.2))  # for any other loss: a smaller ρ
-PATIENCE = (6, 1e-2, 1.0)  # stages, their decrease, and ρ from which they count: it may rise below
-WITHOUT_GAIN = 2  # refinements from the best factors in turn without gain that end a run
-GAIN_OF_ZEROS = 1e-7  # smallest relative decrease of the objective that is a gain
+MIN_GAIN_OF_ZEROS = 1e-7  # smallest relative decrease of the objective that is a gain
 
 
 @dataclass
@@ -372,10 +369,10 @@ class ImplicitZeros:
         """Return why the run ends: the fit is exact, or refinements gain no more; None if not."""
         if state.best.relative_error <= self.exact:
             reason = f"converged: relative error at or below {self.exact:g}"
-        elif state.n_without_gain >= WITHOUT_GAIN:
+        elif state.n_without_gain >= 2:
             reason = (
-                f"converged: {WITHOUT_GAIN} refinements in turn lowered the objective by "
-                f"at most {max(self.tol, GAIN_OF_ZEROS):g} of itself in 100 iterations"
+                "converged: 2 refinements in turn lowered the objective by "
+                f"at most {max(self.tol, MIN_GAIN_OF_ZEROS):g} of itself in 100 iterations"
             )
         else:
             return None
@@ -388,13 +385,14 @@ class ImplicitZeros:
         of_first, of_later = _growths(problem)
         growths = of_first if number < len(of_first) else of_later
         growth = growths[number % len(growths)]
-        return self._refiner.begin(problem, "refine", *factors, growth, PATIENCE)
+        # Stages count from a ρ of 1 on: below, the objective may rise.
+        return self._refiner.begin(problem, "refine", *factors, growth, (6, 1e-2, 1.0))
 
     def _end_refinement(self, problem: Problem, state: DescentsState) -> None:
         """Note what a refinement has gained, and where the next one begins."""
         of_first, _ = _growths(problem)
         best, first = state.best, state.number < len(of_first)
-        enough = max(GAIN_OF_ZEROS, self.tol * state.passes / 100) * abs(best.objective)
+        enough = max(MIN_GAIN_OF_ZEROS, self.tol * state.passes / 100) * abs(best.objective)
         gained = state.before - best.objective > enough
         state.n_without_gain = 0 if gained or first else state.n_without_gain + 1
         state.number, state.passes, state.before = state.number + 1, 0, best.objective

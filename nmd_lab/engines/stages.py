@@ -31,8 +31,6 @@ from .constrained_descents import DivergenceDescent, kind_of_descent, violation
 from .lbfgs import Descent, Pairs, Point, Preconditioner, descend, pairs_for
 from .plan import memory_allows, pass_costs
 
-BLOCK = 256  # matrices that are inverted at a time, which bounds the temporary arrays
-
 
 class Lagrangian:
     """The augmented Lagrangian of a problem as a function of one flat vector.
@@ -194,8 +192,9 @@ class Lagrangian:
         flat = share * gram
         count = 1 if normal is None else len(normal)
         inverses = np.empty((count, *gram.shape), gram.dtype)
-        for first in range(0, count, BLOCK):  # in double precision
-            block = slice(first, first + BLOCK)
+        size = 256  # matrices at a time, which bounds the temporary arrays
+        for first in range(0, count, size):  # in double precision
+            block = slice(first, first + size)
             total = flat
             if normal is not None:
                 matrices = symmetric(normal[block], self.rank)
@@ -264,13 +263,10 @@ class Variables:
 # relative decrease of the objective in them, at or below which it ends.
 QUICK = (0.3, 1.6)  # first ρ and its growth from stage to stage, to the nearest minimum
 SLOW = (0.1, 1.2)  # the same to a better minimum, since a small ρ avoids poor ones
-PATIENCE = (20, 1e-4, 0.0)  # stages, their least relative decrease, and ρ from which they count
-STAGE_END = (3, 1e-2)  # of a stage
 HOMOTOPY_WIDTHS = (1.0, 0.5, 0.25, 0.125)  # moves of the bounds of f, in lengths of its interval
 NEARLY_EXACT = 0.02  # relative error at or below which an exact fit is tried
 EXACT = 1e-6  # ρ for that trial, so small that L has a gradient far out on a flat piece
 EXACT_END = (20, 0.05)  # of that trial, which continues only while the objective falls fast
-POLISH = 1e4  # ρ of a polish, so large that L is close to the objective
 OPTIMALITY_PENALTIES = tuple(10.0**k for k in range(7))  # ρ at which KKT conditions are checked
 
 
@@ -295,7 +291,7 @@ class Stage:
     """
 
     penalty: float
-    end: tuple[int, float] = STAGE_END
+    end: tuple[int, float] = (3, 1e-2)
     update_from: float = 0.0
     most: int = sys.maxsize
     passes: int = 0
@@ -356,8 +352,8 @@ class Refinement:
 
     kind: str
     state: Variables
-    growth: tuple[float, float] = SLOW
-    patience: tuple[int, float, float] = PATIENCE
+    growth: tuple[float, float]
+    patience: tuple[int, float, float]
     phase: str = ""
     stage: Stage | None = None
     penalty: float = 0.0
@@ -381,7 +377,8 @@ class Refiner:
         W_aug: FloatArray,
         H_aug: FloatArray,
         growth: tuple[float, float] = SLOW,
-        patience: tuple[int, float, float] = PATIENCE,
+        # stages, their least relative decrease, and ρ from which they count
+        patience: tuple[int, float, float] = (20, 1e-4, 0.0),
     ) -> Refinement:
         """Return a refinement that begins at some factors."""
         width = 0 if kind == "homotopy" else len(HOMOTOPY_WIDTHS)
@@ -425,7 +422,7 @@ class Refiner:
         """Return the next stage of a width; None where another width begins."""
         if job.narrowed < 3:
             job.narrowed += 1
-            stage = Stage(job.penalty, STAGE_END, job.update_from)
+            stage = Stage(job.penalty, update_from=job.update_from)
             job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
             return stage
         last = function.state.candidate
@@ -467,7 +464,7 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
     if job.penalty < unit or not problem.model.smooth:  # where L changes too much to remember it
         state.pairs.clear()
     job.phase = "stage"
-    return Stage(job.penalty, STAGE_END, job.update_from)
+    return Stage(job.penalty, update_from=job.update_from)
 
 
 def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> Stage | None:
@@ -478,9 +475,10 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     objective falls fast.  The last takes a large ρ, for a smooth loss.
     """
     state, unit = function.state, function.natural
+    large = 1e4 * unit  # so that L is close to the objective
     if job.phase == "":
         job.phase = "look"
-        return Stage(POLISH * unit, most=1)
+        return Stage(large, most=1)
     if job.phase == "look" and state.candidate.relative_error <= NEARLY_EXACT:
         job.phase = "exact"
         return Stage(EXACT * unit, EXACT_END)
@@ -490,7 +488,7 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     if job.phase == "last" or not problem.model.smooth:
         return None
     job.phase = "last"
-    return Stage(POLISH * unit, (20, 1e-10), most=300)  # which goes as far as rounding allows
+    return Stage(large, (20, 1e-10), most=300)  # which goes as far as rounding allows
 
 
 @singledispatch

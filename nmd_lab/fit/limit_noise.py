@@ -26,11 +26,6 @@ from nmd_lab.request.options import Options
 
 from .starts import first_start
 
-ROUNDS = 4  # number of estimates
-ITERATIONS = 20  # iterations before each of them
-MIN_FREE = 0.1  # least degrees of freedom that are left, as a fraction of the known values
-BLOCK = 1 << 18  # entries that are read at a time: 2 MiB of doubles
-
 
 def first_sd(observations: Observations) -> float:
     """Return the standard deviation of the known values, for a model that explains nothing."""
@@ -68,13 +63,14 @@ def pilot_sd(problem: Problem, start: Start) -> float:
     free = 1.0 - rank * (m + n - rank) / max(n_known, 1)
     unit = 2.0**problem.units.log2_unit_of_x
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(ROUNDS):
+        for _ in range(4):  # estimates
             pilot = replace(problem, model=model.with_limits(LimitModel(model.limits.smallest, sd)))
-            for iterate in islice(iterates(Admm(), pilot, start), ITERATIONS):
+            for iterate in islice(iterates(Admm(), pilot, start), 20):
                 if not iterate.is_finite:
                     return sd * unit
             W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
-            sd = min(sd, _rmse(problem, iterate) / math.sqrt(max(free, MIN_FREE)))
+            # A tenth of the known values are degrees of freedom that are left, at least.
+            sd = min(sd, _rmse(problem, iterate) / math.sqrt(max(free, 0.1)))
             start = Start(W.copy(), H.copy(), True, offsets)
     return sd * unit
 
@@ -93,7 +89,7 @@ def _known_entries(observations: Observations) -> Iterator[tuple[slice, Any, Any
     """Yield the entries whose values are known, a range of rows at a time."""
     (m, n), dense = observations.shape, observations.pattern is None
     per_row = n if dense else observations.n_observed / m
-    step = max(1, int(BLOCK / max(per_row, 1)))
+    step = max(1, int((1 << 18) / max(per_row, 1)))  # 2 MiB of doubles
     for first in range(0, m, step):
         rows = slice(first, min(first + step, m))
         indptr, indices, x, weights, limits = observations.csr_rows(rows)

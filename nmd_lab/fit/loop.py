@@ -17,13 +17,12 @@ import numpy as np
 from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.progress import Interruption, StopReason, is_interactive, progress_bar
 from nmd_lab.engines import FitEngine
-from nmd_lab.engines.plan import TREND_WINDOW, exact_for, reaches
+from nmd_lab.engines.plan import N_TREND_ITERATIONS, exact_for, reaches
 from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import State, learned_state, state_of, with_learned
 
-WINDOW_CHOSEN = 20  # iterations, for a part of tol, from the factors of the choice
-FIRST_ROUND = 10  # iterations before the first learning
+N_FIRST_ITERATIONS = 10  # iterations before the first learning
 
 UNFINISHED = ("callback", "time_limit", "interrupted")
 """Codes of runs that the user or the time limit ended."""
@@ -102,7 +101,7 @@ class Stopping:
             exact, left = exact_for(self.tol), self.most - state.iteration
             if state.relative_residual <= exact:
                 return StopReason("converged", f"converged: residuals at or below {exact:g}")
-            if state.iteration >= 2 * TREND_WINDOW and not reaches(lowest, self.target, left):
+            if state.iteration >= 2 * N_TREND_ITERATIONS and not reaches(lowest, self.target, left):
                 return StopReason("behind", "behind: it would not reach the first start any more")
             ended = state.stop_reason or ended
         if ended is not None:
@@ -202,7 +201,7 @@ class FitProgress:
         if state is not None:
             return problem.units.scaled_start(Start(state.W, state.H, True, state.offsets))
         first = start()  # at the factors of a fit, parameters are learned after one iteration
-        self.round_length = 1 if first.kind in ("chosen", "given") else FIRST_ROUND
+        self.round_length = 1 if first.kind in ("chosen", "given") else N_FIRST_ITERATIONS
         self.round_end = self.round_length
         return first
 
@@ -213,7 +212,7 @@ class FitProgress:
         if state.iteration < self.round_end and state.stop_reason is None:
             return state
         learned = learned_state(problem, state, self.round_best)
-        self.round_length = max(2 * self.round_length, FIRST_ROUND)
+        self.round_length = max(2 * self.round_length, N_FIRST_ITERATIONS)
         self.round_end = state.iteration + self.round_length
         if learned is None:
             return state

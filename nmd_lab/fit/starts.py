@@ -47,7 +47,7 @@ from nmd_lab.request.constraints import NO_CONSTRAINTS, is_nonnegative
 from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import BALANCED
 
-from .loop import UNFINISHED, WINDOW_CHOSEN, FitProgress, Stopping, fit_from
+from .loop import UNFINISHED, FitProgress, Stopping, fit_from
 from .summary import Decided
 
 
@@ -161,9 +161,8 @@ def with_signs(
     return Start(run.result.W, run.result.H, from_factors=True, offsets=run.result.offsets)
 
 
-RIDGE_RATIO = 10**0.5  # largest ratio of a ridge to the next one
-TRACE = 1e-14  # fraction of a start that is added after each ridge, above rounding errors
-RIDGE_ITERATIONS = 6  # with each of them
+MAX_RIDGE_RATIO = 10**0.5  # largest ratio of a ridge to the next one
+N_RIDGE_ITERATIONS = 6  # with each of them
 
 
 def after_strong_ridges(
@@ -183,14 +182,14 @@ def after_strong_ridges(
     mean_weight = weight / problem.observations.n_observed
     first = problem.penalty_scale * largest * mean_weight / problem.alpha
     # multiples of the data have as many ridges, whatever their rounding
-    count = math.ceil(math.log(max(first, 1.0)) / math.log(RIDGE_RATIO) - 1e-6)
-    W, H = TRACE * start.W, TRACE * start.H
+    count = math.ceil(math.log(max(first, 1.0)) / math.log(MAX_RIDGE_RATIO) - 1e-6)
+    W, H = 1e-14 * start.W, 1e-14 * start.H  # added after each ridge, above rounding errors
     for k in range(count):
         if stopped():
             break
         alpha = float(first ** (1 - k / count)) * problem.alpha
         stronger = problem.with_cached_statistics().changed(alpha=alpha)
-        *_, last = islice(iterates(engine, stronger, start), RIDGE_ITERATIONS)
+        *_, last = islice(iterates(engine, stronger, start), N_RIDGE_ITERATIONS)
         W_new, H_new, offsets = problem.offset_columns.split(last.W_aug, last.H_aug)
         start = Start(W_new + W, H_new + H, from_factors=True, offsets=offsets)
     return start
@@ -300,7 +299,7 @@ def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
                 rules = replace(decided.rules, time_limit=left, target=target)
                 rules = replace(rules, callback=options.callback)
                 if start.kind == "chosen" and not plan.window:
-                    rules = replace(rules, window=WINDOW_CHOSEN)
+                    rules = replace(rules, window=20)  # for a part of tol
                 limited = replace(options, time_limit=left), plan, interruption.__bool__
                 run = fit_from(
                     problem,

@@ -14,13 +14,12 @@ from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.machine import all_threads, refuse_above
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.folds import Fold, draw_folds
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.data.units import Facts, facts_of, smallest_value, units_of_columns
 from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
 from nmd_lab.engines.lbfgs import MAX_PAIRS, pairs_for
 from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
 from nmd_lab.kernels.envelope import ENTRIES
-from nmd_lab.kernels.products import BLOCK_ENTRIES
 from nmd_lab.model import checks
 from nmd_lab.model.checks import checks_of_nonlinearity, report_of
 from nmd_lab.model.column_model import LimitModel
@@ -170,19 +169,15 @@ def has_units(observations: Observations, facts: Facts, loss: Loss) -> bool:
     return plain or units_of_columns(facts) is not None
 
 
-N_INPUTS = 200
-"""Inputs for each check of the parts of a fit."""
-
-
 def refuse_wrong_parts(f: Nonlinearity, d: Loss, data: FloatArray) -> None:
     """Raise ValueError if a check fails near some values, with the object and the input."""
-    rng = np.random.default_rng(0)
-    x = np.asarray(rng.choice(data, N_INPUTS), dtype=np.float64)
-    rho = 10.0 ** rng.uniform(-2, 2, N_INPUTS)
-    noise = rng.normal(size=N_INPUTS) * 10.0 ** rng.uniform(-2, 0, N_INPUTS)
+    rng, n = np.random.default_rng(0), 200  # inputs of each check
+    x = np.asarray(rng.choice(data, n), dtype=np.float64)
+    rho = 10.0 ** rng.uniform(-2, 2, n)
+    noise = rng.normal(size=n) * 10.0 ** rng.uniform(-2, 0, n)
     v = np.asarray(f.pseudo_inverse(x), dtype=np.float64) + noise * (1.0 + 0.1 * float(np.std(x)))
     if not is_ours(type(d)):
-        few, y = np.unique(x)[:: max(1, N_INPUTS // 20)], np.unique(x + np.abs(noise))[::10]
+        few, y = np.unique(x)[:: max(1, n // 20)], np.unique(x + np.abs(noise))[::10]
         y = y[(y > d.domain[0]) & (y < d.domain[1])]
         centre = x + noise * (1.0 + 0.1 * np.abs(x))
         tried = checks.checks_of_loss(d, x, few, y, centre, rho)
@@ -250,10 +245,6 @@ class Decided(NamedTuple):
         return Stopping(options.max_iter, options.time_limit, tol=options.tol, **rules)
 
 
-OBSERVED_SHARE = 1 / 3  # fraction of observed entries below which "auto" means "observed"
-COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the weight of l1 penalties
-
-
 def formulate(summary: DataSummary, options: Options) -> tuple[Problem, RefinementPlan]:
     """Return problem and refinements, if the fit would fit into memory."""
     scaling = scaling_for(summary.model.with_limits(summary.limits), summary.size)
@@ -316,7 +307,8 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
         options.alpha,
         problem.observations.shape,
         natural=math.ldexp(problem.penalty_scale, units.log2_unit_of_penalty),
-        size=math.ldexp(COMPONENT * problem.norm_of_initial_T, 2 * units.exponent),
+        # A usual component has half of ‖T‖.
+        size=math.ldexp(0.5 * problem.norm_of_initial_T, 2 * units.exponent),
     )
     model, weights = problem.model, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool
@@ -328,11 +320,8 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
 
 def observed_only(shape: tuple[int, int], n_observed: int, split: str) -> bool:
     """Return whether T = WH is imposed on the observed entries alone."""
-    few = n_observed < OBSERVED_SHARE * shape[0] * shape[1]
+    few = n_observed < 1 / 3 * shape[0] * shape[1]
     return split == "observed" or (split == "auto" and few)
-
-
-STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files are read by blocks
 
 
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
@@ -350,7 +339,7 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
         vectors = 8 + (2 * MAX_PAIRS + 12 if plan else 0)
         if plan and memory_allows(factors * width, stored):
             vectors += 2 * width  # the preconditioner
-        blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
+        blocks = 2 * min(BLOCK, stored) * max(problem.threads, 1)
         numbers = arrays * stored + vectors * factors + blocks
         needed = numbers * observations.dtype.itemsize
     if init == "random" or on_disk:

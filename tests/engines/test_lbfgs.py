@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from nmd_lab.engines.lbfgs import TRIALS, Descent, Pairs, Point, descend, pairs_for
+from nmd_lab.engines.lbfgs import MAX_TRIALS, Descent, Pairs, Point, descend, pairs_for
 
 
 def plainly(x):
@@ -124,7 +124,7 @@ def test_values_that_are_not_finite_end_it(value):
     assert not any(point.accepted for point in nowhere)
     start = begin(rosenbrock, [-1.2, 1.0])
     tried = list(points(lost, start))
-    assert len(tried) == TRIALS
+    assert len(tried) == MAX_TRIALS
     assert not any(point.accepted for point in tried)
     sloped = lambda x: (rosenbrock(x)[0], np.full_like(x, value))  # noqa: E731
     assert [point.accepted for point in points(sloped, start)].count(True) == 1

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.fit.starts import RIDGE_ITERATIONS, RIDGE_RATIO
+from nmd_lab.fit.starts import MAX_RIDGE_RATIO, N_RIDGE_ITERATIONS
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 
@@ -32,9 +32,9 @@ def test_it_is_algorithm_1_with_one_ridge_after_the_other():
 
     candidates = np.geomspace(0.1, 100, 200)
     first = candidates[bisect.bisect_left(candidates, True, key=removes_all) - 1]
-    count = int(np.ceil(np.log(first / alpha) / np.log(RIDGE_RATIO)))
+    count = int(np.ceil(np.log(first / alpha) / np.log(MAX_RIDGE_RATIO)))
     ridges = alpha * (first / alpha) ** (1 - np.arange(count) / count)
-    init, most = "auto", RIDGE_ITERATIONS
+    init, most = "auto", N_RIDGE_ITERATIONS
     for ridge in ridges:
         init = nmd.complete(X, 5, nonlinearity, alpha=ridge, init=init, max_iter=most, **given)
     last = nmd.complete(X, 5, nonlinearity, alpha=alpha, init=init, max_iter=4, **given)
