@@ -262,12 +262,7 @@ def _kind(
     return with_units(kind, x, weights)
 
 
-REACH = 5.0  # standard deviations of the starting T in which the best constant is looked for
-GRID = 17  # constants that are compared first
 PRECISION = 1e-8  # error of the best constant, as a fraction of this distance
-STEP = 1e-2  # distance for the second derivative, in standard deviations of the starting T
-MAX_UNIT = 3.0  # size of a column whose T has a unit of its own (log-odds, logarithms), at most
-NULL = 0.5  # mean loss at the best constant, to which a loss without a unit is brought
 NOISE = 0.3  # weight of minus the logarithm of a likelihood; fraction of noise in the variance
 
 
@@ -310,9 +305,10 @@ def _weight(loss: Loss, null: float) -> float:
     largest = 1.0 if distance else NOISE
     if not 0 < null < math.inf:
         return largest
+    to_half = 0.5 / null  # which brings a loss without a unit to a mean of 1/2
     if distance:
-        return NULL / null
-    return largest if loss.degree is None else min(largest, NULL / null)
+        return to_half
+    return largest if loss.degree is None else min(largest, to_half)
 
 
 def _size(
@@ -320,22 +316,22 @@ def _size(
 ) -> float:
     """Return the unit of T."""
     distance = measures_distance(loss)
-    step = STEP * (spread or 1.0)
+    step = 1e-2 * (spread or 1.0)  # for the second derivative
     size = spread or 1.0
     if loss.smooth and spread:
         change = cost(centre + step) + cost(centre - step) - 2 * cost(centre)
         curvature = (weight if distance else weight / NOISE) * change / step**2
         if 0 < curvature < math.inf:
             size = 1 / math.sqrt(curvature)
-    return size if distance else min(size, MAX_UNIT)
+    return size if distance else min(size, 3.0)  # of log-odds and logarithms
 
 
 def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -> float:
     """Return the T of lowest cost near the mean of the starting T."""
-    reach = REACH * (spread or 1.0)
-    grid = np.append(np.linspace(-1.0, 1.0, GRID), 0.0)
+    reach = 5.0 * (spread or 1.0)  # in standard deviations of the starting T
+    grid = np.append(np.linspace(-1.0, 1.0, 17), 0.0)  # constants that are compared first
     costs = [cost(mean + reach * float(s)) for s in grid]
-    best, step = int(np.argmin(costs)), 2.0 / (GRID - 1)
+    best, step = int(np.argmin(costs)), 2.0 / 16
     found = minimize_scalar(
         lambda s: cost(mean + reach * s),
         bounds=(grid[best] - step, grid[best] + step),
@@ -343,13 +339,6 @@ def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -
         options={"xatol": PRECISION},
     )
     return mean + reach * float(found.x if found.fun < costs[best] else grid[best])
-
-
-ROUNDING = 1e-6
-"""Distance from a bound that is not counted as outside, relative to that of both bounds."""
-
-LARGE_SHARE = 0.1
-"""Fraction of the squares of X beyond which values outside the range of f are no noise."""
 
 
 def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
@@ -408,7 +397,7 @@ def out_of_bounds(problem: Problem) -> str:
                 [np.sum(weights * x**2 * np.logical_or(*_outside(f, x))), np.sum(weights * x**2)]
             )
         )
-        if squares / total < LARGE_SHARE:
+        if squares / total < 0.1:  # they are noise
             return ""
     remedy = "widen these" if has_bounds else "take another nonlinearity, such as 'identity',"
     return (
@@ -423,7 +412,8 @@ def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArr
     a, b = _range(f)
     sizes = [abs(bound) for bound in (a, b) if math.isfinite(bound)]
     rounding = float(np.finfo(values.dtype).eps) * max(sizes, default=0.0)
-    slack = rounding + ROUNDING * (b - a if len(sizes) == 2 else max(sizes, default=0.0))
+    # Of both bounds, or of the only one, a millionth does not count as outside.
+    slack = rounding + 1e-6 * (b - a if len(sizes) == 2 else max(sizes, default=0.0))
     return values < a - slack, values > b + slack
 
 

@@ -17,11 +17,8 @@ from nmd_lab.kernels.lowrank import LanczosBreakdown, RowBlocks, largest_singula
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
 
-RANDOM_SCALE = 0.3  # standard deviation of random factors, over (mean of T² / √rank)^(1/4)
 MAX_GRAM = 1000  # largest min(m, n) of an SVD from the Gram matrix; Lanczos beyond it
-OVERSAMPLING = 10  # columns of the random range beyond the rank, for "randomized"
-POWER_ITERATIONS = 2  # for "randomized", which sharpen the spectrum
-
+N_OVERSAMPLED = 10  # columns of the random range beyond the rank, for "randomized"
 
 BLOCK_ROWS = 2048
 """Rows of a block of the Gram matrix."""
@@ -95,7 +92,7 @@ def svd_memory(
     if kind != "randomized" and n_sparse is None and short <= MAX_GRAM:
         doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
     else:
-        doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + OVERSAMPLING)
+        doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + N_OVERSAMPLED)
     return matrix + 8 * doubles
 
 
@@ -152,9 +149,9 @@ def svd_by_random_range(
     A: LinearOperator, rank: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Return about U √Σ and √Σ Vᵀ of a matrix (Halko, Martinsson and Tropp, 2011)."""
-    width = min(rank + OVERSAMPLING, *A.shape)
+    width = min(rank + N_OVERSAMPLED, *A.shape)
     Q = np.linalg.qr(A @ rng.standard_normal((A.shape[1], width)))[0]
-    for _ in range(POWER_ITERATIONS):  # sharpen the spectrum
+    for _ in range(2):  # sharpen the spectrum
         Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
     U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
     root = np.sqrt(values[:rank])
@@ -188,7 +185,7 @@ def random_start(
     total, squares = observations.weighted_sums(lambda x: np.square(model.pseudo_inverse(x)))
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape
-    scale = RANDOM_SCALE * (np.sqrt(size) if size > 0 else 1.0)
+    scale = 0.3 * (np.sqrt(size) if size > 0 else 1.0)
     dtype = observations.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)

@@ -38,10 +38,6 @@ from nmd_lab.request.penalty import PenaltyRule
 
 from .initialization import Start
 
-NEARBY = 18.0  # largest |log2 of the largest |x|| of data that are fitted as they are, not copied
-MAX_LOG2_UNIT = 400.0  # log2 of the largest unit of X, and minus that of the smallest
-
-
 Data = TypeVar("Data", Observations, CsrRows)
 State = TypeVar("State")
 """A state of the iteration (`nmd_lab.problem.state.State`)."""
@@ -212,9 +208,10 @@ def scaling_for(model: Model, largest: float) -> Scaling:
     degree, of_loss = model.degrees
     if degree is None or of_loss is None or largest == 0:
         return Scaling(model)
-    logarithm = min(max(math.log2(largest), -MAX_LOG2_UNIT), MAX_LOG2_UNIT)
+    logarithm = min(max(math.log2(largest), -400.0), 400.0)
     W_size = logarithm / (2 * degree)
-    exponent = 0 if abs(logarithm) <= NEARBY else round(W_size)
+    # Data near 1 are fitted as they are, and not copied.
+    exponent = 0 if abs(logarithm) <= 18.0 else round(W_size)
     return Scaling(model, exponent=exponent, ones=2.0 ** (W_size - exponent))
 
 

@@ -170,9 +170,6 @@ def state_of(
     return problem.units.given_state(problem.observations, state, projected=projected)
 
 
-LITTLE = 1e-4  # relative fall of the objective by new parameters that is not worth a new round
-
-
 def learned_state(problem: Problem, last: State, best: State) -> State | None:
     """Return the best state with parameters of higher likelihood, as the last state.
 
@@ -191,7 +188,7 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
         float(np.sum(weights * model.losses(x, t, rows, columns, limits))) for model in (old, new)
     )
     gain = before - after
-    if not gain > LITTLE * abs(best.objective):
+    if not gain > 1e-4 * abs(best.objective):  # which is not worth a new round
         return None
     error = best.relative_error
     if observations.limits is None and not problem.units.exponent:
