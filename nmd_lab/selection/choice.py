@@ -155,8 +155,8 @@ def ridge_growth(shape: tuple[int, int], number: int) -> float:
     return (math.sqrt(m) + math.sqrt(n)) / (math.sqrt(number) + math.sqrt(n))
 
 
-WORK = 1000  # iterations of a choice that take as long as those of its first trials
-LONG = 10.0  # seconds from which a person is told before
+N_FULL_ITERATIONS = 1000  # iterations of a choice that take as long as those of its first trials
+MIN_SECONDS_TOLD = 10.0  # seconds from which a person is told before
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def shown_duration(
     second trial tells how long, since code may have been compiled in the first one.  A time limit
     ends a choice after `at_most` seconds.
     """
-    work = WORK / 2 if is_ridge_alone else WORK
+    work = N_FULL_ITERATIONS / 2 if is_ridge_alone else N_FULL_ITERATIONS
     count, text = 0, ""
     with progress_bar(None, progress, unit="trial") as show:
 
@@ -178,7 +178,7 @@ def shown_duration(
             is_fit = trial.kind != "offsets_alone"
             count += is_fit
             seconds = min(work * trial.seconds / max(trial.n_iter, 1), at_most)
-            if count == 2 and is_fit and seconds >= LONG:
+            if count == 2 and is_fit and seconds >= MIN_SECONDS_TOLD:
                 text = f"about {in_words(seconds)} in all"
                 if progress is None and not sys.stderr.isatty():
                     print(

@@ -22,9 +22,9 @@ from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.state import Iterate
 from nmd_lab.request.candidates import Setting
 
-CLEARLY = 2.0  # standard errors of a difference from which it is clear
-SETTLED = 5e-4  # relative change of the mean score that is worth no further iterations
-WORSE = 0.05  # growth of the mean loss from which another ridge or fewer components cannot help
+MIN_ERRORS = 2.0  # standard errors of a difference from which it is clear
+SCORE_TOL = 5e-4  # relative change of the mean score that is worth no further iterations
+MAX_GROWTH = 0.05  # of the mean loss; beyond it another ridge or fewer components cannot help
 GAUSSIAN = math.sqrt(2 * math.pi * math.e)  # exponential of the log score of Gaussian noise of sd 1
 
 MEASURES = {
@@ -149,7 +149,7 @@ class Trial:
         of_difference = float(np.std(losses - others)) / math.sqrt(losses.size)
         return of_difference * (best.mean if self.metric == "log_score" else 1.0)
 
-    def clearly_below(self, other: Trial, number: float = CLEARLY) -> bool:
+    def clearly_below(self, other: Trial, number: float = MIN_ERRORS) -> bool:
         """Return whether `error` is below that of another trial by a number of standard errors."""
         if not math.isfinite(other.mean):
             return math.isfinite(self.mean)
@@ -157,14 +157,14 @@ class Trial:
 
     def is_close(self, best: Trial) -> bool:
         """Return whether the error is not clearly above the lowest, nor much if that is unsure."""
-        allowed = min(max(self.spread(best), SETTLED / 2 * best.error), SETTLED * best.error)
+        allowed = min(max(self.spread(best), SCORE_TOL / 2 * best.error), SCORE_TOL * best.error)
         return self is best or self.error <= best.error + allowed
 
     def is_hopeless(self, setting: Setting, best: Trial) -> bool:
         """Return whether it had a setting, up to rounding, and was much worse than another one."""
         mine = self.setting
         return (
-            self.mean > (1 + WORSE) * best.mean
+            self.mean > (1 + MAX_GROWTH) * best.mean
             and mine._replace(alpha=setting.alpha) == setting
             and math.isclose(mine.alpha, setting.alpha)
         )
@@ -174,7 +174,7 @@ class Trial:
         excess = losses - self.losses[: losses.size]
         error = float(np.std(excess)) / math.sqrt(excess.size)
         scale = 1.0 if self.metric == "log_score" else self.mean
-        return bool(np.mean(excess) > max(CLEARLY * error, SETTLED * scale))
+        return bool(np.mean(excess) > max(MIN_ERRORS * error, SCORE_TOL * scale))
 
     def completed(self, losses: NDArray[np.floating]) -> NDArray[np.floating]:
         """Return scores of another trial on all folds.
@@ -199,10 +199,8 @@ class Trial:
 MIN_ITERATIONS = 3  # from which changes are predicted
 MAX_ITERATIONS = 80  # half as many again as the least number, if that is more
 MAX_ITERATIONS_SLOW = 150  # the same where factors must be near a stationary point
-ITERATIONS_ABOVE_BEST = 10  # that end a trial which keeps its lowest score
-NEAR = 1e-3  # relative residual of a point that is nearly stationary
-NEARER = 1e-2  # the same from which the error tells that a trial cannot win
-BLOCK = 5  # iterations from whose falls of the objective further ones are predicted
+RESIDUAL_TOL = 1e-3  # relative residual of a point that is nearly stationary
+NEAR_TOL = 1e-2  # the same from which the error tells that a trial cannot win
 MAX_RATIO = 0.97  # largest ratio of the geometric series that predicts it
 
 
@@ -285,15 +283,15 @@ class Progress:
         if self.count >= self.most or not math.isfinite(last):
             return True
         if self.keeps_best:
-            grown = last > (1 + SETTLED) * self._lowest_here
-            late = self.count >= self.best + ITERATIONS_ABOVE_BEST
-            return (grown and late) or self._residual <= NEAR
+            grown = last > (1 + SCORE_TOL) * self._lowest_here
+            late = self.count >= self.best + 10  # iterations above the lowest score
+            return (grown and late) or self._residual <= RESIDUAL_TOL
         if len(self._means) < self.fewest:
             return False
         if self.is_pruned or not self.is_learned:
             return self.is_pruned
         further = abs(self._further_fall())
-        settled = further <= SETTLED * last
+        settled = further <= SCORE_TOL * last
         return settled and (self.is_stationary if self._is_slow else further > 0)
 
     @property
@@ -305,7 +303,7 @@ class Progress:
     def may_learn(self) -> bool:
         """Whether the factors have converged enough to learn parameters of f and of the loss."""
         enough = len(self._means) >= MIN_ITERATIONS
-        return not self.is_learned and enough and (self._residual <= NEARER or self.is_stationary)
+        return not self.is_learned and enough and (self._residual <= NEAR_TOL or self.is_stationary)
 
     @property
     def is_pruned(self) -> bool:
@@ -315,19 +313,20 @@ class Progress:
             return True
         if self._is_slow and last > max(self.lowest, self._before_round) and self.is_stationary:
             return True  # what is learned makes it worse and worse
-        near = self._residual <= NEARER or last > 1.1 * self.lowest  # which it can hardly reach
+        near = self._residual <= NEAR_TOL or last > 1.1 * self.lowest  # which it can hardly reach
         sure = not self._is_slow or near or self.is_stationary
-        return sure and min(last, last - self._further_fall()) > (1 + SETTLED) * self.lowest
+        return sure and min(last, last - self._further_fall()) > (1 + SCORE_TOL) * self.lowest
 
     @property
     def is_stationary(self) -> bool:
         """Whether the factors are near a stationary point of the objective."""
-        if self._residual <= NEAR:
+        if self._residual <= RESIDUAL_TOL:
             return True
-        if len(self._objectives) <= 2 * BLOCK:
+        block = 5  # iterations from whose falls of the objective further ones are predicted
+        if len(self._objectives) <= 2 * block:
             return False
-        earlier, before, last = self._objectives[-2 * BLOCK - 1 :: BLOCK]
-        fall = predicted_fall(earlier, before, last, MAX_RATIO**BLOCK)
+        earlier, before, last = self._objectives[-2 * block - 1 :: block]
+        fall = predicted_fall(earlier, before, last, MAX_RATIO**block)
         return fall <= 1e-2 * abs(last)
 
     def _further_fall(self) -> float:

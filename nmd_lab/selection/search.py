@@ -22,22 +22,17 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.request.candidates import Setting, Space
 
-from .progress import CLEARLY, WORSE, Kind, Trial
+from .progress import MAX_GROWTH, MIN_ERRORS, Kind, Trial
 from .trials import Trials
 
 FIRST_RANK = 8  # rank of the first trials
 FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
 MAX_RANKS_WITHOUT_GAIN = 3  # larger ones in turn that end the search; one above LONG_RANK
-LITTLE_NOISE = 0.07  # error, over that without components, up to which fewer are tried from a start
 COARSE = 10**0.5  # factor between ridges of the first path
 FINE = 10**0.25  # factor between ridges when something else has changed
 MAX_STEPS = 14  # largest number of ridges in one direction
-RANK_RATIO = 4 / 3  # least ratio between a rank and a larger one to try
 LONG_RANK = 32  # number of components with which trials take long
-ROUNDING = 1e-4  # relative decrease of the mean loss by another ridge that may be rounding
-MIN_GAIN = 1e-3  # the same that is worth a further step
-RANK_GAIN = 0.002  # decrease of the mean loss that is worth LONG_RANK components
 
 
 class Search:
@@ -141,7 +136,7 @@ class Search:
         def is_better(trial: Trial, best: Trial) -> bool:
             if prefers_none and trial.setting.offsets == "none":
                 return not best.clearly_below(trial)
-            return trial < best and trial.clearly_below(first, CLEARLY if prefers_none else 1.0)
+            return trial < best and trial.clearly_below(first, MIN_ERRORS if prefers_none else 1.0)
 
         settings = [first.setting._replace(offsets=kind) for kind in kinds]
         return self.best_of(first, settings, is_better)
@@ -185,7 +180,7 @@ class Search:
             # without offsets, and with another model, the best ridge may be another one
             elsewhere = setting.offsets == "none" or setting[:2] != first.setting[:2]
             if not trial.is_comparable(first) or (
-                elsewhere and trial.mean < (1 + WORSE) * best.mean
+                elsewhere and trial.mean < (1 + MAX_GROWTH) * best.mean
             ):
                 trial = self.climb(trial, "alpha", FINE)
                 climbed.append(trial)
@@ -202,7 +197,7 @@ class Search:
                 break
             last = self.at_rank(last, smaller)
             best = min(best, last)
-            if not last.mean <= (1 + WORSE) * best.mean:
+            if not last.mean <= (1 + MAX_GROWTH) * best.mean:
                 break
         return best
 
@@ -232,7 +227,8 @@ class Search:
 
         Without noise an error from other factors may not tell that fewer components are enough.
         """
-        if best.error > LITTLE_NOISE * self.trials.null_error or self.trials.is_mixed:
+        # Of data with little noise, fewer components may be found from a start.
+        if best.error > 0.07 * self.trials.null_error or self.trials.is_mixed:
             return best
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped or self.space.rank_near(rank) != rank:
@@ -380,8 +376,8 @@ class Search:
                     break
                 other = run(setting)
                 gain = 1 - other.mean / trial.mean if trial.mean > 0 else 0.0
-                trial = other if gain > ROUNDING else trial
-                if not gain > MIN_GAIN:
+                trial = other if gain > 1e-4 else trial  # less may be rounding
+                if not gain > 1e-3:  # it is worth no further step
                     break
             if trial is not begun_at:
                 break
@@ -407,7 +403,7 @@ class Search:
         first: Trial,
         at_rank: Callable[[Trial, int], Trial],
         patience: int,
-        ratio: float = RANK_RATIO,
+        ratio: float = 4 / 3,
     ) -> Trial:
         """Return the best trial of ever larger ranks, which end after some in turn without gain.
 
@@ -420,7 +416,8 @@ class Search:
             if self.stopped or best.is_exact or enough:
                 break
             last = at_rank(last, larger)
-            gains = last.mean < (1 - RANK_GAIN * larger / LONG_RANK) * best.mean
+            # So much, and more for more components, is worth a larger rank.
+            gains = last.mean < (1 - 0.002 * larger / LONG_RANK) * best.mean
             best, no_gain = (last, 0) if gains else (best, no_gain + 1)
         return best
 
@@ -436,4 +433,4 @@ class Search:
 
 def _repeats(cold: Trial, best: Trial) -> bool:
     """Return whether the error of a trial from a cold start is not clearly above the best one."""
-    return cold.error - best.error <= max(CLEARLY * cold.spread(best), 0.002 * best.error)
+    return cold.error - best.error <= max(MIN_ERRORS * cold.spread(best), 0.002 * best.error)

@@ -57,7 +57,7 @@ from nmd_lab.request.settings import is_automatic
 
 from .progress import (
     MIN_ITERATIONS,
-    SETTLED,
+    SCORE_TOL,
     FoldResult,
     Kind,
     Progress,
@@ -66,9 +66,6 @@ from .progress import (
     mean_score,
     predicted_fall,
 )
-
-MAX_ITERATIONS_OF_FIT = 200  # of a trial that is a fit
-FOLDS_OF_PATH = 3  # of which each is followed at every iteration
 
 
 class Trials:
@@ -176,7 +173,8 @@ class Trials:
                 problems, setting.rank, starts, kind, to_beat
             )
         else:
-            for index, problem in enumerate(problems[: FOLDS_OF_PATH if path else None]):
+            # Of a path, a few folds are followed at every iteration.
+            for index, problem in enumerate(problems[: 3 if path else None]):
                 start = None if starts is None else starts[index]
                 runs.append(self._on_fold(index, problem, setting, start, kind, to_beat))
                 losses = np.concatenate([run.losses for run in runs])
@@ -295,7 +293,7 @@ class Trials:
         options, fold = self.options, self.folds[index]
         plan = make_plan(problem, rank, options)
         start = next(all_starts(problem, rank, options, plan, self.rng))
-        most = min(options.max_iter, MAX_ITERATIONS_OF_FIT)
+        most = min(options.max_iter, 200)  # a trial is shorter than a fit
         rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
         begin = partial(warmed_up, problem, start, options, plan)
         run = fit_from(problem, begin, rules, engine_for(plan), FitProgress())
@@ -338,8 +336,6 @@ def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem
 
 
 MAX_STEPS = 30  # iterations
-MAX_SMALL_ENTRIES = 10_000  # below which Python takes longer than the steps of ADMM
-MAX_SMALL_PRODUCTS = 1 << 22  # in the normal matrices of small data, above which ADMM is quicker
 
 
 def suits(problem: Problem, rank: int) -> bool:
@@ -348,7 +344,8 @@ def suits(problem: Problem, rank: int) -> bool:
     if data.remote or data.scratch is not None or data.limits is not None:
         return False
     simple = problem.model.is_least_squares and not problem.is_constrained and problem.alpha > 0
-    small = data.n_observed < MAX_SMALL_ENTRIES and data.n_observed * width**2 <= MAX_SMALL_PRODUCTS
+    # Python takes longer than the steps of ADMM on small data, unless normal matrices are large.
+    small = data.n_observed < 10_000 and data.n_observed * width**2 <= 1 << 22
     quick = (problem.observed_only or small) and problem.device is HOST
     if not (simple and quick) or data.absent_are_zeros:
         return False
@@ -434,8 +431,8 @@ def _has_ended(means: list[float], lowest: float, fewest: int) -> bool:
     if len(means) < max(fewest, 3):
         return bool(means) and not math.isfinite(means[-1])
     further, last = predicted_fall(*means[-3:]), means[-1]
-    settled = abs(further) <= SETTLED * last
-    cannot_win = min(last, last - further) > (1 + SETTLED) * lowest
+    settled = abs(further) <= SCORE_TOL * last
+    cannot_win = min(last, last - further) > (1 + SCORE_TOL) * lowest
     return settled or cannot_win or len(means) >= MAX_STEPS
 
 

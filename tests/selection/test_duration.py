@@ -10,7 +10,7 @@ from nmd_lab.selection import choice as duration
 @pytest.fixture
 def long(monkeypatch):
     """Let every choice count as long."""
-    monkeypatch.setattr(duration, "LONG", 0.0)
+    monkeypatch.setattr(duration, "MIN_SECONDS_TOLD", 0.0)
 
 
 def table():
@@ -27,9 +27,9 @@ def test_a_long_choice_is_announced_once(long, capsys):
 
 
 def test_a_short_choice_and_one_without_progress_say_nothing(monkeypatch, capsys):
-    monkeypatch.setattr(duration, "LONG", 1e9)
+    monkeypatch.setattr(duration, "MIN_SECONDS_TOLD", 1e9)
     nmd.complete(table(), random_state=0)
-    monkeypatch.setattr(duration, "LONG", 0.0)
+    monkeypatch.setattr(duration, "MIN_SECONDS_TOLD", 0.0)
     nmd.complete(table(), random_state=0, progress=False)
     assert capsys.readouterr().err == ""
 
@@ -43,7 +43,7 @@ def test_the_bar_of_a_choice_counts_its_trials_and_says_how_long_it_takes(long, 
 
 
 def test_a_time_limit_bounds_what_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(duration, "WORK", 1e9)
-    monkeypatch.setattr(duration, "LONG", 1.0)
+    monkeypatch.setattr(duration, "N_FULL_ITERATIONS", 1e9)
+    monkeypatch.setattr(duration, "MIN_SECONDS_TOLD", 1.0)
     nmd.complete(table(), random_state=0, time_limit=120.0)
     assert "takes about 60 s;" in capsys.readouterr().err  # half of the limit is for the choice
