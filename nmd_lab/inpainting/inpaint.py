@@ -46,25 +46,6 @@ from .mixture import GaussianMixture, fit_mixture, smooth_group
 NOISE = 1e-5
 """Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
 
-N_TRAINING, N_CHOSEN, MIN_COMPLETE = 5000, 20000, 2000
-"""Patches from which the groups learn, those among which they are, and patches without a missing
-pixel from which alone the groups learn."""
-
-MIN_SEEN = 0.01
-"""Fraction of the patches in which each entry has to be seen."""
-
-MAX_COARSE = 4
-"""Groups of patches of a picture of half the resolution at most."""
-
-MAX_NOISE_GROUPS = 6
-"""Groups from which the noise is estimated before it is removed."""
-
-MIN_COUNT = 0.1
-"""Smallest mean number of photons in a variance."""
-
-MAX_RANK = 32
-"""Components of the patches with a nonlinearity or a loss."""
-
 Array = NDArray[np.float64]
 Positions = NDArray[np.intp]
 Tell = Callable[[float, Array | None], None]
@@ -189,7 +170,8 @@ def _fill(
     for k in range(1, plan.passes + 1):
         tell = plan.step(k, estimate[0])
         if plan.photon:
-            variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * MIN_COUNT)
+            # A tenth of a photon is the smallest mean number in a variance.
+            variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * 0.1)
         before, estimate = estimate, similar.by_similar(seen, variance, known, grid, estimate, tell)
         share = similar.weight_of(units[held_out], before[0][held_out], estimate[0][held_out])
         estimate = similar.between(before, estimate, share)
@@ -214,7 +196,7 @@ def _by_groups(
         X = units.reshape(-1)[places]
         start = smooth_group(X, grid.offsets, NOISE)
         if plan.denoise and not plan.photon:
-            few = fit_mixture(X, np.full_like(X, NOISE), start, MAX_NOISE_GROUPS, rng, tell)
+            few = fit_mixture(X, np.full_like(X, NOISE), start, 6, rng, tell)  # groups
             variance += few.noise(len(X))
     seen, variance = _with_coarse(units, variance, grid, plan, rng)
     if mixture is None:
@@ -242,13 +224,14 @@ def _training_places(units: Array, grid: Grid, rng: np.random.Generator) -> Posi
     dense = replace(grid, step=tuple(1 if a in grid.space else n for a, n in enumerate(grid.step)))
     for each in (grid, dense):
         n = len(each.corners)
-        places = each.positions(np.sort(rng.choice(n, min(N_CHOSEN, n), replace=False)))
-        if (~missing[places]).mean(axis=0).min() > MIN_SEEN:
+        places = each.positions(np.sort(rng.choice(n, min(20_000, n), replace=False)))
+        if (~missing[places]).mean(axis=0).min() > 0.01:  # each entry is seen in some
             break
     n_missing = missing[places].sum(axis=1)
     complete = places[n_missing == 0]
-    places = complete if len(complete) >= MIN_COMPLETE else places[n_missing < places.shape[1]]
-    some = rng.choice(len(places), min(N_TRAINING, len(places)), replace=False)
+    # The groups learn from complete patches alone if there are enough.
+    places = complete if len(complete) >= 2000 else places[n_missing < places.shape[1]]
+    some = rng.choice(len(places), min(5000, len(places)), replace=False)
     return np.asarray(places[np.sort(some)])
 
 
@@ -265,7 +248,8 @@ def _with_coarse(
         pairs = np.arange(0, units.shape[axis], 2)
         sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
     coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    coarsely = Plan(min(plan.groups, MAX_COARSE), 1, tell=lambda *_: plan.tell(0.0, None))
+    # A picture of half the resolution needs fewer groups.
+    coarsely = Plan(min(plan.groups, 4), 1, tell=lambda *_: plan.tell(0.0, None))
     mean, std, _ = _fill(coarse, replace(grid, shape=half), coarsely, rng)
     for axis in grid.space:
         inside = np.arange(units.shape[axis]) // 2
@@ -282,7 +266,7 @@ def fill_by_factors(
     like = xr.DataArray(np.where(held_out, np.nan, pixels), dims=grid.dims)
     size, step = (tuple(each[axis] for axis in grid.space) for each in (grid.size, grid.step))
     X = patches(like, size, step)
-    rank = min(MAX_RANK, *X.shape)
+    rank = min(32, *X.shape)  # of which the ridge, or the prior, removes some components
     with errors_about("picture"):
         if method == "sample":
             fit: Any = sample(X, rank, random_state=rng, **options)
@@ -300,9 +284,6 @@ GROUPS = 12
 
 PASSES = {"sample": 3, "complete": 1}
 """Times that similar patches improve the estimate."""
-
-GUESS = 2
-"""Width of a missing region, in those of a patch, above which its inner pixels are a guess."""
 
 SIZES = {(2, False): 8, (2, True): 5, (3, False): 4, (3, True): 3}
 """Pixels of a patch along each dimension, by their number and whether there are channels."""
@@ -459,7 +440,7 @@ def default_grid(
 def guess_in_words(visible: Array, grid: Grid) -> str:
     """Return a sentence if a missing region is so wide that its inner pixels are a guess."""
     wide, patch = 2 * int(distance_to_seen(visible, grid).max()) - 1, max(grid.size)
-    if wide <= GUESS * patch:
+    if wide <= 2 * patch:  # patches at its edge reach its middle
         return ""
     return (
         f"A missing region is about {wide} pixels wide, and patches {patch}: inside, its pixels "

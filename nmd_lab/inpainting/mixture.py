@@ -164,20 +164,8 @@ def put_variances(matrix, few, v, n, V, spread):  # type: ignore[no-untyped-def]
             spread[j] += sign * V[a, j] * V[a, j]
 
 
-MIN_PROBABILITY = 1e-3
-"""Probability of a group below which it does not contribute to a row."""
-
 SHRINKAGE = 16
 """Rows that the average covariance counts for in that of each group."""
-
-FIRST_ROUNDS, ROUNDS = 4, 8
-"""Rounds of EM with one group, and with all of them."""
-
-CENTRE_ROUNDS = 10
-"""Rounds of k-means on the rows that one Gaussian completes."""
-
-SMOOTHNESS = 8.0
-"""Pixels over which the correlation of the first covariance decreases by a factor of e."""
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -226,7 +214,7 @@ def weigh_groups(x, mixture, columns, few, workspace):  # type: ignore[no-untype
     evidence = best + math.log(total)
     for k in range(halves.size):
         p = math.exp(probabilities[k] - evidence)
-        probabilities[k] = p if p >= MIN_PROBABILITY else 0.0
+        probabilities[k] = p if p >= 1e-3 else 0.0  # the group does not contribute
         if probabilities[k] > 0 and not has_V[k]:
             matrix = inverses[k] if few else covariances[k]
             project(U[k], matrix, columns, few, common, V[k])
@@ -383,7 +371,8 @@ def smooth_group(X: Array, offsets: NDArray[np.intp], noise: float) -> GaussianM
     `offsets` (pixel, dimension) are their places, and `noise` is the smallest variance.
     """
     distances = np.sqrt(np.sum((offsets[:, None] - offsets) ** 2, axis=-1))
-    mean, covariance = np.full(len(offsets), np.nanmean(X)), np.exp(-distances / SMOOTHNESS)
+    # Over 8 pixels, the correlation decreases by a factor of e.
+    mean, covariance = np.full(len(offsets), np.nanmean(X)), np.exp(-distances / 8.0)
     covariance *= max(float(np.nanvar(X)), noise)
     return GaussianMixture(np.ones(1), mean[None], covariance[None])
 
@@ -401,14 +390,14 @@ def fit_mixture(
     `tell` is called before each round, with 0: no prediction is made there.
     """
     mixture = first
-    for _ in range(FIRST_ROUNDS):
+    for _ in range(4):  # rounds of EM with one group
         tell(0.0)
         mixture, _ = mixture.improve(X, variance)
     if groups == 1:
         return mixture
     completed, _ = mixture.predict(X, variance)
     centres = completed[rng.choice(len(X), min(groups, len(X)), replace=False)]
-    for _ in range(CENTRE_ROUNDS):
+    for _ in range(10):  # rounds of k-means
         distances = np.sum(centres**2, axis=1) - 2 * completed @ centres.T
         labels = np.argmin(distances, axis=1)[:, None] == np.arange(len(centres))
         counts = labels.sum(axis=0, dtype=float)
@@ -416,7 +405,7 @@ def fit_mixture(
     linear = labels.T @ completed
     squares = np.stack([completed[each].T @ completed[each] for each in labels.T])
     mixture = mixture_of_sums(counts, linear, squares)
-    for _ in range(ROUNDS):
+    for _ in range(8):  # rounds of EM with all of them
         tell(0.0)
         mixture, _ = mixture.improve(X, variance)
     return mixture

@@ -42,21 +42,11 @@ N_SIMILAR, N_PREDICTED = 60, 8
 SPREAD = 0.3
 """Fraction of the variances of the estimate that the covariance has."""
 
-MAX_CANDIDATES = 441
-"""Patches of a window at most."""
-
 N_CORNERS = 2000
 """Corners that are handled at a time."""
 
-HELD_OUT, N_HELD_OUT, MAX_HELD_OUT = 0.02, 400, 0.2
-"""Fraction of the seen pixels that the groups do not learn from, or the fraction for `N_HELD_OUT`
-of them if it is larger and below `MAX_HELD_OUT`.  Their predictions scale the intervals."""
-
-MIN_PIXELS, N_LIKE = 20, 150
-"""Number of such pixels from which a scale is estimated, and of those with like deviations."""
-
-LEVEL, ENDS = 0.9, 1.645
-"""Probability of the intervals that are scaled, and their ends in standard deviations."""
+MIN_PIXELS = 20
+"""Number of held-out pixels from which a scale is estimated."""
 
 MIN_VARIANCE = 1e-8
 """Smallest variance, by which precisions are finite."""
@@ -181,7 +171,8 @@ class Places:
     def window(self) -> Positions:
         """Differences (patch, dimension) of the corners of a window."""
         free = self.last > 0
-        width = int(MAX_CANDIDATES ** (1 / max(free.sum(), 1)) + 1e-9) // 2
+        most = 441  # patches of a window
+        width = int(most ** (1 / max(free.sum(), 1)) + 1e-9) // 2
         ranges = [np.arange(-width, width + 1) if each else np.zeros(1, int) for each in free]
         return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, free.size)
 
@@ -265,8 +256,9 @@ def between(before: Estimate, after: Estimate, share: float) -> Estimate:
 def held_out_pixels(units: Array, grid: Grid, rng: np.random.Generator) -> Mask:
     """Return which seen pixels are held out, with all their channels; none of very few."""
     seen = ~np.isnan(units)
-    enough = MAX_HELD_OUT * seen.sum() >= MIN_PIXELS
-    fraction = enough * min(max(HELD_OUT, N_HELD_OUT / seen.sum()), MAX_HELD_OUT)
+    # Few of a large picture, and of a smaller one the fraction that makes 400 of them.
+    most = 0.2
+    fraction = (most * seen.sum() >= MIN_PIXELS) * min(max(0.02, 400 / seen.sum()), most)
     one = [n if axis in grid.space else 1 for axis, n in enumerate(units.shape)]
     return np.asarray(seen & (rng.random(one) < fraction))
 
@@ -280,8 +272,10 @@ def factor_of(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Arr
         return np.ones_like
     mean, std = (each[held_out] for each in estimate)
     size = np.abs(truth[held_out] - mean)
-    alike = np.array_split(np.argsort(std), max(std.size // N_LIKE, 1))
+    # Parts of about 150 pixels have like deviations.
+    alike = np.array_split(np.argsort(std), max(std.size // 150, 1))
     middle = np.log([np.median(std[some]) for some in alike])
-    factors: Any = [np.quantile(size[some] / std[some], LEVEL) / ENDS for some in alike]
+    # The ends of intervals of 90 %, in standard deviations.
+    factors: Any = [np.quantile(size[some] / std[some], 0.9) / 1.645 for some in alike]
     logs = np.log(np.maximum(factors, MIN_VARIANCE))
     return lambda std: np.exp(np.interp(np.log(std), middle, logs))
