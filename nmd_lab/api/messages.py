@@ -23,7 +23,7 @@ from nmd_lab.result.draws import LIMITS
 from nmd_lab.result.fill import OF_LIMITS, Bounded, draws_within
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.report import sentence_of_codes
-from nmd_lab.result.summary import FEW_DRAWS, few_draws, unfinished
+from nmd_lab.result.summary import N_FEW_DRAWS, few_draws, unfinished
 from nmd_lab.warnings import (
     NMDWarning,
     NotConvergedWarning,
@@ -32,14 +32,6 @@ from nmd_lab.warnings import (
     UnitsWarning,
     UnobservedWarning,
 )
-
-ENTRIES_PER_NUMBER = 3.0  # observed entries a number of W and H; with fewer, a long run fits noise
-SHORT_LINES = 0.01  # fraction of lines with fewer entries than components, from which it does, too
-SAMPLES = 20_000  # entries at which predictions are compared with the data
-BEYOND = 1.0  # distance from the range of the data, over its width, at which a prediction is far
-SHARE_BEYOND = 0.002  # fraction of far ones among the missing entries that is overfitted
-MIN_BEYOND = 3  # least number of far ones: fewer show nothing
-
 
 MORE_ITERATIONS = "raise max_iter, or pass tol=0 if so many iterations are what you want."
 FEWER = (
@@ -112,9 +104,6 @@ def message_of_chains(posterior: Posterior) -> Messages:
     return {NotConvergedWarning: text}
 
 
-MANY, ROWS_OF_EACH = 50, 5  # more categories, with fewer rows for each, look like an identifier
-
-
 def message_of_data(facts: Facts, codes: Sequence[Any] = ()) -> Messages:
     """Return a message on observed values that are equal, identifiers, and numbers that are codes.
 
@@ -122,7 +111,8 @@ def message_of_data(facts: Facts, codes: Sequence[Any] = ()) -> Messages:
     """
     table, m, texts = facts.labels.table, facts.shape[0], []
     for each in [] if table is None else table.columns:
-        if each.is_class and (count := len(each.categories)) > max(MANY, m / ROWS_OF_EACH):
+        # Many categories, with few rows for each, look like an identifier.
+        if each.is_class and (count := len(each.categories)) > max(50, m / 5):
             texts.append(
                 f"column {each.name!r} has {count} categories in {m} rows, and looks like an "
                 "identifier: drop it, or merge rare categories."
@@ -143,8 +133,6 @@ WORDS_OF_MISSING = ("", "?", "na", "n/a", "nan", "null", "missing", "unknown")
 
 CODES_OF_MISSING = [sign * (10**k - 1) for k in range(6, 1, -1) for sign in (-1, 1)]
 """Numbers such as -99 and 9999 that may mean the same, the largest first."""
-
-MIN_CODES, MIN_OTHERS = 3, 10  # cells of a column with one code, and with other values
 
 
 def message_of_cells(frame: Any, observed: Any, facts: Facts) -> Messages:
@@ -204,14 +192,12 @@ def _codes_apart(column: Any) -> list[int]:
     for code in CODES_OF_MISSING:
         is_code = x == code
         others = x[~is_code]
-        if np.count_nonzero(is_code) >= MIN_CODES and others.size >= MIN_OTHERS:
+        enough = 10  # cells with other values
+        if np.count_nonzero(is_code) >= 3 and others.size >= enough:
             rest = others[~np.isin(others, CODES_OF_MISSING)]
-            if rest.size >= MIN_OTHERS and np.abs(rest - code).min() > np.ptp(rest) > 0:
+            if rest.size >= enough and np.abs(rest - code).min() > np.ptp(rest) > 0:
                 found.append(code)
     return found
-
-
-NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is negative
 
 
 def message_of_limits(posterior: Posterior, facts: Facts) -> Messages:
@@ -223,9 +209,9 @@ def message_of_limits(posterior: Posterior, facts: Facts) -> Messages:
         return {}
     at = np.flatnonzero((codes == AT_MOST) & (values > 0))
     bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])
-    negative = (draws_within(few_draws(posterior._draws, FEW_DRAWS), bounded) < 0).mean(axis=0)
+    negative = (draws_within(few_draws(posterior._draws, N_FEW_DRAWS), bounded) < 0).mean(axis=0)
     shares = np.bincount(j[at], negative) / np.maximum(np.bincount(j[at]), 1)
-    if not (wrong := np.flatnonzero(shares > NEGATIVE)).size:
+    if not (wrong := np.flatnonzero(shares > 0.01)).size:  # fewer are harmless
         return {}
     names = first_few(facts.labels.flat(facts.labels.columns)[wrong].tolist())
     text = (
@@ -256,8 +242,9 @@ def _has_enough(facts: Facts, rank: int) -> bool:
     counts = np.concatenate(facts.counts)
     counts = counts[counts > 0]
     short = np.count_nonzero(counts < rank)
-    enough = facts.n_observed >= ENTRIES_PER_NUMBER * rank * counts.size
-    return bool(enough and short <= SHORT_LINES * counts.size)
+    # With fewer entries a number of W and H, or many short lines, a long run fits noise.
+    enough = facts.n_observed >= 3.0 * rank * counts.size
+    return bool(enough and short <= 0.01 * counts.size)
 
 
 def _far_predictions(fit: Decomposition, facts: Facts) -> str:
@@ -265,8 +252,9 @@ def _far_predictions(fit: Decomposition, facts: Facts) -> str:
     m, n = facts.shape
     if not facts.n_missing:
         return ""
-    if m * n > SAMPLES:
-        positions = np.random.default_rng(0).integers(m * n, size=SAMPLES)
+    most = 20_000  # entries that are compared with the data
+    if m * n > most:
+        positions = np.random.default_rng(0).integers(m * n, size=most)
     else:
         positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
@@ -278,10 +266,11 @@ def _far_predictions(fit: Decomposition, facts: Facts) -> str:
         ends = np.array([facts.columns.lowest, facts.columns.highest])
     ends = ends[:, columns]
     width = np.diff(ends, axis=0)[0]
-    margin = BEYOND * np.where(width > 0, width, np.abs(ends[1]))
+    margin = np.where(width > 0, width, np.abs(ends[1]))
     predictions = fit._fitted.at(rows, columns).astype(np.float64)
     far = np.flatnonzero((predictions < ends[0] - margin) | (predictions > ends[1] + margin))
-    if far.size < max(SHARE_BEYOND * facts.n_missing / (m * n) * positions.size, MIN_BEYOND):
+    # A small fraction of the missing entries, or very few of them, shows nothing.
+    if far.size < max(0.002 * facts.n_missing / (m * n) * positions.size, 3):
         return ""
     where = ""
     if by_column:  # the one with the most of them

@@ -25,7 +25,7 @@ from nmd_lab.fit.held_out import hold_out, refuse_empty, score_of
 from nmd_lab.fit.limit_noise import with_estimated_sd
 from nmd_lab.fit.loop import FitState, nothing
 from nmd_lab.fit.starts import all_starts
-from nmd_lab.fit.summary import STREAMED_ARRAYS, Decided, describe, formulate
+from nmd_lab.fit.summary import Decided, describe, formulate
 from nmd_lab.fit.support import features_of_data, features_of_fit, refuse
 from nmd_lab.problem.initialization import rank_of_init
 from nmd_lab.request.options import Options
@@ -125,5 +125,6 @@ def _scratch(X: Any, options: Options) -> Scratch | None:
     limit = options.compute.memory_limit
     free = free_memory() if limit is None else limit * 2**30
     size = X.n_stored if isinstance(X, SparseObservations) else X.size
-    fits = STREAMED_ARRAYS * size * float_dtype(X, None).itemsize < MAX_SHARE * free
+    # Four arrays of the size of X must fit, or data in files are read by blocks.
+    fits = 4 * size * float_dtype(X, None).itemsize < MAX_SHARE * free
     return None if options.compute.work_dir is None and fits else Scratch(options.compute.work_dir)

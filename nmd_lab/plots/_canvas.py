@@ -38,10 +38,6 @@ class Palette:
     hole: str = "#7f9bb8"
 
 
-MAX_SPARSE_PICTURE = 25_000_000
-"""Largest number of entries of a sparse matrix that is drawn as a whole."""
-
-
 def pyplot() -> Any:
     """Return matplotlib.pyplot; raise ImportError with the remedy if matplotlib is missing."""
     try:
@@ -129,7 +125,7 @@ def rows_of(
     values = data.observations.observed()[0]
     if positions is not None:
         return data.to_rows(np.array(positions, dtype=np.intp), fit._shape), values
-    if data.is_sparse and m * n > MAX_SPARSE_PICTURE:
+    if data.is_sparse and m * n > 25_000_000:
         raise ValueError(
             f"X is sparse and has {m} x {n} entries, too many for one image: choose rows=."
         )

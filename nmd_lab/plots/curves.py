@@ -202,16 +202,6 @@ def _loss_residuals(
     return residuals, name, "Laplace" if fit.loss.noise == "Laplace" else "Gaussian"
 
 
-MAX_PANELS = 12
-"""Largest number of columns that are drawn without being asked for."""
-
-MAX_ACROSS = 4
-"""Largest number of panels side by side."""
-
-N_GRID = 400
-"""Number of values of WH at which f is drawn."""
-
-
 class _Panel(NamedTuple):
     """What a panel shows.
 
@@ -285,7 +275,7 @@ def nonlinearity(
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
     panels = _panels(result, columns)
-    across = min(len(panels), MAX_ACROSS)
+    across = min(len(panels), 4)  # side by side
     down = -(-len(panels) // across)
     size = (4.6, 3.6) if len(panels) == 1 else (3 * across, 2.6 * down)
     drawn = panels_of(ax, down, across, size, len(panels))
@@ -299,7 +289,7 @@ def nonlinearity(
         t = panel.kind.centre + panel.kind.size * linear
         here.plot(t, x[at], ".", color=Palette.negative, alpha=0.35, markersize=4)
         if at.size:
-            grid = np.linspace(t.min(), t.max(), N_GRID)
+            grid = np.linspace(t.min(), t.max(), 400)
             here.plot(grid, panel.kind.nonlinearity(grid), color=text_color(), linewidth=1.8)
         here.set_title(panel.title, fontsize="large" if len(panels) == 1 else "small")
         finished(here).set(xlabel="WH", ylabel="X")
@@ -320,7 +310,7 @@ def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
         )
     if columns is None:
         chosen = [k for k, kind in enumerate(kinds) if not kind.nonlinearity.linear]
-        chosen = chosen[:MAX_PANELS]
+        chosen = chosen[:12]  # as many as are drawn without being asked for
     else:
         chosen = np.atleast_1d(positions_of(result._labels, "columns", columns)).tolist()
     if not chosen:
@@ -336,16 +326,6 @@ ON_LIGHT, ON_DARK = (0.0, 0.88), (0.3, 1.0)
 
 LINES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 """Line and marker of each model, that of the fit first."""
-
-MAX_RANKS = 6
-"""Ranks in the legend, and on the axis, from which only some are shown."""
-
-N_LETTERS = 110
-"""Letters in a line of the title."""
-
-REACH = 4.0
-"""Height of the frame above the lowest error, as a multiple of the median of the errors above the
-lowest, if some are more than twice as high."""
 
 
 def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArray[Any]:
@@ -393,7 +373,7 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
     if ax is None:
         figure, ax = plt.subplots(1, 2, figsize=(9.6, 4.4), layout="constrained",
                                   width_ratios=(1.25, 1))  # fmt: skip
-        figure.suptitle(fill(selected.attrs["sentence"], N_LETTERS), fontsize="medium")
+        figure.suptitle(fill(selected.attrs["sentence"], width=110), fontsize="medium")
     left, right = np.ravel(np.asarray(ax, dtype=object))
     chosen = trials.iloc[selected.attrs["chosen"]]
     ranks = np.unique(done["rank"])
@@ -489,14 +469,15 @@ def _finish_ranks(ax: Axes, trials: pd.DataFrame, chosen: pd.Series[Any], severa
 
 
 def _few(ranks: list[int]) -> list[int]:
-    """Return as many of the ranks, evenly, as there is room for."""
-    return ranks[:: 1 + (len(ranks) - 1) // MAX_RANKS]
+    """Return as many of the ranks, evenly, as there is room for: six."""
+    return ranks[:: 1 + (len(ranks) - 1) // 6]
 
 
 def _limit(ax: Axes, errors: pd.Series[Any], chosen: pd.Series[Any]) -> int:
     """Leave out errors that are far above the others, and return how many these are."""
     lowest = errors.min()
-    height = max(REACH * (errors.median() - lowest), 1.1 * np.nan_to_num(chosen["error"] - lowest))
+    # Four times the median distance from the lowest error, or a little more than the chosen one
+    height = max(4.0 * (errors.median() - lowest), 1.1 * np.nan_to_num(chosen["error"] - lowest))
     if not 0 < 2 * height < errors.max() - lowest:
         return 0
     ax.set_ylim(lowest - 0.08 * height, lowest + height)

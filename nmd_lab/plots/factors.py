@@ -39,9 +39,6 @@ Kind = Literal["images", "layers", "bars", "lines"]
 MAX_BARS = 30
 """Columns of which all are shown as bars."""
 
-MAX_LETTERS = 34
-"""Letters of the label of a bar."""
-
 AMPLITUDE = 0.45
 """Largest height of a bar or curve, as a fraction of the distance between two components."""
 
@@ -212,7 +209,8 @@ def _column_labels(row: xr.DataArray) -> NDArray[Any]:
     if index is None:
         return np.array([str(i) for i in range(flat.size)], dtype=object)
     labels = (", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in index.values)
-    short = [x if len(x) <= MAX_LETTERS else f"{x[: MAX_LETTERS - 2]} …" for x in labels]
+    # At most 34 letters fit beside the bars.
+    short = [x if len(x) <= 34 else f"{x[:32]} …" for x in labels]
     return np.array(short, dtype=object)
 
 
@@ -455,10 +453,6 @@ def _row_label(fit: Decomposition, row: int) -> str:
     return ", ".join(f"{dim} {i}" for dim, i in position.items())
 
 
-N_ROWS = 4
-"""Number of rows that are drawn if each is a picture and none is chosen."""
-
-
 def uncertainty(
     posterior: Posterior,
     rows: Any = None,
@@ -510,7 +504,7 @@ def uncertainty(
     """
     m, n = posterior._shape
     apart = rows is not None or shape is not None
-    positions = np.arange(min(N_ROWS, m) if apart else m)
+    positions = np.arange(min(4, m) if apart else m)  # four rows if each is a picture
     if rows is not None:
         positions = positions_of(posterior._labels, "rows", rows).ravel()
     template = posterior.draws["H"].isel({"chain": 0, "draw": 0, COMPONENT: 0}, drop=True)

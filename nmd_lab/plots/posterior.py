@@ -22,13 +22,6 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Levels of the intervals in the plot of calibration."""
 
 
-MAX_VALUES = 20
-"""Largest number of distinct values at which equal ones are drawn side by side."""
-
-ROOM = 0.8
-"""Fraction of the room between two values that they then take."""
-
-
 def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the log-likelihood by sweep, one line for each chain.
 
@@ -149,9 +142,9 @@ def predictions(
 def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.float64]:
     """Return where values are drawn: near themselves, side by side if they are few."""
     values, counts = np.unique(x, return_counts=True)
-    if values.size < 2 or values.size > MAX_VALUES or x.size < 4 * values.size:
+    if values.size < 2 or values.size > 20 or x.size < 4 * values.size:
         return x
-    place, width = x.copy(), ROOM * float(np.diff(values).min())
+    place, width = x.copy(), 0.8 * float(np.diff(values).min())  # a gap is left between the values
     for value, count in zip(values, counts, strict=True):
         equal = np.flatnonzero(x == value)
         equal = equal[np.argsort(order[equal], kind="stable")]

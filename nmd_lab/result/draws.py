@@ -43,9 +43,6 @@ OF_NUMBERS = ("gaussian", "clipped", "before")
 N_FILLING_DRAWS = 60
 """Draws of all chains from which new rows are filled; a mean of 60 is within 1 % of that of 300."""
 
-MAX_NUMBERS = 1 << 22
-"""Largest number of draws times entries that are computed together: 32 MiB of doubles."""
-
 
 class RowMixture(NamedTuple):
     """The prior of a row in each draw: a mixture of Gaussians, one for each group of rows.
@@ -328,7 +325,8 @@ class Draws:
 
     def batch(self, numbers: int) -> int:
         """Return how many entries are computed together, if each draw needs so many numbers."""
-        return max(MAX_NUMBERS // (len(self) * numbers), 1)
+        # At most 32 MiB of doubles.
+        return max((1 << 22) // (len(self) * numbers), 1)
 
 
 ROWS, COLUMNS, NOISES = "rows", "columns", "noises"

@@ -190,10 +190,6 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     return out
 
 
-MIN_SHARE = 1e-250
-"""Largest share of a group that a member of an ensemble does not have."""
-
-
 class Rows(NamedTuple):
     """Rows of X in a posterior: those of the fitted data, or new ones with draws of their own.
 
@@ -332,7 +328,7 @@ def _draws_of_H(draws: Draws, dtype: Any) -> Iterator[Any]:
     for s, columns in enumerate(draws.H):
         if "column_offsets" in numbers:
             columns = np.column_stack([columns, numbers["column_offsets"][s]])
-        some = shares[s] > MIN_SHARE
+        some = shares[s] > 1e-250  # a member of an ensemble has no share of the groups of others
         yield DrawOfH(
             columns.astype(dtype),
             numbers["rho"][s].astype(np.float64),

@@ -23,8 +23,6 @@ from .rankings import main_columns
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""
 
-PROMAX_POWER = 4  # power of the loadings of varimax to which promax turns
-
 MAX_ITER = 1000  # largest number of iterations for an orthogonal rotation
 TOL = 1e-12  # relative increase of the criterion below which the iteration ends
 
@@ -149,7 +147,8 @@ def promax_rotation(loadings: FloatArray) -> NDArray[np.float64]:
     """
     R = orthogonal_rotation(loadings, SIMPLICITY["varimax"])
     simple = loadings @ R
-    nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** (PROMAX_POWER - 1))
+    # Promax turns to the fourth power of the loadings of varimax, with their signs.
+    nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** 3)
     T = np.linalg.inv(R @ nearest).T
     return np.asarray(T / np.linalg.norm(T, axis=0))
 
@@ -200,9 +199,6 @@ def standardised_loadings(draws: Draws) -> Array:
 FactorRotation = Literal["none", "varimax", "oblimin", "promax"]
 """How factors are turned."""
 
-MAX_STEPS = 500  # largest number of steps to the common factors of correlations
-LOADING_TOL = 1e-5  # change of a loading below which the steps end
-DAMPING = 0.25  # of a step: more than a quarter of any negative eigenvalue, so that none grows
 MIN_SQUARES = 0.03  # sum of the squares of the loadings of a negligible component
 
 
@@ -323,14 +319,15 @@ def common_factors(G: Array, L: Array) -> Array:
     communality that G gives it.
     """
     most = np.sum(G**2, axis=-1, keepdims=True)
-    for _ in range(MAX_STEPS):
+    for _ in range(500):
         gram, communality = _T(L) @ L, np.sum(L**2, axis=-1, keepdims=True)
         gradient = G @ (_T(G) @ L) - (most - communality) * L - L @ gram
-        moved = L + 0.5 * gradient @ np.linalg.inv(gram + DAMPING * np.eye(L.shape[-1]))
+        # More than a quarter of any negative eigenvalue is added, so that none grows.
+        moved = L + 0.5 * gradient @ np.linalg.inv(gram + 0.25 * np.eye(L.shape[-1]))
         beyond = np.sum(moved**2, axis=-1, keepdims=True) / np.maximum(most, TINY)
         moved /= np.sqrt(np.maximum(beyond, 1.0))
         change, L = np.abs(moved - L).max(), moved
-        if change < LOADING_TOL:
+        if change < 1e-5:  # of a loading
             break
     return L
 

@@ -26,12 +26,6 @@ MIN_REPEATS = 5
 N_PRIOR_CELLS = 10
 """Number of cells by which both counts of a ratio are larger, so that few decide little."""
 
-N_OTHERS_PER_CELL = 20
-"""An interval has at most one of so many other cells of the column on each side of its value."""
-
-MAX_TRIES = 30
-"""Largest number of draws for a cell; if none is accepted, one of them is taken by its weight."""
-
 
 def has_repeated_value(observed: Array) -> bool:
     """Return whether a value repeats among the observed numbers of a column."""
@@ -75,7 +69,8 @@ class RepeatedValues(NamedTuple):
         values, first, counts = np.unique(observed, return_index=True, return_counts=True)
         at = np.flatnonzero(counts >= MIN_REPEATS)
         v, first, after = values[at], first[at], first[at] + counts[at]
-        near = np.minimum(counts[at], (size - counts[at]) // N_OTHERS_PER_CELL)
+        # An interval has at most one of 20 other cells of the column on each side of its value.
+        near = np.minimum(counts[at], (size - counts[at]) // 20)
         middles = np.concatenate([[-np.inf], 0.5 * (observed[1:] + observed[:-1]), [np.inf]])
         low = middles[np.maximum(first - near, 0)]
         high = middles[np.minimum(after + near, size)]
@@ -105,7 +100,7 @@ class RepeatedValues(NamedTuple):
     ) -> Array:
         """Return a new number of each cell; `smooth` draws some cells without repeated values."""
         found, total, again = np.empty(size), np.zeros(size), np.arange(size)
-        for _ in range(MAX_TRIES):
+        for _ in range(30):  # if no draw of a cell is accepted, one is taken by its weight
             x = smooth(again)
             at = np.searchsorted(self.edges, x)
             weight = self.accepted[at]
@@ -118,9 +113,6 @@ class RepeatedValues(NamedTuple):
                 break
         return found
 
-
-MAX_STEPS = 100
-"""Largest number of steps to a quantile; Newton's method needs about five."""
 
 QUANTILE_TOL = 1e-8
 """Error of a quantile, relative to the width of its bracket."""
@@ -156,7 +148,7 @@ def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
             lower, upper, x = low[p], high[p], start[p]
             tolerance = QUANTILE_TOL * (upper - lower)
             of_entry = scale[p if scale.shape[0] > 1 else 0]
-            for _ in range(MAX_STEPS):
+            for _ in range(100):  # Newton's method needs about five
                 below, density = 0.0, 0.0
                 for c in range(n_components):
                     share, height = component(x, location[p, c], of_entry[c])
@@ -194,13 +186,6 @@ def quantiles(
     arrays = np.ascontiguousarray(location.T), np.ascontiguousarray(scale.T)
     _quantile_kernel(shape)(*arrays, level, low, high, np.clip(start, low, high), out)
     return out
-
-
-MAX_SET = 16
-"""Largest number of points for the noise of one draw, where there is no closed form."""
-
-MIN_POINTS = 1024
-"""Number of points for all draws together that is enough."""
 
 
 class Tempering(NamedTuple):
@@ -275,10 +260,10 @@ def normal_density(z: Array) -> Array:
 def points_of(n_draws: int) -> Array:
     """Return standard normal points (set, draws, 1), equally likely in each draw.
 
-    They are the same at each call.  With few draws each gets `MAX_SET` points.  With many, each
-    gets fewer, which are shifted from draw to draw, so that all together fill the distribution.
+    They are the same at each call.  With few draws each gets 16 points.  With many, each gets
+    fewer, which are shifted from draw to draw, so that all together fill the distribution.
     """
-    size = min(MAX_SET, max(math.ceil(MIN_POINTS / n_draws), 1))
+    size = min(16, max(math.ceil(1024 / n_draws), 1))  # 1024 for all draws together are enough
     shifts = (0.5 + np.arange(n_draws) * 0.6180339887498949) % 1
     shares = (np.arange(size)[:, None] + np.clip(shifts, 1e-3, 1 - 1e-3)) / size
     return np.asarray(ndtri(shares)[:, :, None])

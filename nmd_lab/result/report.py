@@ -166,9 +166,6 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-N_SHOWN_CELLS = 5
-"""Number of the most and of the least certain cells that a report shows."""
-
 UNCERTAINTY = "“Uncertainty” is 0 for a certain cell, and 1 if the column alone predicts it."
 
 POINTS = {"ordered": "median", "boolean": "most probable", "categories": "most probable"}
@@ -216,7 +213,8 @@ def make_report(
     if limits is not None:
         limited += np.count_nonzero(limits.codes.reshape(data.rows.size, -1), axis=0)
         of_limits = f" {limited.sum()} more have limits, within which they are filled."
-    extremes = (cells[::-1].head(N_SHOWN_CELLS), cells.head(N_SHOWN_CELLS))
+    # The most and the least certain cells
+    extremes = (cells[::-1].head(5), cells.head(5))
     values = filled(draws, X, data) if is_frame(X) else None
     last, first = (_shown(labels, draws, some, values, data, level) for some in extremes)
     drawn = f"{many(n or 0, 'time')} by draws from the posterior predictive distribution"

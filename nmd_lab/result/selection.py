@@ -20,8 +20,6 @@ TIED = "tied"
 """Whether the error of a trial differs from the lowest one by no more than its spread."""
 
 ROOT_MEAN_SQUARE = "root mean squared error"  # measure whose trials are compared by squares
-MAX_LISTED = 6
-"""Largest number of ties that a sentence lists."""
 
 TEXTS = ("nonlinearity", "loss", "offsets")
 INTEGERS = ("rank", "n_iter")
@@ -155,7 +153,7 @@ def _ties(table: xr.Dataset, names: list[str]) -> str:
     if len(texts) == 1:
         return f"; {name} {texts[0]} is as good, as far as these entries can tell"
     listed = ", ".join(texts[:-1]) + f" and {texts[-1]}"
-    if len(texts) > MAX_LISTED:
+    if len(texts) > 6:
         listed = f"{texts[0]} to {texts[-1]}"
     return f"; {name}s {listed} are as good, as far as these entries can tell"
 

@@ -32,10 +32,6 @@ STOPPED = {
 """Sentences by the code of a stop reason."""
 
 
-MIN_RATIO = 1.02
-"""Ratio to the error of a rival from which a model is called worse."""
-
-
 def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str, Any]:
     """Return an error in the unit of the data, where it was measured, and those of rivals.
 
@@ -46,7 +42,7 @@ def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str,
         "value": two_digits(error),
         "text": where,
         "rivals": " ".join(f"· {name} {two_digits(each)}" for name, each in rivals.items()),
-        "worse": any(error > MIN_RATIO * each for each in rivals.values()),
+        "worse": any(error > 1.02 * each for each in rivals.values()),
     }
 
 
@@ -63,8 +59,6 @@ def sizes_in_words(sizes: Mapping[Any, int], besides: tuple[str, ...] = ()) -> s
     """Return dimensions and their sizes, as text."""
     return ", ".join(f"{dim}: {size}" for dim, size in sizes.items() if dim not in besides)
 
-
-MAX_NAMES = 4  # columns of a kind that a line names
 
 ONE = {
     "number": "numeric",
@@ -134,7 +128,7 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
         found.setdefault(ONE[kind], []).append(f"{plain_label(name)!r} {ends}".strip())
     said = []
     for words, names in found.items():
-        shown = ", ".join(names[:MAX_NAMES]) + (", ..." if names[MAX_NAMES:] else "")
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         said.append(f"{len(names)} {words} ({shown})")
     return ", ".join(said)
 
@@ -224,10 +218,6 @@ def _means(values: Array, down: int, across: int) -> Array:
         return np.asarray(np.sum(blocks, axis=(1, 3), where=finite) / finite.sum(axis=(1, 3)))
 
 
-MIN_DECREASE = 1e-3  # of the objective in the last tenth of an unfinished run
-MIN_ERROR_RATIO = 0.25  # of the errors where seen and held out, if a fit is not overfitted
-
-
 def unfinished(fit: Any) -> float:
     """Return by which fraction the last tenth of the iterations lowered the objective, or 0.
 
@@ -237,9 +227,7 @@ def unfinished(fit: Any) -> float:
         return 0.0
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     before, after = lowest[-1 - max(1, lowest.size // 10) :][0], lowest[-1]
-    return (
-        float((before - after) / abs(before)) if before - after > MIN_DECREASE * abs(after) else 0.0
-    )
+    return float((before - after) / abs(before)) if before - after > 1e-3 * abs(after) else 0.0
 
 
 def flags_of(fit: Any) -> list[str]:
@@ -256,7 +244,7 @@ def flags_of(fit: Any) -> list[str]:
         flags.append("The search was stopped: another choice may be better.")
     if alone is not None and error >= alone:
         flags.append(f"Offsets alone are as good ({as_text(alone, 2)}): the components add little.")
-    if seen is not None and seen < MIN_ERROR_RATIO * error:
+    if seen is not None and seen < 0.25 * error:
         flags.append(f"Overfits: {as_text(seen, 2)} off where seen, {as_text(error, 2)} held out.")
     notes = re.split(r"(?<=\.) (?=[A-Z])", about.get("note", ""))
     return flags + [note for note in notes if note]
@@ -283,8 +271,6 @@ def validation_error(fit: Any) -> float | None:
     """Return the error of a fit at the entries that stopped it early; None without any."""
     return fit._returned("validation_rmse") if "validation_rmse" in fit.history else None
 
-
-MAX_TRIALS = 8  # trials in the table of the best
 
 ALWAYS = ("rank", "alpha", "error", "spread")
 """Columns of the table of trials; others are left out if they are the same in all trials."""
@@ -384,7 +370,7 @@ def _best_trials(trials: xr.Dataset) -> str:
     names = [name for name in VARIABLES if name in ALWAYS or len(np.unique(trials[name])) > 1]
     chosen, best = trials.attrs["chosen"], np.argsort(trials["error"].values, kind="stable")
     rows = []  # the chosen one is there, too; NaN comes last
-    for position in dict.fromkeys([*best[:MAX_TRIALS].tolist(), chosen]):
+    for position in dict.fromkeys([*best[:8].tolist(), chosen]):
         row = trials.isel({TRIAL: position})
         texts = [as_text(row[name].values, DIGITS.get(name, 4)) for name in names]
         rows.append([*texts, "chosen" if position == chosen else ""])
@@ -404,9 +390,6 @@ def _notes(about: Mapping[str, Any]) -> dict[str, str]:
     }
     return notes | ({"chosen": about["reason"]} if "reason" in about else {})
 
-
-MIN_INDEPENDENT = 50
-"""Effective sample size below which intervals are rough."""
 
 NOISES = {
     "gaussian": "Gaussian noise",
@@ -456,7 +439,7 @@ def _flags_of_posterior(posterior: Any) -> list[str]:
     ess = float(posterior.ess["prediction"].median())
     if not posterior.converged:
         flags.append(f"The chains have not converged: of the predictions, {_settled(posterior)}.")
-    elif ess < MIN_INDEPENDENT:
+    elif ess < 50:
         flags.append(f"The effective sample size is only {ess:.0f}: intervals are rough.")
     return flags
 
@@ -522,16 +505,14 @@ def _settled(posterior: Any) -> str:
     return "" if np.isnan(share) else f"{share:.0%} have an R-hat above {MAX_RHAT}"
 
 
-FEW_DRAWS = 24
+N_FEW_DRAWS = 24
 """Draws of which the pictures are made."""
-
-MAX_NUMBERS, MIN_DRAWS = 1 << 21, 6
-"""Numbers of W and H in the draws that a representation reads, and least number of draws."""
 
 
 def few_draws(draws: Draws, most: int) -> Draws:
     """Return about so many of the draws, evenly spaced; fewer large ones."""
-    most = min(most, max(MAX_NUMBERS // (sum(draws.shape) * draws.rank), MIN_DRAWS))
+    # They have at most 2 million numbers of W and H together, unless six draws have more.
+    most = min(most, max((1 << 21) // (sum(draws.shape) * draws.rank), 6))
     each = np.arange(len(draws)).reshape(draws.n_chains, -1)
     step = -(-each.shape[1] // max(most // draws.n_chains, 1))
     some = each[:most, ::step]
@@ -540,7 +521,7 @@ def few_draws(draws: Draws, most: int) -> Draws:
 
 def thumbnails(posterior: Any) -> list[str]:
     """Return pictures of the mean and the standard deviation of f(WH), from some of the draws."""
-    few = few_draws(posterior._draws, FEW_DRAWS)
+    few = few_draws(posterior._draws, N_FEW_DRAWS)
     columns = posterior.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
     m, by_column = few.shape[0], few.model.is_mixed
     statistics: dict[str, Any] = {
