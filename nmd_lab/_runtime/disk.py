@@ -122,14 +122,11 @@ def _remove_leftovers(path: Path) -> None:
                     leftover.unlink()
 
 
-WINDOW = 32 << 20
+WINDOW_BYTES = 32 << 20
 """Bytes after which used ranges are given back, and that are asked for ahead."""
 
 MIN_ENTRIES = 1024
 """Numbers of an array from which it lies in a file."""
-
-SPARE = 1.02
-"""Free space of a disk that is asked for, in units of what is to be written."""
 
 
 class FileArray:
@@ -152,7 +149,7 @@ class FileArray:
     def __setitem__(self, where: Any, values: Any) -> None:
         """Set a range, or all of the array."""
         first, last, _ = where.indices(len(self)) if isinstance(where, slice) else (0, 0, 1)
-        step = max(WINDOW // self.array.strides[0], 1)
+        step = max(WINDOW_BYTES // self.array.strides[0], 1)
         if np.ndim(values) == 0 and last - first > step:
             for begin in range(first, last, step):
                 self[begin : min(begin + step, last)] = values
@@ -179,11 +176,11 @@ class FileArray:
         """Give used ranges back from time to time, and ask for the next one."""
         (first, last, _), size = where.indices(len(self)), self.array.strides[0]
         before, self._used[0] = self._used[0], self._used[0] + (last - first) * size
-        if self._used[0] < WINDOW and before:
+        if self._used[0] < WINDOW_BYTES and before:
             return
         self._used[0] = 1
         self._advise("MADV_DONTNEED", 0, self.nbytes)
-        self._advise("MADV_WILLNEED", first * size, 2 * WINDOW)
+        self._advise("MADV_WILLNEED", first * size, 2 * WINDOW_BYTES)
 
     def _advise(self, name: str, begin: int, length: int) -> None:
         """Announce to the system which pages are needed, where it has such a call."""
@@ -214,7 +211,7 @@ class Scratch:
         dtype, self._count = np.dtype(dtype), self._count + 1
         length = max(size * dtype.itemsize, 1)
         free = shutil.disk_usage(self.folder).free
-        if SPARE * length > free:
+        if 1.02 * length > free:  # some is for other files
             raise OSError(
                 f"work_dir={str(self.folder.parent)!r} has {free / 2**30:.3g} GiB left, and "
                 f"{length / 2**30:.3g} GiB more are needed: give another folder."

@@ -108,11 +108,7 @@ def _cell(text: str, style: str = "") -> str:
 
 
 WIDTH, HEIGHT = 180, 96  # of a picture and of a curve, in pixels
-MIN_SIDE = 48  # least width and height of a picture that is shown, in pixels
-MARGIN = 6  # of a curve, in pixels
-LETTER, LINE_HEIGHT = 6.2, 17  # width of a letter and height of a line, in pixels
-MAX_LETTERS = 44  # of the label of an interval
-PLOT = 200  # width of the plot of intervals, in pixels
+LINE_HEIGHT = 17  # in pixels
 FONT = 'font-size="11" fill="currentColor" stroke="none"'
 CAPTION = "font-size: 0.85em; opacity: 0.75; color: inherit;"
 
@@ -139,7 +135,8 @@ def picture(values: NDArray[Any], caption: str) -> str:
     Image.fromarray((255 * levels).astype(np.uint8), "LA").save(png, "PNG")
     height, width = values.shape
     scale = min(WIDTH / width, HEIGHT / height)
-    across, down = (max(round(scale * size), MIN_SIDE) for size in (width, height))
+    # Neither is too small to be seen.
+    across, down = (max(round(scale * size), 48) for size in (width, height))
     data = b64encode(png.getvalue()).decode()
     return _captioned(
         f'<img alt="{escape(caption)}" style="width: {across}px; height: {down}px; '
@@ -150,8 +147,9 @@ def picture(values: NDArray[Any], caption: str) -> str:
 
 def curve(x: NDArray[Any], y: NDArray[Any], marked: float, caption: str) -> str:
     """Return finite y over ascending x with a dot each, and a ring at the marked x."""
-    across = MARGIN + (x - x[0]) / (x[-1] - x[0]) * (WIDTH - 2 * MARGIN)
-    down = MARGIN + (y.max() - y) / (np.ptp(y) or 1.0) * (HEIGHT - 2 * MARGIN)
+    margin = 6  # in pixels, as all sizes here
+    across = margin + (x - x[0]) / (x[-1] - x[0]) * (WIDTH - 2 * margin)
+    down = margin + (y.max() - y) / (np.ptp(y) or 1.0) * (HEIGHT - 2 * margin)
     at = list(zip(across.tolist(), down.tolist(), strict=True))
     sizes = [2] * len(at) + [5]
     drawn = f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in at)}" stroke-width="1.5"/>'
@@ -162,10 +160,11 @@ def curve(x: NDArray[Any], y: NDArray[Any], marked: float, caption: str) -> str:
 
 def intervals(rows: Sequence[Interval], caption: str) -> str:
     """Return numbers with their intervals, one below the other, and a line at 0."""
-    labels = [textwrap.shorten(row.label, MAX_LETTERS, placeholder=" …") for row in rows]
+    labels = [textwrap.shorten(row.label, 44, placeholder=" …") for row in rows]
     ends = np.array([(0.0, 0.0, 0.0), *(row[1:] for row in rows)])
-    left = LETTER * max(map(len, labels)) + 10
-    places = left + (ends - np.nanmin(ends)) / (np.nanmax(ends) - np.nanmin(ends) or 1.0) * PLOT
+    width = 200  # of the plot beside the labels, whose letters are 6.2 pixels wide
+    left = 6.2 * max(map(len, labels)) + 10
+    places = left + (ends - np.nanmin(ends)) / (np.nanmax(ends) - np.nanmin(ends) or 1.0) * width
     (zero, _, _), *places = places.tolist()
     drawn = f'<path d="M{zero:.1f} 0V{LINE_HEIGHT * len(rows)}" stroke-opacity="0.4"/>'
     for k, (label, (value, first, last)) in enumerate(zip(labels, places, strict=True)):
@@ -175,7 +174,7 @@ def intervals(rows: Sequence[Interval], caption: str) -> str:
         if math.isfinite(first + last):
             drawn += f'<path d="M{first:.1f} {y:.1f}H{last:.1f}" stroke-width="1.5"/>'
     return _captioned(
-        _svg(round(left + PLOT + 6), LINE_HEIGHT * len(rows), drawn, caption), caption
+        _svg(round(left + width + 6), LINE_HEIGHT * len(rows), drawn, caption), caption
     )
 
 

@@ -133,13 +133,10 @@ def map_and_add(
     return tuple(sum(arrays[1:], start=arrays[0]) for arrays in zip(*results, strict=True))
 
 
-N_RANGES = 8
-"""Ranges of rows with sums of their own, so that sums do not depend on the number of threads."""
-
-
 def map_ranges(work: Callable[[slice], Any], n_rows: int) -> list[Any]:
     """Return the results of some work on ranges of rows, several at a time."""
-    ends = [n_rows * i // N_RANGES for i in range(N_RANGES + 1)]
+    # Eight ranges have sums of their own, so that sums do not depend on the number of threads.
+    ends = [n_rows * i // 8 for i in range(9)]
     return in_threads(work, (slice(*each) for each in pairwise(ends)), all_threads())
 
 

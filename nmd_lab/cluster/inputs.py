@@ -100,17 +100,8 @@ def _sources_of_table(
     return sources, Labels(dims, shape, dims[:1], coords, str(names[2]))
 
 
-MIN_PARTITIONS = 8
-"""Number of partitions of usual data.
-
-It does not depend on the workers if they have no more threads, so that others can resume a run.
-"""
-
 MAX_PARTITION_BYTES = 64 << 20
 """Largest size of a partition, in bytes."""
-
-MIN_ENTRIES = 1 << 10
-"""Smallest number of stored entries of a partition."""
 
 
 def checked_client(X: Any, client: Any) -> Any:
@@ -180,7 +171,7 @@ def _refuse(masks: dict[str, Any], what: str) -> None:
 
 def _number_of_partitions(n_bytes: int, client: Any) -> int:
     """Return the number of partitions for data of some size."""
-    partitions = MIN_PARTITIONS
+    partitions = 8  # for few workers, so that others can resume a run
     while partitions < sum(client.nthreads().values()):
         partitions *= 2
     return max(partitions, -(-n_bytes // MAX_PARTITION_BYTES))
@@ -190,7 +181,8 @@ def _ranges_of(observations: Any, client: Any) -> list[slice]:
     """Return ranges of rows with about equally many entries."""
     m = observations.shape[0]
     stored, itemsize = observations.n_stored, observations.dtype.itemsize
-    partitions = min(_number_of_partitions(stored * itemsize, client), stored // MIN_ENTRIES + 1, m)
+    # Each has at least 1024 stored entries.
+    partitions = min(_number_of_partitions(stored * itemsize, client), stored // 1024 + 1, m)
     if observations.pattern is None:
         ends = [m * partition // partitions for partition in range(partitions + 1)]
         return [slice(a, b) for a, b in pairwise(ends)]

@@ -30,9 +30,6 @@ from nmd_lab.kernels.lowrank import RowBlocks
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.problem.initialization import MAX_GRAM, Start, nonnegative_parts
 
-N_BRANCHES = 4  # answers that a task adds up
-CHECK_SECONDS = 1.0  # seconds between two looks at whether scheduler and workers are there
-
 WORKER_LOST = (
     "a worker of the cluster is gone, and with it a part of the fit: call nmd_lab.resume() with "
     "the checkpoint if there is one, or start the fit again."
@@ -102,7 +99,7 @@ class Partitions:
         """Return the sums of the answers of all partitions, which the workers add up."""
         answers = self.map(function, *local, shared=shared)
         while len(answers) > 1:
-            groups = [answers[i : i + N_BRANCHES] for i in range(0, len(answers), N_BRANCHES)]
+            groups = [answers[i : i + 4] for i in range(0, len(answers), 4)]  # of four to a task
             answers = [self._submit(add_answers, *group) for group in groups]
         return self.results(answers)[0]
 
@@ -113,7 +110,8 @@ class Partitions:
         results: list[Any] = []
         while len(results) < len(futures):
             try:
-                results.append(futures[len(results)].result(timeout=CHECK_SECONDS))
+                # Each second it looks whether scheduler and workers are there.
+                results.append(futures[len(results)].result(timeout=1.0))
             except (OutOfTime, UnboundLocalError):  # the latter if the wait was cancelled
                 if futures[len(results)].status == "error":  # the task itself ran out of time
                     raise

@@ -20,9 +20,6 @@ PHOTOGRAPHS = {
 }
 """Names of the photographs, with what they show."""
 
-LUMA = (0.299, 0.587, 0.114)
-"""Weights of red, green and blue in a grey level (ITU-R BT.601)."""
-
 
 def photograph(
     name: str = "china", *, gray: bool = True, size: tuple[int, int] | None = None
@@ -76,7 +73,8 @@ def photograph(
     dims: tuple[str, ...] = ("y", "x", "channel")
     coords: dict[str, Any] = {"channel": ["red", "green", "blue"]}
     if gray:
-        values, dims, coords = values @ np.array(LUMA), dims[:2], {}
+        grey = values @ np.array([0.299, 0.587, 0.114])  # luma of ITU-R BT.601
+        values, dims, coords = grey, dims[:2], {}
     coords |= {"y": np.arange(values.shape[0]), "x": np.arange(values.shape[1])}
     photo = xr.DataArray(values, dims=dims, coords=coords, name="brightness")
     for axis in ("y", "x"):
@@ -351,10 +349,6 @@ def _like(X: Array, values: NDArray[Any]) -> Array:
     return X.copy(data=values) if isinstance(X, xr.DataArray) else values
 
 
-MAX_CHUNK = 1 << 20
-"""Ratings whose products of factors are in the memory at a time."""
-
-
 class RatingsModel(NamedTuple):
     """Statistics of the ratings, similar to those of MovieLens 1M, in stars or logarithms."""
 
@@ -436,8 +430,9 @@ def make_ratings(
     W, H = rng.standard_normal((n_users, rank)), rng.standard_normal((n_items, rank))
     expected = model.mean + users[user] + items[item]
     scale = model.taste / np.sqrt(rank)
-    for start in range(0, n_ratings, MAX_CHUNK):
-        pairs = slice(start, start + MAX_CHUNK)
+    chunk = 1 << 20  # ratings whose products of factors are in the memory at a time
+    for start in range(0, n_ratings, chunk):
+        pairs = slice(start, start + chunk)
         expected[pairs] += scale * np.einsum("pk,pk->p", W[user[pairs]], H[item[pairs]])
     noisy = expected + noise * rng.standard_normal(n_ratings)
     rating = np.clip(np.round(noisy / step) * step, step, 5)

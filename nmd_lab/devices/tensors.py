@@ -22,12 +22,6 @@ from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
 
-HALLEY_STEPS = 5
-"""Steps from a start within 40 % of the root, one more than for one entry at a time."""
-
-SERIES_BELOW = 0.02
-"""Distance of y/x from 1 below which the divergence is a series, since logarithms would cancel."""
-
 
 class TensorLoss(NamedTuple):
     """A loss.
@@ -123,7 +117,8 @@ def _square_of_square(v: Tensor, x: Tensor, penalty: Any) -> Tensor:
     root = constant ** (1.0 / 3.0)
     square = root * root
     t = torch.where(linear > 0, constant / (linear + square), (square - linear).clamp(min=0).sqrt())
-    for _ in range(HALLEY_STEPS):
+    # The start is within 40 % of the root: one step more than for one entry at a time.
+    for _ in range(5):
         gap, slope = t * (t * t + linear) - constant, 3.0 * t * t + linear
         t = t - 2.0 * gap * slope / (2.0 * slope * slope - 6.0 * t * gap)
     return torch.where(constant <= 1e-200, (-linear).clamp(min=0).sqrt(), t)
@@ -147,7 +142,8 @@ def _divergence(x: Tensor, y: Tensor) -> Tensor:
     """Return x log(x/y) - x + y, without cancellation near y = x."""
     away = (y - x) / x
     near = sum((-away) ** k / (k + 2) for k in range(7)) * away * away
-    inside = x * torch.where(away.abs() < SERIES_BELOW, near, away - torch.log(y / x))
+    # The series where the logarithm would cancel
+    inside = x * torch.where(away.abs() < 0.02, near, away - torch.log(y / x))
     return torch.where(x == 0, y, inside)
 
 

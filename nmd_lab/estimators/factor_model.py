@@ -104,10 +104,6 @@ def refuse_classes(X: Any) -> None:
         )
 
 
-MAX_BATCH_ITERATIONS = 20
-"""Iterations of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit."""
-
-
 def _has_batches(model: Any) -> bool:
     """Return whether a model can learn from batches: a posterior cannot."""
     if getattr(model, "inference", "fit") == "fit":
@@ -229,10 +225,11 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._run(rows, rows, options)
             self._n_fitted = rows.shape[0]
         else:
+            # 20 iterations on all rows: digits in 6 batches end within 1 % of a fit.
             options |= self._chosen_before(options) | {
                 "init": self.decomposition_.append(batch, unknown="offsets"),
                 "n_init": 1,
-                "max_iter": min(self.max_iter, MAX_BATCH_ITERATIONS),
+                "max_iter": min(self.max_iter, 20),
             }
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotConvergedWarning)

@@ -137,9 +137,6 @@ def _log(number: float) -> float:
     return math.log(max(number, 1e-300))
 
 
-AT_BOUND = 0.005  # least fraction of values at the smallest (or largest) one if that is a bound
-
-
 def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
     """Return the nonlinearities to try, the simplest first.
 
@@ -152,7 +149,8 @@ def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:
     found: list[Nonlinearity] = [Identity()]
     if low == high:
         return found
-    least = max(AT_BOUND, 2 / observations.n_observed)  # a single value is no bound
+    # A bound is the value of at least 0.5 % of the entries, and not of a single one.
+    least = max(0.005, 2 / observations.n_observed)
     if low == 0 and at_low / total >= least:
         found.append(ReLU())
     documented = observations.labels.valid_range

@@ -296,10 +296,6 @@ BY_NAME: dict[str, type[FactorConstraint]] = {
 """Constraints of the package by name."""
 
 
-L1_SHARE = 0.03
-"""Default weight of an l1 penalty, as a fraction of the one that removes an ordinary component."""
-
-
 def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
     """Return the constraint for a name, an object or None."""
     if constraint is None or isinstance(constraint, FactorConstraint):
@@ -346,7 +342,8 @@ class GivenConstraints:
         gets a ridge: of the same weight, or, with the default weight, of about the same effect.
         """
         free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (W, H))
-        ridge = L1_SHARE * natural * size
+        # By default 3 % of the weight that removes an ordinary component.
+        ridge = 0.03 * natural * size
         against_H = _ridge_against(H, ridge) if free_W else 0.0
         against_W = _ridge_against(W, ridge) if free_H else 0.0
         W = _weighted(W, ridge * math.sqrt(size / shape[0]))

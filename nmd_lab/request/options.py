@@ -38,9 +38,6 @@ NOISE_BY = ("auto", "columns", "one")
 KEPT_BYTES = 1 << 30
 """Memory that the kept draws may take by default."""
 
-MIN_KEPT = 20
-"""Number of draws that are kept at least."""
-
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
 """Options of `complete` whose defaults differ from those of `decompose`."""
 
@@ -323,7 +320,8 @@ class SampleOptions(Asked):
         """Return the number of sweeps from one kept draw to the next."""
         keep = self.keep
         if keep is None:
-            keep = max(MIN_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
+            # At least 20 draws, even if these need more memory
+            keep = max(20, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
         return -(-self.draws // min(keep, self.draws))
 
 

@@ -22,14 +22,8 @@ from nmd_lab.metrics import energy_score
 
 Array = NDArray[np.float64]
 
-N_COPIES = 39
-"""Completed copies of ours: between the second smallest and second largest lie 90 %."""
-
 MEASURES = ["error", "correct", "coverage", "score", "seconds"]
 """Columns of the result after the number of cells."""
-
-TAILS = 0.05, 0.95
-"""Ends of an interval."""
 
 
 def check_imputer(
@@ -129,7 +123,8 @@ def _filled(imputer: Any, seen: Any, seed: int) -> list[Any]:
     """Return the best guess of a table, and its completed copies if there are several."""
     if imputer is None or imputer is impute:
         best, posterior = impute(seen, return_posterior=True, random_state=seed)
-        return [best, *posterior.impute(seen, N_COPIES, random_state=seed)]
+        # Between the second smallest and the second largest of 39 copies lie 90 %.
+        return [best, *posterior.impute(seen, 39, random_state=seed)]
     if hasattr(imputer, "fit_transform"):
         imputer = clone(imputer, safe=False).fit_transform
     filled = imputer(seen)
@@ -175,7 +170,8 @@ def _scores(
         else:
             line["error"] = np.sqrt(np.mean((guess - x) ** 2)) / size[at[0]]
             if len(draws) > 1:
-                low, high = np.quantile(draws[:, rows][..., at], TAILS, axis=0, method="weibull")
+                here = draws[:, rows][..., at]
+                low, high = np.quantile(here, (0.05, 0.95), axis=0, method="weibull")
                 line["coverage"] = np.mean((low <= x) & (x <= high))
         lines.append(line)
     whole = dict(pd.DataFrame(lines, columns=MEASURES).mean())

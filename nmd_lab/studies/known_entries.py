@@ -132,10 +132,6 @@ def read_known_entries(
     return entries
 
 
-PATCHES_PER_SIDE = 4  # hidden patches are a quarter as long as the shorter side of a picture
-OUTLIER_SIZE = 5.0  # standard deviations of X, far outside ordinary errors
-
-
 class Corruption(NamedTuple):
     """One way to hide entries, or one kind of noise, at one level; for example ("random", 0.2)."""
 
@@ -225,7 +221,7 @@ def _lowest(draws: FloatArray, share: float) -> BoolArray:
 
 def _patches(shape: tuple[int, int], share: float, rng: np.random.Generator) -> BoolArray:
     """Return a mask with square patches at random places, until the fraction is reached."""
-    side = max(1, min(shape) // PATCHES_PER_SIDE)
+    side = max(1, min(shape) // 4)  # a quarter of the shorter side of a picture
     hidden = np.zeros(shape, dtype=bool)
     # One seed for each picture, so that others do not depend on its number of patches
     places = np.random.default_rng(rng.integers(2**63))
@@ -244,7 +240,8 @@ def _salt_and_pepper(values: FloatArray, share: float, rng: np.random.Generator)
 def _outliers(values: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
     """Add Gaussian errors to a fraction of the entries."""
     draws, errors = rng.random(values.size), rng.standard_normal(values.size)
-    return values + np.where(draws < share, OUTLIER_SIZE * values.std() * errors, 0.0)
+    # Five standard deviations of X are far outside ordinary errors.
+    return values + np.where(draws < share, 5.0 * values.std() * errors, 0.0)
 
 
 # Ways to hide entries; the level is the fraction of the known entries, rows, columns or pixels

@@ -33,11 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-MAX_MODELS = 8
-"""Largest number of models that are drawn."""
-
 CONFIDENCE = 0.95
-"""Confidence of their intervals."""
+"""Confidence of the intervals of the models that are drawn."""
 
 IGNORED = "–"  # label of an argument that a method ignores
 
@@ -250,7 +247,7 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     spread = as_text(ranked(results, name).iloc[0].groupby("seed").mean().std(), 2)
     over = ", ".join([*trials(results), "seed"])
     measure = f"{results[name].attrs.get('long_name', 'error')} (mean over {over}): {best}"
-    drawn = intervals(rows[:MAX_MODELS], f"difference to the best, {CONFIDENCE:.0%} intervals")
+    drawn = intervals(rows[:8], f"difference to the best, {CONFIDENCE:.0%} intervals")
     return Summary(
         headline(lowest, f"± {spread} {measure}" if spread else measure, dict(others[:1])),
         [_comparison(rows), line],
