@@ -108,7 +108,6 @@ def _cell(text: str, style: str = "") -> str:
 
 
 WIDTH, HEIGHT = 180, 96  # of a picture and of a curve, in pixels
-LINE_HEIGHT = 17  # in pixels
 FONT = 'font-size="11" fill="currentColor" stroke="none"'
 CAPTION = "font-size: 0.85em; opacity: 0.75; color: inherit;"
 
@@ -162,20 +161,19 @@ def intervals(rows: Sequence[Interval], caption: str) -> str:
     """Return numbers with their intervals, one below the other, and a line at 0."""
     labels = [textwrap.shorten(row.label, 44, placeholder=" …") for row in rows]
     ends = np.array([(0.0, 0.0, 0.0), *(row[1:] for row in rows)])
+    height = 17  # of a line, in pixels
     width = 200  # of the plot beside the labels, whose letters are 6.2 pixels wide
     left = 6.2 * max(map(len, labels)) + 10
     places = left + (ends - np.nanmin(ends)) / (np.nanmax(ends) - np.nanmin(ends) or 1.0) * width
     (zero, _, _), *places = places.tolist()
-    drawn = f'<path d="M{zero:.1f} 0V{LINE_HEIGHT * len(rows)}" stroke-opacity="0.4"/>'
+    drawn = f'<path d="M{zero:.1f} 0V{height * len(rows)}" stroke-opacity="0.4"/>'
     for k, (label, (value, first, last)) in enumerate(zip(labels, places, strict=True)):
-        y = LINE_HEIGHT * (k + 0.5)
+        y = height * (k + 0.5)
         drawn += f'<text x="0" y="{y + 4:.1f}" {FONT}>{escape(label)}</text>'
         drawn += f'<circle cx="{value:.1f}" cy="{y:.1f}" r="3" fill="currentColor"/>'
         if math.isfinite(first + last):
             drawn += f'<path d="M{first:.1f} {y:.1f}H{last:.1f}" stroke-width="1.5"/>'
-    return _captioned(
-        _svg(round(left + width + 6), LINE_HEIGHT * len(rows), drawn, caption), caption
-    )
+    return _captioned(_svg(round(left + width + 6), height * len(rows), drawn, caption), caption)
 
 
 def _captioned(content: str, caption: str) -> str:

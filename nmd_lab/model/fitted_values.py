@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from .loss import FloatArray
 from .model import Model
 
-MAX_ENTRIES = 1 << 18  # single entries that are computed together
-
 
 class FittedValues(NamedTuple):
     """The expected values of X by factors and a model.
@@ -83,8 +81,9 @@ class FittedValues(NamedTuple):
                 "their own: leave them out."
             )
         out = np.empty(i.size, dtype=self.W.dtype)
-        for start in range(0, i.size, MAX_ENTRIES):
-            some = slice(start, start + MAX_ENTRIES)
+        step = 1 << 18  # entries that are computed together
+        for start in range(0, i.size, step):
+            some = slice(start, start + step)
             t = self.linear_at(i[some], j[some])
             out[some] = self.model.expected(t, i[some], j[some])
         return out

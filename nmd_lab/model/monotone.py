@@ -298,9 +298,6 @@ def _root_of_gram(knots: Array, t: Array, x: Array, weights: Array) -> Array:
     return root
 
 
-FIRST_KNOT = -1e4  # knot at which f is 0, in standard deviations or limits: no draw is there
-
-
 def f_within_limits(low: Array, high: Array) -> Monotone | None:
     """Return the f of a column, given the limits of its values; None for the straight line.
 
@@ -312,18 +309,19 @@ def f_within_limits(low: Array, high: Array) -> Monotone | None:
     # Fewer different known values determine no distribution.
     if np.unique(x[known]).size < 5 or x.min() < 0 or (x[~known] == 0).any():
         return None
+    first = -1e4  # knot at which f is 0, in standard deviations or limits: no draw is there
     above = x > 0
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum([low[above], high[above]], 0))
     (of_x, centre, spread), (of_log, mean, sd) = _normal(low, high), _normal(*logs)
     if of_log - logs[0][known[above]].sum() > of_x:
-        t = mean + sd * np.append(FIRST_KNOT, np.linspace(-5, 4, 19))
+        t = mean + sd * np.append(first, np.linspace(-5, 4, 19))
         return Monotone(t.tolist(), [0.0, *np.exp(t[1:]).tolist()])
     largest = float(high[np.isneginf(low)].max(initial=0))
     below_0, below = ndtr((np.array([0.0, largest]) - centre) / spread)
     if largest == 0 or below_0 < 0.01 * below:  # so few values below 0 are harmless
         return None
-    t = np.concatenate([[FIRST_KNOT], np.linspace(-4, 1, 18), [2]])
+    t = np.concatenate([[first], np.linspace(-4, 1, 18), [2]])
     values = np.where(t < 1, np.exp(np.minimum(t, 1) - 1), t)
     least = float(x[above].min())
     return Monotone((least * t).tolist(), [0.0, *(least * values[1:]).tolist()])
