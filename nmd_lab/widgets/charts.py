@@ -22,37 +22,24 @@ from .pictures import MAX_ROWS, Frame, Judged, drawing_part
 MAX_GROUPS, MAX_COLORS = 12, 10  # values of a coordinate that colours points, and these colours
 
 Chart = dict[str, Any]
-Numbers = Sequence[float] | NDArray[Any]
 Rows = Sequence[Sequence[str]]
 
 
 def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
     """Return errors by iteration, for each label; None without any."""
-    lines = [series(name, [*at], [*at.values()], []) for name, at in curves.items() if at]
-    drawn = chart("", "iteration", "error, log scale", lines, joined=True, log=True)
-    return drawn if lines else None
+    points = [{"label": name, "x": k, "y": y} for name, at in curves.items() for k, y in at.items()]
+    drawn = chart("", "iteration", "error, log scale", points, joined=True, log=True)
+    return drawn if points else None
 
 
-def chart(title: str, x: str, y: str, lines: Sequence[Any], **other: Any) -> Chart:
-    """Return a chart of lines, or of the `panels` side by side that are given in their place."""
+def chart(title: str, x: str, y: str, points: Sequence[Mapping[str, Any]], **other: Any) -> Chart:
+    """Return a chart of points: each has `x` and `y`, and what it needs of all else.
+
+    This is the `label` of its colour, its `panel`, the ends `low` and `high` of its whisker, its
+    `name`, and the `id` that a click on it sends.  Those to be `joined` are in the order of x.
+    """
     plain = {"color": "", "joined": False, "ticks": None, "diagonal": False, "log": False}
-    plain |= {"panels": [{"title": "", "series": list(lines)}]}
-    return plain | {"title": title, "x": x, "y": y} | other
-
-
-def series(
-    label: str,
-    x: Numbers,
-    y: Numbers,
-    names: Sequence[str],
-    spread: tuple[Numbers, Numbers] | None = None,
-    ids: Sequence[int] = (),
-) -> dict[str, Any]:
-    """Return the points of one colour."""
-    low, high = ([], []) if spread is None else spread
-    numbers = {"x": x, "y": y, "low": low, "high": high}
-    floats = {name: [*map(float, each)] for name, each in numbers.items()}
-    return {"label": label, **floats, "ids": list(ids), "names": list(names)}
+    return plain | {"title": title, "x": x, "y": y, "points": list(points)} | other
 
 
 def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
@@ -67,15 +54,15 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
     best = trials[np.isfinite(trials["error"])].drop_duplicates("rank").sort_values("rank")
     if len(best) < 2:
         return {}
-    ranks, errors, spread = best["rank"].tolist(), best["error"], best["spread"].fillna(0)
-    models = zip(best["nonlinearity"], ranks, best["alpha"], strict=True)
-    said = [f"{f}, {many(k, 'component')}, penalty {as_text(alpha)}" for f, k, alpha in models]
+    error, spread = best["error"], best["spread"].fillna(0)
+    ends = {"y": error, "low": error - spread, "high": error + spread}
     # In percent: the errors of trials are at other entries than that of the sentence
-    more, low, high = (
-        100 * (e / errors.min() - 1) for e in (errors, errors - spread, errors + spread)
-    )
-    line = series("", ranks, more, said, (low, high), ranks)
-    return {"ranks": chart("", "components", "% above the best", [line], joined=True)}
+    found = pd.DataFrame({name: 100 * (each / error.min() - 1) for name, each in ends.items()})
+    found["x"] = found["id"] = best["rank"]
+    models = zip(best["nonlinearity"], best["rank"], best["alpha"], strict=True)
+    found["name"] = [f"{f}, {many(k, 'component')}, penalty {as_text(a)}" for f, k, a in models]
+    points = found.to_dict("records")
+    return {"ranks": chart("", "components", "% above the best", points, joined=True)}
 
 
 def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
@@ -88,9 +75,11 @@ def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
 
 def calibration_chart(found: Findings) -> Chart:
     """Return how many values the intervals cover, against their probability."""
-    promised, held = (np.multiply(100, list(each)) for each in (found.held, found.held.values()))
-    line = series("", promised, held, [f"{p:.0f} % intervals" for p in promised])
-    return chart(found.summary, "% promised", "% covered", [line], joined=True, diagonal=True)
+    points = [
+        {"x": 100 * level, "y": 100 * share, "name": f"{100 * level:.0f} % intervals"}
+        for level, share in found.held.items()
+    ]
+    return chart(found.summary, "% promised", "% covered", points, joined=True, diagonal=True)
 
 
 def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:

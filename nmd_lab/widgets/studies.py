@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,13 +29,14 @@ from nmd_lab.studies.summary import (
     variable,
 )
 
-from .charts import chart, series, table
+from .charts import chart, table
 from .printer import call
 from .state import Field, State
 from .words import Number, Piece
 
 NO_DIMENSION = "none"  # option for a chart without colours or without panels
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
+BESIDE = 0.1  # of a place along x, from one colour to the next
 MAX_LISTED = 24  # fits of a point, or models, in a table
 
 
@@ -66,6 +66,7 @@ def chart_points(
 ) -> list[ChartPoint]:
     """Return the points of a chart: at each position the model with the lowest mean error."""
     points = []
+    results = results.sortby(x) if is_numeric(results, x) else results
     shown = [dim for dim in dict.fromkeys((panel, color, x)) if dim != NO_DIMENSION]
     for at in np.ndindex(*(results.sizes[dim] for dim in shown)):
         here = results.isel({dim: [k] for dim, k in zip(shown, at, strict=True)})
@@ -278,12 +279,28 @@ class StudyState(State):
             said + bands,
             label_text(x),
             self._measure(),
-            [],
-            panels=_panels(self.points, joined, panel),
+            self._drawn(0.0 if joined else BESIDE),
             color="" if color == NO_DIMENSION else label_text(color),
             ticks=ticks,
             joined=joined,
         )
+
+    def _drawn(self, beside: float) -> list[dict[str, Any]]:
+        """Return the points as the chart has them, those of different colours `beside` others."""
+        panel, colors = self.values["panel"], list(dict.fromkeys(p.color for p in self.points))
+        return [
+            {
+                "panel": point.panel and f"{label_text(panel)} {point.panel}",
+                "label": point.color,
+                "x": point.place + beside * (colors.index(point.color) - (len(colors) - 1) / 2),
+                "y": point.mean,
+                "low": point.mean - point.spread,
+                "high": point.mean + point.spread,
+                "id": k,
+                "name": _labels_text(point.labels),
+            }
+            for k, point in enumerate(self.points)
+        ]
 
     def _ranking(self) -> dict[str, Any]:
         """Return the table of the models, the best one first."""
@@ -337,26 +354,6 @@ class StudyState(State):
         mean = call(f"{errors}.mean", f"{[*trials(self.results), 'seed']!r}", skipna=False)
         ranked = ".to_series().dropna().sort_values().head(24)" if choices(self.results) else ""
         return f"{lines}print({mean}{ranked})\n"
-
-
-def _panels(
-    points: list[ChartPoint], joined: bool, panel_dim: str, shift: float = 0.1
-) -> list[dict[str, Any]]:
-    """Return the points of each panel, with their numbers; they are in order."""
-    panels = []
-    for panel, in_panel in groupby(enumerate(points), lambda each: each[1].panel):
-        colors = [list(some) for _, some in groupby(in_panel, lambda each: each[1].color)]
-        lines = []
-        for k, found in enumerate(colors):
-            ids, some = [i for i, _ in found], [point for _, point in found]
-            offset = 0.0 if joined else shift * (k - (len(colors) - 1) / 2)
-            means, spread = np.transpose([(point.mean, point.spread) for point in some])
-            names = [_labels_text(point.labels) for point in some]
-            places = [point.place + offset for point in some]
-            ends = means - spread, means + spread
-            lines.append(series(some[0].color, places, means, names, ends, ids))
-        panels.append({"title": panel and f"{label_text(panel_dim)} {panel}", "series": lines})
-    return panels
 
 
 def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:

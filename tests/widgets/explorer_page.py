@@ -129,6 +129,7 @@ def photo():
 
 def arrays_of(curves):
     """Return the points (2, n) of the curves of a page by label."""
-    return {
-        line["label"]: np.array([line["x"], line["y"]]) for line in curves["panels"][0]["series"]
-    }
+    by_label: dict[str, list[tuple[float, float]]] = {}
+    for point in curves["points"]:
+        by_label.setdefault(point["label"], []).append((point["x"], point["y"]))
+    return {label: np.transpose(points) for label, points in by_label.items()}

@@ -98,17 +98,20 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     of_rank, _, error = explorer.status["why"].partition(": held-out error ")
     assert of_rank == f"{explorer.rank} components"
     assert error.partition(" of ")[0] in repr(explorer.result)  # as the result prints it
-    (line,) = explorer.dots["ranks"]["panels"][0]["series"]
+    line = explorer.dots["ranks"]["points"]
+    ranks = [point["x"] for point in line]
     best = trials.groupby("rank").map(lambda each: each["error"].min())
-    assert len(line["x"]) > 2
-    assert line["x"] == line["ids"] == best["rank"].values.tolist()
-    np.testing.assert_allclose(line["y"], 100 * (best.values / best.values.min() - 1), atol=1e-9)
+    assert len(ranks) > 2
+    assert ranks == [point["id"] for point in line] == best["rank"].values.tolist()
+    np.testing.assert_allclose(
+        [point["y"] for point in line], 100 * (best.values / best.values.min() - 1), atol=1e-9
+    )
     shapes = {each["name"]: each for each in explorer.facts["shapes"]}
     assert [name for name, each in shapes.items() if each["chosen"]] == ["relu"]
     assert {each["error"] for each in shapes.values()} == {""}  # only this shape was tried
-    act(explorer, "point", chart="ranks", id=line["ids"][0])
-    assert joined(explorer.state).rank == line["ids"][0]
-    assert explorer.dots["ranks"]["panels"][0]["series"] == [line]  # another point can follow
+    act(explorer, "point", chart="ranks", id=ranks[0])
+    assert joined(explorer.state).rank == ranks[0]
+    assert explorer.dots["ranks"]["points"] == line  # another point can follow
     assert explorer.status["why"] == f"{of_rank}: held-out error {error}"
 
 

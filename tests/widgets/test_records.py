@@ -164,9 +164,8 @@ def test_a_picture_with_its_uncertainty():
     spread = posterior.predict_std(cells_of(X), noise=False)
     np.testing.assert_allclose(picture(explorer, "spread").ravel(), spread, rtol=1e-5)
     chart = explorer.dots["intervals"]
-    (line,) = chart["panels"][0]["series"]
     some, x = entries_at(*np.nonzero(hidden)), X[hidden]
-    for promised, held in zip(line["x"], line["y"], strict=True):
+    for promised, held in ((point["x"], point["y"]) for point in chart["points"]):
         low, high = posterior.predict_interval(some, level=promised / 100).T
         assert held == pytest.approx(100 * np.mean((low <= x) & (x <= high)))
     assert chart["title"].startswith(f"90 % intervals cover {held:.0f} % of the held-out values")

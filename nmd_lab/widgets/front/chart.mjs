@@ -7,16 +7,11 @@ const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3;
 const AROUND = 72; // pixels of a chart that fills its place: title, ticks, names of the axes, what is read
 const BUTTONS = 150, REACH = 24;
 
-/** Return the points that the axes can show, of all panels, with the label of their series. */
-export function dotPoints({ panels, joined, log }) {
-  const bar = (number) => (Number.isFinite(number) ? number : null);
-  return panels.flatMap(({ series }, panel) => series.flatMap((one, number) => {
-    const points = Array.from(one.x, (x, k) => ({
-      panel, number, x, y: one.y[k], low: bar(one.low?.[k]), high: bar(one.high?.[k]),
-      label: one.label, id: one.ids?.[k] ?? null, name: one.names?.[k] ?? "",
-    })).filter(({ y }) => Number.isFinite(y) && (!log || y > 0));
-    return joined ? points.sort((a, b) => a.x - b.x) : points;
-  }));
+/** Return the points that the axes can show. */
+export function dotPoints({ points, log }) {
+  const bar = (number) => (Number.isFinite(number) ? number : null), plain = { panel: "", label: "", name: "", id: null };
+  const shown = points.filter(({ y }) => Number.isFinite(y) && (!log || y > 0));
+  return shown.map((point) => ({ ...plain, ...point, low: bar(point.low), high: bar(point.high) }));
 }
 
 export const cutText = (text, width) =>
@@ -73,14 +68,14 @@ export class Chart {
     const { data } = this;
     this.points = data ? dotPoints(data) : [];
     if (!data) return;
-    this.labels = [...new Set(data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
+    [this.titles, this.labels] = ["panel", "label"].map((name) => [...new Set(data.points.map((point) => point[name] ?? ""))]);
     const colorOf = pageColors(this.element);
     const named = this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)];
     draw(this.legend, named);
     this.measure();
     const few = this.points.length <= BUTTONS && !data.log;
     for (const point of this.points) {
-      const { panel, x, y, low, high, label, id } = point, axes = this.panels[panel];
+      const { panel, x, y, low, high, label, id } = point, axes = this.panels[this.titles.indexOf(panel)];
       Object.assign(point, { left: axes.across(x), top: axes.up(y), button: few && id !== null });
       point.ends = low === null ? null : [axes.up(low), axes.up(high)];
       point.color = colorOf(this.labels.indexOf(label));
@@ -93,7 +88,7 @@ export class Chart {
     const least = points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
     const lowest = least ? `, lowest ${data.y} ${short(least.y)} (${least.name || least.x})` : "";
     const look = (event) => this.look(this.under(event));
-    const parts = [data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
+    const parts = [this.titles.map((title, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
     if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
     draw(this.element, data.title ? h("strong", data.title) : null, this.legend, svg("svg", {
       viewBox: `0 0 ${width} ${height}`, width, height, role: grouped ? "group" : "img",
@@ -105,17 +100,17 @@ export class Chart {
   }
 
   measure() {
-    const { panels, ticks, joined, diagonal, log } = this.data;
+    const { ticks, joined, diagonal, log } = this.data, { titles } = this;
     this.space = this.element.clientWidth || this.space || 276;
     this.width = clamp(this.space, 240, 1120);
-    const top = panels.some(({ title }) => title) ? 20 : 8, around = top + AROUND + this.legend.offsetHeight;
+    const top = titles.some(Boolean) ? 20 : 8, around = top + AROUND + this.legend.offsetHeight;
     const bottom = top + (this.tall ?? clamp(this.element.clientHeight - around, 130, 600));
     let xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     let ys = this.points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
     if (diagonal) xs = ys = [...xs, ...ys];
     xs = log ? [0, 1.02 * Math.max(1, ...xs)] : rangeOf(xs, false, ticks && !joined ? 0.5 / Math.max(1, ticks.length - 1) : 0.06);
-    const wide = (this.width - LEFT - RIGHT - BETWEEN * (panels.length - 1)) / panels.length;
-    this.panels = panels.map((_, k) => {
+    const wide = (this.width - LEFT - RIGHT - BETWEEN * (titles.length - 1)) / titles.length;
+    this.panels = titles.map((_, k) => {
       const left = LEFT + k * (wide + BETWEEN);
       return new Axes({ left, right: left + wide, wide, top, bottom }, xs, rangeOf(ys, log, 0.08), log);
     });
@@ -151,8 +146,8 @@ export class Chart {
   }
 
   marks() {
-    return this.data.panels.flatMap(({ series }, panel) => series.flatMap((_, number) => {
-      const points = this.points.filter((point) => point.panel === panel && point.number === number);
+    return this.titles.flatMap((title) => this.labels.flatMap((name) => {
+      const points = this.points.filter(({ panel, label }) => panel === title && label === name);
       const stroke = points[0]?.color, barred = points.filter(({ ends }) => ends);
       const pen = { fill: "none", stroke, "stroke-width": 1.5 };
       const bar = ({ left, ends: [low, high] }) => `M${left} ${low}V${high}m-3 0h6M${left - 3} ${low}h6`;

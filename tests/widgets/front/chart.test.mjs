@@ -5,26 +5,16 @@ import test from "node:test";
 import { pageColors } from "../../../nmd_lab/widgets/front/dom.mjs";
 import { cutText, dotPoints, roomyTicks } from "../../../nmd_lab/widgets/front/chart.mjs";
 
-const series = { label: "8", x: [2, 1, 3], y: [0.2, 0.1, null], low: [0.1, null, 0], high: [0.3, null, 1], ids: ["b", "a", "c"] };
-const names = ["two", "one", "three"];
+const points = [{ label: "8", x: 1, y: 0.1, id: 4 }, { x: 2, y: 0.2, low: 0.1, high: 0.3, panel: "a", name: "two" }, { x: 3, y: null }, { x: 4, y: 0 }];
 
-test("points carry what the series says, without those that have no value", () => {
-  const [first, second, ...rest] = dotPoints({ panels: [{ title: "", series: [{ ...series, names }] }] });
-  assert.deepEqual(first, { panel: 0, number: 0, x: 2, y: 0.2, low: 0.1, high: 0.3, label: "8", id: "b", name: "two" });
-  assert.deepEqual([second.low, second.high, second.id, rest.length], [null, null, "a", 0]);
+test("points have all that is drawn, without those that have no value", () => {
+  const [first, second, ...rest] = dotPoints({ points });
+  assert.deepEqual(first, { panel: "", label: "8", name: "", id: 4, x: 1, y: 0.1, low: null, high: null });
+  assert.deepEqual(second, { panel: "a", label: "", name: "two", id: null, x: 2, y: 0.2, low: 0.1, high: 0.3 });
+  assert.equal(rest.length, 1);
 });
 
-test("joined points are in the order of x, and each keeps its id and name", () => {
-  const points = dotPoints({ panels: [{ title: "", series: [{ ...series, names }] }], joined: true });
-  assert.deepEqual(points.map(({ x, id, name }) => [x, id, name]), [[1, "a", "one"], [2, "b", "two"]]);
-});
-
-test("points of all panels and series are numbered", () => {
-  const one = { label: "", x: [0], y: [1], low: null, high: null, ids: null, names: ["0"] };
-  const points = dotPoints({ panels: [{ title: "a", series: [one, one] }, { title: "b", series: [one] }] });
-  assert.deepEqual(points.map(({ panel, number }) => [panel, number]), [[0, 0], [0, 1], [1, 0]]);
-  assert.deepEqual([points[0].id, points[0].low, points[0].name], [null, null, "0"]);
-});
+test("a logarithm has no place for 0", () => assert.equal(dotPoints({ points, log: true }).length, 2));
 
 test("texts are cut to a width", () => {
   assert.equal(cutText("short", 200), "short");
