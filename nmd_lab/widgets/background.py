@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many, sentence
 from nmd_lab.fit.loop import VALIDATION
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
 from nmd_lab.problem.state import State
 from nmd_lab.result.decomposition import Decomposition
@@ -25,6 +26,7 @@ from nmd_lab.result.summary import two_digits, validation_error
 # The message until the first progress
 STARTING = "starting; a first run takes some seconds more …"
 Numbers = NDArray[Any]
+Record = dict[str, Any]  # what the page gets
 Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
 
 INTERVAL = 0.06  # seconds, at least, from the end of a call of the listeners to the next call
@@ -151,7 +153,7 @@ class Background:
         self._next_look = later + max(INTERVAL, PAUSE * (later - began))
 
 
-Measure = Callable[[State | Decomposition], float]
+Measure = Callable[[FittedValues], float]
 
 EVERY_UP_TO = 20  # up to here each iteration is measured
 GROWTH = 1.05  # ratio of later measured iterations: about every 5 %
@@ -182,14 +184,15 @@ class Recording:
         if not last and not is_measured(state.iteration):
             return
         if validation is None and self.measure is not None:
-            validation = self.measure(state)
+            validation = self.measure(state._fitted)
         self.seen[state.iteration] = state.relative_error
         if validation is not None:
             self.held_out[state.iteration] = validation
 
     def end(self, result: Decomposition) -> None:
         """Measure the held-out errors of the last iterate and of the result."""
-        self.of_result = validation_error(result) if self.measure is None else self.measure(result)
+        measure = self.measure
+        self.of_result = measure(result._fitted) if measure else validation_error(result)
         if self.state is not None and self.state.iteration not in self.seen:
             last = None if self.measure else result.history.get(VALIDATION)
             self.add(self.state, None if last is None else float(last[-1]), last=True)
@@ -232,7 +235,7 @@ class History:
         """The run left of the dividers."""
         return self.runs.get(self.left or 0)
 
-    def lines(self, state: Any) -> list[dict[str, Any]]:
+    def lines(self, state: Any) -> list[Record]:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
         number = state.number(of_fit=True)
         known = number is not None and bool(number.sign)
@@ -312,14 +315,36 @@ def is_measured(iteration: int) -> bool:
     return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
 
 
-def error_at(
-    model: Model, truth: Numbers, fitted: Numbers, rows: Numbers, columns: Numbers
-) -> float:
-    """Return the RMSE at entries, in the unit of the data or, of a mixed table, of each column."""
-    errors = truth - fitted
-    if model.is_mixed:
-        errors = model.in_units(errors, rows, columns)
-    return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else math.nan
+MAX_JUDGED = 20_000  # entries that are seen at which components are judged, at most
+
+
+class Judged(NamedTuple):
+    """Known entries at which models are compared."""
+
+    values: Numbers
+    rows: Numbers
+    columns: Numbers
+    where: str = "held out"
+
+    def error(self, fitted: FittedValues, within: Numbers | None = None) -> float:
+        """Return the error of a model at the entries, or at those of them that a mask has."""
+        return self._error(fitted.at(self.rows, self.columns), fitted.model, within)
+
+    def error_of_means(
+        self, seen: Numbers, fitted: FittedValues, within: Numbers | None = None
+    ) -> float:
+        """Return the error of the mean of what is seen of each column, in the unit of `error`."""
+        counts = np.count_nonzero(~np.isnan(seen), axis=0)
+        means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
+        return self._error(means[self.columns], fitted.model, within)
+
+    def _error(self, guesses: Numbers, model: Model, within: Numbers | None) -> float:
+        """Return the RMSE, in the unit of the data or, of a mixed table, of each column."""
+        some = slice(None) if within is None else within[self.rows, self.columns]
+        errors = self.values[some] - guesses[some]
+        if model.is_mixed:
+            errors = model.in_units(errors, self.rows[some], self.columns[some])
+        return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else math.nan
 
 
 COARSE = ContextVar("coarse", default=0)

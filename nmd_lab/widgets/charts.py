@@ -1,4 +1,4 @@
-"""Charts as numbers, tables of texts, and the components of a model, the largest first."""
+"""Records as numbers, tables of texts, and the components of a model, the largest first."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from nmd_lab._runtime.checks import many
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.loadings import canonical_form
 from nmd_lab.result.selection import TRIAL, as_text
 
-from .background import Memo, at_most, in_sample
+from .background import Judged, Memo, Record, at_most, in_sample
 from .live import Findings
-from .pictures import MAX_ROWS, Frame, Judged, drawing_part
+from .pictures import MAX_ROWS, Frame, drawing_part
 
 MAX_GROUPS, MAX_COLORS = 12, 10  # values of a coordinate that colours points, and these colours
 
-Chart = dict[str, Any]
 Rows = Sequence[Sequence[str]]
 
 
-def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
+def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Record | None:
     """Return errors by iteration, for each label; None without any."""
     points = [{"label": name, "x": k, "y": y} for name, at in curves.items() for k, y in at.items()]
     drawn = chart("", "iteration", "error, log scale", points, joined=True, log=True)
     return drawn if points else None
 
 
-def chart(title: str, x: str, y: str, points: Sequence[Mapping[str, Any]], **other: Any) -> Chart:
+def chart(title: str, x: str, y: str, points: Sequence[Any], **other: Any) -> Record:
     """Return a chart of points: each has `x` and `y`, and what it needs of all else.
 
     This is the `label` of its colour, its `panel`, the ends `low` and `high` of its whisker, its
@@ -42,7 +42,7 @@ def chart(title: str, x: str, y: str, points: Sequence[Mapping[str, Any]], **oth
     return plain | {"title": title, "x": x, "y": y, "points": list(points)} | other
 
 
-def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
+def trials_charts(fit: Decomposition | None) -> dict[str, Record]:
     """Return the lowest error of each rank among the trials of a choice; none without them.
 
     A point has the rank as its number: a click on it fits with that.
@@ -73,7 +73,7 @@ def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
     return dict(errors.groupby("nonlinearity")["error"].min())
 
 
-def calibration_chart(found: Findings) -> Chart:
+def calibration_chart(found: Findings) -> Record:
     """Return how many values the intervals cover, against their probability."""
     points = [
         {"x": 100 * level, "y": 100 * share, "name": f"{100 * level:.0f} % intervals"}
@@ -118,7 +118,7 @@ def row_texts(labels: Labels) -> list[str]:
     return texts(labels, "rows") or [f"{name} {names[number]}" for number in numbers]
 
 
-def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: Any = None) -> Chart:
+def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: Any = None) -> Record:
     """Return a table; `ids` has the row and column of each line, to be picked."""
     return {
         "name": name,
@@ -150,7 +150,7 @@ class FactorsPart:
 
     def forget(self) -> None:
         """Switch all components on, since they are of another model."""
-        self._off: set[int] = set()
+        self.switched: set[int] = set()  # components that are off
         self.chosen: int | None = None  # component whose rows are shown
 
     def sorted(self, fitted: FittedValues | None) -> FittedValues | None:
@@ -159,7 +159,7 @@ class FactorsPart:
 
     def off(self, fitted: FittedValues | None) -> list[int]:
         """Return the components of a model that are switched off."""
-        return [] if fitted is None else sorted(k for k in self._off if k < fitted.H.shape[0])
+        return [] if fitted is None else sorted(k for k in self.switched if k < fitted.H.shape[0])
 
     def shown_rows(self, fitted: FittedValues | None, selection: Any, m: int) -> Any:
         """Return the rows that were picked, or those of the chosen component; None for neither."""
@@ -177,7 +177,7 @@ class FactorsPart:
         frame: Frame | None,
         labels: Labels,
         columns: Sequence[str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Record:
         """Return the components and the plane of the rows."""
         if fitted is None:
             return {}
@@ -197,7 +197,7 @@ class FactorsPart:
         labels: Labels,
         X: Array | None = None,
         judged: Judged | None = None,
-    ) -> dict[str, Any] | None:
+    ) -> Record | None:
         """Return what the page draws the model with; the same while the model and X are."""
         if fitted is None:
             return None
@@ -209,16 +209,16 @@ class FactorsPart:
         """Switch a component off or on, or show the rows with most of it."""
         k, what = int(message.get("k", 0)), message["what"]
         if what == "on":
-            self._off.clear()
+            self.switched.clear()
             self.chosen = None
         elif what == "off":
-            self._off ^= {k}
-            self.chosen = self.chosen if k in self._off else None
+            self.switched ^= {k}
+            self.chosen = self.chosen if k in self.switched else None
         else:
             self.chosen = None if self.chosen == k else k
 
 
-def points_of(labels: Labels) -> dict[str, Any]:
+def points_of(labels: Labels) -> Record:
     """Return the rows that are drawn in a plane, their labels, and what colours them."""
     total = labels.matrix_shape[0]
     rows = np.flatnonzero(in_sample(total, at_most(MAX_POINTS, FEW)))
@@ -233,9 +233,7 @@ def points_of(labels: Labels) -> dict[str, Any]:
     }
 
 
-def components_part(
-    W: Array, H: Array, frame: Frame | None, labels: Sequence[str]
-) -> dict[str, Any]:
+def components_part(W: Array, H: Array, frame: Frame | None, labels: Sequence[str]) -> Record:
     """Return the components as pictures, lists of labels or bars, and what each contributes."""
     size, count = np.linalg.norm(W, axis=0)[:, None], min(H.shape[0], MAX_COMPONENTS)
     kind, values = "list" if labels else "bars", np.zeros((count, 0, 0))
@@ -266,7 +264,7 @@ def components_part(
     }
 
 
-def plane_part(weights: Array, rows: Array) -> dict[str, Any]:
+def plane_part(weights: Array, rows: Array) -> Record:
     """Return points whose places in a plane are two of their weights: rows or columns."""
     of = np.ascontiguousarray(weights, dtype="<f4").tobytes()
     return {"rank": weights.shape[1], "weights": of, "rows": rows.astype("<i4").tobytes()}
@@ -332,8 +330,5 @@ def _image(w: Array, h: Array, frame: Frame) -> Array:
 
 def oriented(fitted: FittedValues) -> FittedValues:
     """Return the same model with its components as `Decomposition.rotate`, the largest first."""
-    W, H = np.asarray(fitted.W), np.asarray(fitted.H)
-    order = np.argsort(-np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1), kind="stable")
-    largest = np.take_along_axis(H, np.abs(H).argmax(axis=1)[:, None], axis=1)[:, 0]
-    signs = np.where(largest < 0, -1, 1).astype(W.dtype)[order]
-    return fitted._replace(W=W[:, order] * signs, H=H[order] * signs[:, None])
+    W, H = canonical_form(np.asarray(fitted.W), np.asarray(fitted.H), "size")
+    return fitted._replace(W=W.astype(fitted.W.dtype), H=H.astype(fitted.H.dtype))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from PIL import Image
 
-from nmd_lab import datasets
+import nmd_lab
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame, pandas_of
@@ -45,13 +46,10 @@ PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of file
 
 def is_result(path: Path) -> bool:
     """Return whether a file holds a result."""
-    if path.suffix != ".nc" or not path.is_file():
-        return False
-    try:
-        with xr.open_dataset(path) as opened:
-            return RESULT_ATTRIBUTE in opened.attrs
-    except (LookupError, OSError, RuntimeError, TypeError, ValueError):
-        return False
+    unreadable = suppress(LookupError, OSError, RuntimeError, TypeError, ValueError)
+    with unreadable, xr.open_dataset(path) as opened:
+        return path.suffix == ".nc" and RESULT_ATTRIBUTE in opened.attrs
+    return False
 
 
 def read_picture(path: Path) -> tuple[Any, str, str]:
@@ -69,33 +67,21 @@ def read_picture(path: Path) -> tuple[Any, str, str]:
     return picture / 255, f"an image of {size} in colours", f"{code} / 255"
 
 
-class DataSet(NamedTuple):
-    """A data set of `nmd_lab.datasets`."""
-
-    name: str  # name of the function that loads it
-    arguments: dict[str, Any]  # arguments of the function
-
-    @property
-    def code(self) -> str:
-        """Code that loads the data."""
-        return call(f"nmd.datasets.{self.name}", **self.arguments)
-
-    def load(self) -> Any:
-        """Return the data."""
-        return getattr(datasets, self.name)(**self.arguments)
+FILMS = "MovieLens, small"
+LIBRARY = {  # data sets that an explorer offers without data, and the code that loads them
+    "digits": "nmd.datasets.digits()",
+    "photograph of a flower": 'nmd.datasets.photograph(name="flower", size=(213, 320))',
+    "photograph of a palace": 'nmd.datasets.photograph(name="china", size=(213, 320))',
+    FILMS: "nmd.datasets.movielens_small()",
+    "generated": "nmd.datasets.make_ratings("
+    "n_users=400, n_items=300, n_ratings=12000, random_state=0)",
+}
 
 
-def library() -> dict[str, DataSet]:
-    """Return the data sets that an explorer offers without data, none of which is downloaded."""
-    sets = {
-        "digits": DataSet("digits", {}),
-        "photograph of a flower": DataSet("photograph", {"name": "flower", "size": (213, 320)}),
-        "photograph of a palace": DataSet("photograph", {"name": "china", "size": (213, 320)}),
-    }
-    if small_folder() is not None:
-        sets["MovieLens, small"] = DataSet("movielens_small", {})
-    size = {"n_users": 400, "n_items": 300, "n_ratings": 12_000}
-    return sets | {"generated": DataSet("make_ratings", {**size, "random_state": 0})}
+def library() -> dict[str, str]:
+    """Return those of the library that need no download."""
+    has_films = small_folder() is not None
+    return {name: code for name, code in LIBRARY.items() if has_films or name != FILMS}
 
 
 def state_of_library(data: str | None = None, **options: Any) -> State:
@@ -103,8 +89,8 @@ def state_of_library(data: str | None = None, **options: Any) -> State:
     sets = library()
     name = next(iter(sets)) if data is None else data
     check_word("data", name, sets)
-    state = state_of(sets[name].load(), **options)
-    state.data_code, state.offered = sets[name].code, (name, *sets.keys() - {name})
+    state = state_of(eval(sets[name], {"nmd": nmd_lab}), **options)
+    state.data_code, state.offered = sets[name], (name, *sets.keys() - {name})
     return state
 
 

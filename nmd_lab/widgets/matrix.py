@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -30,12 +30,12 @@ from nmd_lab.result.files import TABLES, check_export, write_table
 from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
-from .background import Begun, Measure
+from .background import Begun, Judged, Measure, Record
 from .charts import row_texts, texts
 from .given_table import LEAVE, TAKE, as_table, with_filled
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
-from .pictures import MANY_MISSING, Frame, Judged, Paint, at, drawn_at, frame_of, mask_code
+from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
 from .subset import some_pixels, some_rows
@@ -92,6 +92,7 @@ class MatrixState(ModelState):
         self._subset = taken(X) if self._table is None else self._table.subset
         self._matrix = as_matrix(self._subset.data if self._table is None else self._table.frame)
         self.X = self._matrix.matrix
+        self.paint = Paint(self.shape)
         self.shows_fit = False  # whether a table is that of the fit although there are draws
         super().__init__(X, values, first=SIMPLE if is_small(self.X) else {})
         if self._table is not None:
@@ -121,7 +122,7 @@ class MatrixState(ModelState):
         """The data of the present settings, with the present paint."""
         return self.data_with(self.paint)
 
-    def data_with(self, paint: Paint | None) -> MatrixData:
+    def data_with(self, paint: Paint) -> MatrixData:
         """Return the data with the gaps of the present settings, and some paint."""
         values = self.values
 
@@ -222,7 +223,7 @@ class MatrixState(ModelState):
         """Return the present data, and what measures the entries that a fit does not see."""
         data = begun.data = self.data
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
-        return data.seen, options, data.unseen.error if data.unseen.count else None
+        return data.seen, options, data.judged.error if data.hides else None
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and what is not hidden or painted over."""
@@ -241,8 +242,8 @@ class MatrixState(ModelState):
         linear = {"nonlinearity": "identity", "loss": self._loss("frobenius")}
         if self.fit.begun.arguments != self.fit.begun.arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
-            errors["linear"] = data.unseen.error(rival)
-        return errors | {"average": data.unseen.error_of_means(data.observed, fit)}
+            errors["linear"] = data.judged.error(rival._fitted)
+        return errors | {"average": data.judged.error_of_means(data.observed, fit._fitted)}
 
     # Draws
 
@@ -276,20 +277,24 @@ class MatrixState(ModelState):
         """Hide entries under the brush, and continue from the present factors."""
         if (frame := self.frame()) is None:
             raise ValueError("the settings of the data are wrong: put them right first.")
-        self.repaint((self.paint or Paint(self.shape)).touched(frame, stroke))
+        self.repaint(self.paint.touched(frame, stroke))
 
     def undo(self) -> None:
         """Take the last stroke of the brush back; of the first one, come back to the fit before."""
-        paint = None if self.paint is None else self.paint.before
-        before = self.fit.begun.before
-        if before is None or before["begun"].data.paint is not paint or self.changed:
+        paint, before = self.paint.before, self.fit.begun.before
+        if (
+            paint is None
+            or before is None
+            or before["begun"].data.paint is not paint
+            or self.changed
+        ):
             return super().undo()
         self.paint = paint
         self.forget_draws()
         self.fit.recall(before)
         self.fit.tell()
 
-    def repaint(self, paint: Paint | None) -> None:
+    def repaint(self, paint: Paint) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
         if interrupts := self.fit.phase == "running" and self.fit.begun.before is None:
             self.fit.stop()
@@ -318,16 +323,17 @@ class MatrixState(ModelState):
     def painted(self) -> str:
         """Words on what was painted, for below the picture."""
         data, fit = self.fitted_data, self.result
-        if data is None or data.paint is None or fit is None or not data.unseen.count:
+        if data is None or not data.paint.n_painted or fit is None or not data.hides:
             return ""
-        paint, seen, hidden = data.paint, data.observed, data.unseen
+        paint, seen, fitted, judged = data.paint, data.observed, fit._fitted, data.judged
 
-        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
-            for stroke, under in paint.strokes(np.isnan(seen)):
-                error, other = hidden.error(fit, under), hidden.error_of_means(seen, fit, under)
-                yield stroke, {THIS: error, AVERAGE: other}, ""
+        def words(stroke: str, under: Any) -> str:
+            error, other = judged.error(fitted, under), judged.error_of_means(seen, fitted, under)
+            return painted_words(stroke, {THIS: error, AVERAGE: other})
 
-        return self.memo("painted", lambda: painted_words(strokes()), fit, paint)
+        hidden = np.isnan(seen)
+        said: str = self.memo("painted", lambda: paint.in_words(words, hidden), fit, paint)
+        return said
 
     # The sentence
 
@@ -365,7 +371,7 @@ class MatrixState(ModelState):
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error where entries are hidden, compared with the rivals."""
         data, fit = self.fitted_data, self.result
-        if data is not None and fit is not None and data.unseen.count:
+        if data is not None and fit is not None and data.hides:
             if (guess := self.guess()) is None:
                 return None
             if data.is_constant:
@@ -402,7 +408,7 @@ class MatrixState(ModelState):
 
     # The page
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Record:
         """Return the pictures, curves, components, plane, trials and errors."""
         data, frame, parts = self.shown_data(), self.frame(), super().parts()
         if data is None or frame is None:
@@ -415,7 +421,7 @@ class MatrixState(ModelState):
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
         elif posterior is not None:
-            parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
+            parts["modelled"] = frame.arranged(self.drawn(frame)[0])
         if is_table:
             parts |= self._grid(data, shown)
         parts |= self.factors.parts(fitted, frame, data.labels)
@@ -440,14 +446,14 @@ class MatrixState(ModelState):
         hidden = "hidden" + ", with classes" * any(column.is_class for column in columns)
         return {"seen": seen, hidden: recording.hidden}
 
-    def _grid(self, data: Any, shown: Any) -> dict[str, Any]:
+    def _grid(self, data: Any, shown: Any) -> Record:
         """Return the cells of a table, and those of which its draws are least sure."""
         drawn, names = self.drawn_table, texts(data.labels, "rows")
         grid = Grid(data.labels.table, data.original, data.observed, shown, drawn)
         doubts = self.memo("doubts", lambda: grid.least_sure(names), data, drawn)
         return {
             "tables": [] if doubts is None else [doubts],
-            "grid": grid.shown(self._rows(data), names, self.order),
+            "grid": grid.shown(self.rows(data.shape[0]), names, self.order),
         }
 
     @property
@@ -463,42 +469,32 @@ class MatrixState(ModelState):
         state = None if others and fit.phase != "running" else fit.state
         return self.factors.sorted(None if state is None else state._fitted)
 
-    def _rows(self, data: MatrixData) -> Any:
-        """Return selected rows, or those of a component; None for neither."""
-        return self.factors.shown_rows(self.shown, self.selection, data.shape[0])
-
     def frame(self) -> Frame | None:
         """Return which entries are shown: selected rows, those of a component, or all."""
         if (data := self.shown_data()) is None:
             return None
-        rows = self._rows(data)
+        rows = self.rows(data.shape[0])
         key = None if rows is None else rows.tolist()
         of_data = data.shape, data.picture, data.channels
         return self.memo("frame", lambda: frame_of(*of_data, rows), data, key)
 
-    def _pictures(
-        self, data: MatrixData, frame: Frame, posterior: Posterior | None
-    ) -> dict[str, Any]:
+    def _pictures(self, data: MatrixData, frame: Frame, posterior: Posterior | None) -> Record:
         """Return the pictures that do not change while the fit runs."""
         run = self.history.compared
 
-        def pictures() -> dict[str, Any]:
-            seen, signs = data.observed, 0 if self.paint is None else self.paint.signs
+        def pictures() -> Record:
+            seen = data.observed
             if data.picture is not None and data.values["missing"] <= MANY_MISSING:  # only strokes
-                seen = np.where(signs == 0, data.original, seen)
+                seen = np.where(self.paint.signs == 0, data.original, seen)
             layers = {"original": at(frame, data.original), "seen": at(frame, seen)}
             if posterior is not None:
-                layers["spread"] = self._drawn_at(posterior, frame)[1]
+                layers["spread"] = self.drawn(frame)[1]
             if run is not None:
                 layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
             limits = data.limits if self._is_photograph(data) else data.scale
             return self.pictures(frame, limits, row_texts(data.labels), layers)
 
         return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
-
-    def _drawn_at(self, posterior: Posterior, frame: Frame) -> tuple[Any, Any]:
-        """Return mean and standard deviation of a posterior where pictures are shown."""
-        return self.memo("drawn", lambda: drawn_at(posterior, frame), posterior, frame)
 
     # Code
 
@@ -536,15 +532,14 @@ class MatrixState(ModelState):
             filled = with_filled(self._subset.data, filled)
         write_table(filled, path, plain=True)
 
-    def _drawn_code(self, before: str, paint: Paint | None) -> str:
+    def _drawn_code(self, before: str, paint: Paint) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
         settings, drawn = self.sample.settings, self.sample_code("X", before)
         if settings is None or not drawn:
             return ""
-        painted = self.paint if settings.options["observed"] is not None else None
-        if painted is not None and paint is not painted:
+        if settings.options["observed"] is not None and paint is not self.paint:
             seen = "seen" if self.values["missing"] > 0 else "X"
-            drawn = mask_code(seen, painted) + drawn
+            drawn = mask_code(seen, self.paint) + drawn
         if not self.has_kinds:
             return drawn
         known = "X" if self.data.has_missing or not settings.held_out else "seen"
@@ -565,8 +560,8 @@ def fitting_code(
     # Without a choice there are no offsets to name
     named = {k: v for k, v in arguments.items() if k != "offsets" or arguments["alpha"] == "auto"}
 
-    def fit(result: Decomposition | None, paint: Paint | None, **options: Any) -> str:
-        if paint is None or not paint.n_painted:
+    def fit(result: Decomposition | None, paint: Paint, **options: Any) -> str:
+        if not paint.n_painted:
             holes = share > 0 or data.has_missing
             verb = "complete" if holes or options else "decompose"
             return fit_call(result, verb, seen, named | options)
@@ -581,7 +576,7 @@ def fitting_code(
 
 def printing_code(data: MatrixData, model: str = "fit") -> str:
     """Return the lines that print the number of the page for a model."""
-    if not data.unseen.count:
+    if not data.hides:
         return PRINT_ERROR
     if data.labels.table is not None:
         columns, by = data.labels.table.columns, "" if model == "fit" else ", by draws"

@@ -17,15 +17,13 @@ from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import Picture, picture_of, plain_array
 from nmd_lab.data.patches import CHANNELS
 from nmd_lab.data.typed_table import TypedTable
-from nmd_lab.problem.state import State as FitState
-from nmd_lab.result.decomposition import Decomposition
 
-from .background import error_at, in_sample
-from .pictures import MAX_JUDGED, Judged, Paint
+from .background import MAX_JUDGED, Judged, in_sample
+from .pictures import Paint
 
 Array = NDArray[Any]
-Iterate = FitState | Decomposition
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
+MAX_MEASURED = 100_000  # held-out entries at which iterates are measured, at most
 FEWEST = 40  # entries of a matrix of which some are hidden
 MIN_SIDE, MAX_RATIO = 48, 4.0  # pixels along a side, and ratio of the sides, of a photograph
 MAX_DIFFERENCE = 0.6  # of neighbouring pixels of a photograph, relative to that of any two
@@ -54,31 +52,6 @@ def as_matrix(X: Any) -> Given:
     return Given(X[..., :3].reshape(len(X), -1), 3, "[..., :3].reshape(len(images), -1)")
 
 
-class HiddenEntries:
-    """Entries that a fit does not see, to measure the error of its iterates there."""
-
-    def __init__(self, truth: Array, rows: Array, columns: Array, most: int = 100_000) -> None:
-        self.count = rows.size
-        drawn = in_sample(self.count, most)
-        self._at = rows[drawn], columns[drawn]
-        self._truth = truth[self._at]
-
-    def error_of_means(self, seen: Array, state: Iterate, within: Array | None = None) -> float:
-        """Return the error of the mean of what is seen of each column; `within` as of `error`."""
-        counts = np.count_nonzero(~np.isnan(seen), axis=0)
-        means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
-        return self._error(means[self._at[1]], state, within)
-
-    def error(self, state: Iterate, within: Array | None = None) -> float:
-        """Return the error of f(WH) at the entries, or at those of them that a mask has."""
-        return self._error(np.asarray(state._fitted.at(*self._at)), state, within)
-
-    def _error(self, predicted: Array, state: Iterate, within: Array | None) -> float:
-        some = slice(None) if within is None else within[self._at]
-        at = (each[some] for each in self._at)
-        return error_at(state._fitted.model, self._truth[some], predicted[some], *at)
-
-
 class MatrixData:
     """A matrix as arrays with NaN where an entry is missing, and what of it a fit gets."""
 
@@ -87,8 +60,8 @@ class MatrixData:
         X: Any,
         values: Mapping[str, Any],
         layout: tuple[int, int] | None,
-        channels: int = 1,
-        paint: Paint | None = None,
+        channels: int,
+        paint: Paint,
         table: TypedTable | None = None,
     ) -> None:
         observations = observe_dense(X)
@@ -99,7 +72,7 @@ class MatrixData:
         split = X if share == 0 else split_observed(X, share, int(values["seed"]))[0]
         self.seen = split  # what the fit gets, with the labels of X
         self.observed, self.mask = observe_dense(self.seen).to_array(), None
-        if paint is not None and paint.n_painted:
+        if paint.n_painted:
             self.seen = X
             self.mask = paint.mask(~np.isnan(self.observed))  # what the fit sees of it
             self.observed = np.where(self.mask, observe_dense(self.seen).to_array(), np.nan)
@@ -109,6 +82,7 @@ class MatrixData:
         self.channels, self.values, self.paint = channels, dict(values), paint
         # Rows and columns of the entries that only the fit misses
         self.hidden = np.nonzero(np.isnan(self.observed) & ~np.isnan(self.original))
+        self.hides = self.hidden[0].size > 0
         self.has_holes = bool(np.isnan(self.observed).any())
         self.has_missing = bool(np.isnan(self.original).any())
 
@@ -124,25 +98,21 @@ class MatrixData:
         return m, n
 
     @cached_property
-    def unseen(self) -> HiddenEntries:
-        """The entries where the iterates of a fit are measured."""
-        rows, columns = self.hidden
-        return HiddenEntries(self.original, rows, columns)
-
-    @property
     def judged(self) -> Judged:
-        """The held-out entries, or without any some that are seen."""
-        if self.unseen.count:
-            return Judged(self.unseen._truth, *self.unseen._at)
-        seen = np.nonzero(~np.isnan(self.observed))
-        some = in_sample(seen[0].size, MAX_JUDGED)
-        rows, columns = (each[some] for each in seen)
-        return Judged(self.observed[rows, columns], rows, columns, "where seen")
+        """Some of the held-out entries, or of those that are seen if there are none."""
+        entries, most = (
+            (self.hidden, MAX_MEASURED)
+            if self.hides
+            else (np.nonzero(~np.isnan(self.observed)), MAX_JUDGED)
+        )
+        rows, columns = (each[in_sample(each.size, most)] for each in entries)
+        where = "held out" if self.hides else "where seen"
+        return Judged(self.original[rows, columns], rows, columns, where)
 
     @cached_property
     def unit(self) -> float:
         """What relative errors are multiplied by: nothing hidden leaves them relative."""
-        if not self.unseen.count or self.labels.table is not None:
+        if not self.hides or self.labels.table is not None:
             return 1.0
         return float(np.sqrt(np.nanmean(np.square(self.observed)))) or 1.0
 

@@ -23,10 +23,9 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import TRIAL
 
-from .background import Background, Begun, Measure, error_at
+from .background import Background, Begun, Judged, Measure
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
 from .live import MAX_CHECKED, LiveFit, LiveSample, SampleSettings
-from .pictures import Judged
 from .printer import Code, call
 from .state import Field, State
 from .words import THIS, Number, shapes
@@ -300,12 +299,8 @@ class ModelState(State):
         if number is None or fitted is None or not off or of_fit or self.fit.phase == "running":
             return number
 
-        def error() -> float:
-            x, rows, columns, _ = self.judged()
-            less = fitted.without(off)
-            return error_at(less.model, x, less.at(rows, columns), rows, columns)
-
-        found = self.memo("without", error, fitted.H, off)
+        less = fitted.without(off)
+        found = self.memo("without", lambda: self.judged().error(less), fitted.H, off)
         guess = number if number.sign else Number(found, "Entries that are seen are fitted to ")
         return guess._replace(error=found, more="")
 

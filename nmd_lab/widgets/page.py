@@ -33,7 +33,7 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab._runtime.html import NUMBER, table
 from nmd_lab._version import __version__
 
-from .background import COARSE, at_most
+from .background import COARSE, Record, at_most
 from .pictures import as_bytes, still_html
 from .state import State, value_of
 
@@ -110,7 +110,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
-        self._reflecting = False
         self._run = 0.0  # when the present run began
         self._picture: Any = None
         self._last: Any = None  # sentence of the page in the notebook
@@ -253,7 +252,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""
-        if self._reflecting:
+        if change.new == self.state.values.get(change.name):
             return
         try:
             if change.name in self.state.values:
@@ -274,10 +273,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _show_settings(self) -> None:
         """Show the settings in the controls and the traits."""
         with self._lock:
-            self.controls, self._reflecting = self.state.controls(), True
+            self.controls = self.state.controls()
             for name in SETTINGS:
                 setattr(self, name, self.state.values.get(name))
-            self._reflecting = False
 
     def _tell(self, message: str, *, failed: bool = False) -> None:
         """Show a message in the status line until the next action of the user."""
@@ -325,8 +323,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 EXACT, FEW_EXACT = 1 << 14, 1 << 10  # bytes of a picture up to which its numbers are as they are
 FIXED = "the file of these data has the components as they are"
 QUALITY, LOWER = 88, 75  # of a photograph and of a coarse one, up to 100
-
-Record = dict[str, Any]
 
 HTML = """<!doctype html>
 <html lang="en">
@@ -522,13 +518,12 @@ def answers_of(state: Any, parts: Record) -> dict[str, Record]:
     """
     if not parts["grid"] and "lists" not in parts["facts"]:
         return {}
-    factors, old, answers = state.factors, answering(state, parts), dict[str, Record]()
-    before, each = (factors._off, factors.chosen), range(parts["components"]["count"])
-    ways: list[tuple[str, set[int], int | None]] = [("", set(), None)]
-    ways += [(sign + str(k), {k} if sign else set(), k) for k in each for sign in ("", "-")]
-    for name, factors._off, factors.chosen in ways:
+    shown, old, answers = state.factors, answering(state, parts), dict[str, Record]()
+    before, count = (shown.switched, shown.chosen), parts["components"]["count"]
+    ways = [(f"{sign}{k}", {k} if sign else set(), k) for k in range(count) for sign in ("", "-")]
+    for name, shown.switched, shown.chosen in [("", set(), None), *ways]:
         answers[name] = changes(answering(state, state.parts()), old)
-    factors._off, factors.chosen = before
+    shown.switched, shown.chosen = before
     return answers
 
 

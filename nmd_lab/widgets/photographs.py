@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from nmd_lab.inpainting.inpaint import (
     refill,
 )
 
-from .background import Background, Begun
+from .background import Background, Begun, Record
 from .charts import calibration_chart
 from .live import LEVELS, Findings
 from .pictures import Frame, Paint, at, frame_of
@@ -58,17 +59,8 @@ class FillRequest(NamedTuple):
     picture: Any  # (y, x) or (y, x, channel)
     visible: Array  # the pixels that it sees; NaN for the others
     grid: Grid  # the places of the patches
-    method: str
-    groups: int
+    plan: Plan
     seed: int
-
-    def fill(self, tell: Any) -> xr.Dataset:
-        """Return what `inpaint` returns."""
-        plan = Plan(self.groups, PASSES[self.method], tell=tell)
-        rng = new_stream(as_generator(self.seed))
-        with one_thread():
-            mean, std, groups = fill_by_groups(self.visible, self.grid, plan, rng)
-        return filled_dataset(self.picture, ~np.isnan(self.visible), mean, std, groups)
 
 
 class LiveFill(Background):
@@ -111,11 +103,14 @@ class LiveFill(Background):
                 with self._one_stroke:
                     self._refill(request, stop)
                 stop.wait(CALM)
-            filled = request.fill(tell)
+            plan, rng = replace(request.plan, tell=tell), new_stream(as_generator(request.seed))
+            with one_thread():
+                mean, std, groups = fill_by_groups(visible, request.grid, plan, rng)
         except Stopped:
             nothing = dict[str, Any](result=None, errors={}, findings=None, rivals={})
             message = "stopped before it was done"
             return self._end(stop, "stopped", message=message, **nothing)
+        filled = filled_dataset(request.picture, ~np.isnan(visible), mean, std, groups)
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
             if few := visible.size <= MAX_COMPARED:
                 self._show_progress(stop, "comparing with interpolation", now=True)
@@ -226,6 +221,7 @@ class PhotographState(State):
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
         super().__init__(X, values, fit=LiveFill())
+        self.paint = Paint(self.shape)
         self.actions |= {"brush": self.brush, "undo": lambda _: self.undo()}
         if self._subset.code:
             times = round(math.prod(np.shape(X)[:2]) / math.prod(self.shape))
@@ -250,7 +246,7 @@ class PhotographState(State):
 
         def mask() -> NDArray[np.bool_]:
             seen = np.random.default_rng(seed).random(self.shape) >= share
-            return seen if paint is None else paint.mask(seen)
+            return paint.mask(seen)
 
         return self.memo("mask", mask, seed, share, paint)
 
@@ -279,15 +275,15 @@ class PhotographState(State):
 
     def _fill(self, touched: Box | None = None) -> None:
         """Fill the photograph; strokes of the brush stay in one run."""
-        named = (self.values[name] for name in ("method", "groups", "seed"))
-        self.fit.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
+        plan = Plan(self.values["groups"], PASSES[self.values["method"]])
+        request = FillRequest(self.X, self.visible, self.grid, plan, self.values["seed"])
+        self.fit.start(request, touched)
 
     def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide pixels, and fill them anew."""
-        paint = self.paint or Paint(self.shape)
-        self.repaint(paint.touched(frame_of(self.shape, None), stroke))
+        self.repaint(self.paint.touched(frame_of(self.shape, None), stroke))
 
-    def repaint(self, paint: Paint | None) -> None:
+    def repaint(self, paint: Paint) -> None:
         """Take other painted pixels, and fill them and then all of the picture anew."""
         painted, before = self.paint, self.mask
         self.paint = paint
@@ -338,19 +334,17 @@ class PhotographState(State):
     @property
     def painted(self) -> str:
         """Words on what was painted, for below the picture."""
-        paint = self.paint
-        if paint is None or (filled := self.result) is None or self.fit.phase == "running":
+        paint, filled = self.paint, self.result
+        if filled is None or self.fit.phase == "running":
             return ""
 
-        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
+        def words(stroke: str, under: Array) -> str:
             average = np.full_like(self.pixels, np.nanmean(self.visible))
             rivals = self.fit.rivals or {AVERAGE: average}
-            for stroke, under in paint.strokes(~self.mask):
-                errors, found = compared(self.pixels, under, filled, rivals)
-                if found is not None:
-                    yield stroke, errors, f"; {found.covers()}"
+            errors, found = compared(self.pixels, under, filled, rivals)
+            return "" if found is None else painted_words(stroke, errors, f"; {found.covers()}")
 
-        return self.memo("painted", lambda: painted_words(strokes()), filled, paint)
+        return self.memo("painted", lambda: paint.in_words(words, ~self.mask), filled, paint)
 
     # The page
 
@@ -367,19 +361,19 @@ class PhotographState(State):
         """Return pixels where they are shown, the channels side by side."""
         return at(self.frame(), picture.reshape(self.shape[0], -1))
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Record:
         """Return the pictures, errors and the coverage of intervals."""
         fill, run = self.fit, self.history.compared
         pictures = self.memo("pictures", self._layers, self.mask, self.result, run and run.fit)
         facts = {"stage": "patches", "painted": self.painted}
-        parts: dict[str, Any] = {"facts": facts, "pictures": pictures}
+        parts: Record = {"facts": facts, "pictures": pictures}
         if fill.findings is not None:
             parts["dots"] = {"intervals": calibration_chart(fill.findings)}
         if fill.mean is not None:
             parts["modelled"] = self.frame().arranged(self._at(fill.mean))
         return parts
 
-    def _layers(self) -> dict[str, Any]:
+    def _layers(self) -> Record:
         """Return the pictures that stay while it is filled, with those of a run to compare with."""
         filled, run = self.result, self.history.compared
         layers = {"original": self.pixels, "seen": self.visible}
@@ -403,12 +397,12 @@ class PhotographState(State):
         lines = given_code(name, source, self._subset.code + channels)
         lines += f"mask = np.random.default_rng({values['seed']}).random({self.shape})"
         lines += f" >= {float(values['missing'])}\n"
-        lines += "" if self.paint is None else self.paint.code()
+        lines += self.paint.code()
         plain = {"method": "sample", "groups": GROUPS}
         named = {name: values[name] for name in plain if values[name] != plain[name]}
         filled = call("nmd.inpaint", name, "mask", **named, random_state=values["seed"])
         lines += f"filled = {filled}\n"
-        hidden = float(values["missing"]) > 0 or self.paint is not None
+        hidden = float(values["missing"]) > 0 or self.paint.n_painted > 0
         off = f"(filled.picture.values - np.asarray({name}, float))[~mask]"
         off = f"np.sqrt(np.nanmean({off} ** 2))"
         return lines + (PRINT_HIDDEN.format("pixels", off) if hidden else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
-from .background import at_most
+from .background import Judged, Record, at_most
 
 SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes a picture signed
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
@@ -83,13 +83,8 @@ class Frame(NamedTuple):
 
     def columns_at(self, pixels: Rows) -> Rows:
         """Return the columns at pixels of a row that is a picture, where there are some."""
-        assert self.picture is not None
-        if self.picture.positions is None:
-            return pixels
-        columns = np.full(self.height * self.width, -1)
-        columns[self.picture.positions] = np.arange(self.picture.positions.size)
-        found: Rows = columns[pixels]
-        return found[found >= 0]
+        positions = None if self.picture is None else self.picture.positions
+        return pixels if positions is None else np.flatnonzero(np.isin(positions, pixels))
 
 
 def frame_of(
@@ -113,14 +108,13 @@ def pictures_part(
     limits: tuple[float, float],
     names: Sequence[str],
     layers: Mapping[str, Array | None],
-    beside_title: str = "",
-    n_painted: int | None = None,
-    painted: Array | None = None,
-) -> dict[str, Any]:
-    """Return the pictures that stay as they are while a fit runs; `n_painted` if they can be.
+    paint: Paint | None = None,
+) -> Record:
+    """Return the pictures that stay as they are while a fit runs, given as layers by name.
 
-    What is `painted` does not count in the scale of the uncertainty.
+    What is under the `paint` does not count in the scale of the uncertainty.
     """
+    painted = None if paint is None else paint.touches(frame)
     rows, (low, high) = frame.rows.tolist() if frame.picture is not None else [0], limits
     shown = dict.fromkeys(("original", "seen", "spread", "beside")) | dict(layers)
     hidden = 0.0
@@ -137,10 +131,7 @@ def pictures_part(
         "ids": rows,
         "labels": [names[row] if names else "" for row in rows],
         **{name: None if x is None else frame.arranged(x) for name, x in shown.items()},
-        "beside_title": beside_title,
-        "can_brush": n_painted is not None,
-        "n_painted": n_painted or 0,
-        "many_missing": bool(n_painted) or hidden > MANY_MISSING,
+        "many_missing": hidden > MANY_MISSING,
         "most": 0.0 if shown["spread"] is None else end_of_scale(shown["spread"], painted),
     }
 
@@ -170,25 +161,13 @@ def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
     return np.reshape(posterior.predict(entries), shape), np.reshape(spread, shape)
 
 
-MAX_JUDGED = 20_000  # entries that are seen at which components are judged, at most
-
-
-class Judged(NamedTuple):
-    """Entries at which components are compared."""
-
-    values: Array
-    rows: Array
-    columns: Array
-    where: str = "held out"
-
-
 def drawing_part(
     fitted: FittedValues,
     frame: Frame,
     rows: Array,
     X: Array | None,
     judged: Judged | None = None,
-) -> dict[str, Any] | None:
+) -> Record | None:
     """Return the numbers to draw f(WH) with; None for wide rows and several kinds of columns."""
     n = fitted.shape[1]
     if fitted.model.is_mixed or n > MAX_COLUMNS * frame.channels:
@@ -241,7 +220,7 @@ def errors_of_terms(
     return [*map(error, sums)], [error(sums[-1] - term) for term in terms]
 
 
-def as_bytes(values: bytes) -> dict[str, Any]:
+def as_bytes(values: bytes) -> Record:
     """Return float32 numbers as codes 0 to 254, and what these stand for; 255 stands for NaN."""
     numbers = np.frombuffer(values, "<f4")
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
@@ -313,8 +292,7 @@ class Paint:
         """Return the paint after a stroke: discs of a radius around points of a picture."""
         result = Paint(self.signs.shape)
         result.signs = self.signs.copy()
-        before = self if self.n_painted else None
-        result.before = self.before if stroke.get("goes_on") else before
+        result.before = self.before if stroke.get("goes_on") else self
         picture, radius = int(stroke["picture"]), float(stroke["radius"])
         step, sign = frame.step, RAINED if stroke.get("rain") else HIDDEN
         for y, x in stroke["points"]:
@@ -340,12 +318,11 @@ class Paint:
         shown = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)
         return np.where(shown, observed, False)
 
-    def strokes(self, hidden: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """Yield the kinds of strokes that hide some entries, with these."""
-        for stroke, sign in STROKES.items():
-            under = (self.signs == sign) & hidden
-            if under.any():
-                yield stroke, under
+    def in_words(self, words: Callable[[str, Array], str], hidden: Array) -> str:
+        """Return a line for each kind of strokes that hide some entries, given `words` on these."""
+        under = {stroke: (self.signs == sign) & hidden for stroke, sign in STROKES.items()}
+        said = (words(stroke, each) for stroke, each in under.items() if each.any())
+        return ".\n".join(filter(None, said))
 
     def code(self) -> str:
         """Return the lines that change an array ``mask`` in the same way; empty without paint."""

@@ -22,12 +22,11 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 
-from .background import Begun, Measure, Positions, at_most, in_sample
+from .background import MAX_JUDGED, Begun, Judged, Measure, Positions, Record, at_most, in_sample
 from .charts import MAX_COMPONENTS, plane_part, texts
 from .live import LEVEL
 from .matrix import MAX_COMPARED
 from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, Numbers
-from .pictures import MAX_JUDGED, Judged
 from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
 from .ratings_data import (
     BEST,
@@ -173,34 +172,32 @@ class RatingsState(ModelState):
         rows, columns = self._unseen
         return np.asarray(columns[rows == row])
 
-    def model_of(self, row: int | None, ratings: Any = None, *, drawn: bool = True) -> Any:
-        """Return the draws or the fit, None without one, and where a row is there.
+    def model_of(self, row: int | None, ratings: Any = None, *, whole: bool = False) -> Any:
+        """Return the draws, or the fit without what is off, and where a row is there.
 
-        A new person, who may have other `ratings`, needs a fit that has ended.
+        None without a model.  A new person, who may have other `ratings`, needs a fit that has
+        ended.  The `whole` fit is that with all components.
         """
-        model: Any = self.posterior if drawn else None
-        if row is not None:
-            return self.shown if model is None else model, row
-        if model is None and self.fit.phase != "running":
-            model = self.fit.result
-        return None if model is None else self.person.folded(model, ratings), 0
-
-    def _shown_of(self, row: int | None, ratings: Any = None) -> Any:
-        """Return what `model_of` does, or the fit without the components that are off."""
-        off = self.off
-        model, at = self.model_of(row, ratings, drawn=not off)
-        return model.without(off) if off and model is not None else model, at
+        off = [] if whole else self.off
+        model: Any = None if whole or off else self.posterior
+        if row is None:
+            if model is None and self.fit.phase != "running":
+                model = self.fit.result
+            model, row = None if model is None else self.person.folded(model, ratings), 0
+        elif model is None:
+            model = self.shown
+        return model.without(off) if off and model is not None else model, row
 
     def predicted(self, row: int | None, ratings: Any = None) -> Numbers:
         """Return the predictions of all columns in a row, NaN without a model."""
-        (model, at), n = self._shown_of(row, ratings), self.shape[1]
+        (model, at), n = self.model_of(row, ratings), self.shape[1]
         if isinstance(model, Posterior):
             return np.asarray(model.predict(entries_at(at, np.arange(n))))
         return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
 
     def intervals(self, row: int | None, columns: Numbers) -> Numbers:
         """Return the ends of the intervals of some columns, NaN without draws."""
-        model, at = self._shown_of(row)
+        model, at = self.model_of(row)
         if not isinstance(model, Posterior) or not columns.size:
             return np.full((columns.size, 2), np.nan)
         return np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
@@ -218,42 +215,35 @@ class RatingsState(ModelState):
 
     def entries(self, row: int | None, top: int, sort: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the ratings of a row, and the first of the others."""
-        person, enough = self.person, self.counts >= self.least
-        if row is None:
-            rated, columns = np.array([*person.ratings], np.intp), np.array(person.offered)
-            values: Any = np.nan  # the stars show them
+        person, columns = self.person, np.arange(self.shape[1])
+        every = pd.DataFrame({"column": columns, "predicted": self.predicted(row)})
+        every = every.assign(n=self.counts, observed=np.nan, for_you=np.nan)
+        if row is None:  # whose ratings the stars show
+            rated, listed = np.array([*person.ratings], np.intp), np.array(person.offered)
+            if person.ratings:
+                every["for_you"] = self.added() - self.added().mean()
         else:
             entries = self.observations
             of_row = slice(entries.indptr[row], entries.indptr[row + 1])
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
-            order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
-            columns, values = rated[order], values[order]
-        predicted, for_you = self.predicted(row), np.full(self.shape[1], np.nan)
-        if row is None and person.ratings:
-            added = self.added()
-            for_you = added - added.mean()
-        by = for_you if sort == "for_you" else predicted
+            every.loc[rated, "observed"] = values
+            listed = rated[np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]]
+        others = every[(self.counts >= self.least) & every["predicted"].notna()]
+        others = others[~others["column"].isin(rated)].copy()
         if sort == "surest":
-            by = np.full(self.shape[1], np.nan)
-            by[enough] = self.intervals(row, np.flatnonzero(enough))[:, 0]
-        by, among = predicted if np.isnan(by).all() else by, enough & ~np.isnan(predicted)
-        among[rated] = False
-        if by is for_you and among.any():
-            among &= predicted >= np.quantile(predicted[among], 1 - BEST)
-        others = np.where(among, by, -np.inf)
-        best = np.lexsort((-predicted, -others))[:top]  # of those that look alike, the highest
-        best = best[others[best] > -np.inf]
+            others[sort] = self.intervals(row, others["column"].to_numpy())[:, 0]
+        by = sort if sort in others and others[sort].notna().any() else "predicted"
+        if by == "for_you":
+            others = others[others["predicted"] >= others["predicted"].quantile(1 - BEST)]
+        best = others.sort_values([by, "predicted"], ascending=False)[:top]
 
-        def listed(columns: Numbers, values: Any) -> pd.DataFrame:
-            scale = person.ends or (-np.inf, np.inf)
-            low, high = self.intervals(row, columns).clip(*scale).T
-            return pd.DataFrame({
-                "label": self.data.column_titles(columns), "column": columns, "observed": values,
-                "predicted": predicted[columns].clip(*scale), "low": low, "high": high,
-                "for_you": for_you[columns], "n": self.counts[columns],
-            })  # fmt: skip
+        def shown(some: pd.DataFrame) -> pd.DataFrame:
+            scale, at = person.ends or (-np.inf, np.inf), some["column"].to_numpy()
+            low, high = self.intervals(row, at).clip(*scale).T
+            titles, predicted = self.data.column_titles(at), some["predicted"].clip(*scale)
+            return some.assign(label=titles, predicted=predicted, low=low, high=high)
 
-        return listed(columns, values), listed(best, np.nan)
+        return shown(every.loc[listed]), shown(best)
 
     # The sentence
 
@@ -315,7 +305,7 @@ class RatingsState(ModelState):
         """Return the order of the suggestions; those for a row have no difference for it alone."""
         return self.sort if row is None else self.sort.replace("for_you", "highest")
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Record:
         """Return curves, intervals, components, the map of the columns, and the lists of a row."""
         shown, (row, problem) = self.shown, self._row()
         labels, data = self.observations.labels, self.data
@@ -341,12 +331,12 @@ class RatingsState(ModelState):
             "values": [],
             "total": int(often.size),
         }
-        model, at = self.model_of(row, drawn=False)
+        model, at = self.model_of(row, whole=True)
         if model is not None and not problem and often.size:
             plane["person"] = {"name": self.asked, "weights": np.asarray(model.W[at]).tolist()}
         return plane
 
-    def _fields(self, problem: str) -> list[dict[str, Any]]:
+    def _fields(self, problem: str) -> list[Record]:
         """Return the inputs above the list of ratings."""
         rows = [YOU, *map(str, self.data.labels("rows")[:MAX_SUGGESTIONS])]
         field = Field("row", "Person", "text", rows, help="Label of a row, such as a user")
@@ -356,20 +346,20 @@ class RatingsState(ModelState):
             field = Field("item", "+ title", "text", found, help=about, searched=True)
         return [field.shown({"row": self.asked, "item": ""}, {"row": problem})]
 
-    def _lists(self, row: int | None, problem: str) -> dict[str, Any]:
+    def _lists(self, row: int | None, problem: str) -> Record:
         """Return the ratings of a row or of the new person, and the best of the other columns."""
         person, sort = self.person, self._sort(row)
         found = () if problem else self.entries(row, MAX_LISTED, sort)
         known, best = [list(each.itertuples()) for each in found] or ([], [])
         hidden = set() if row is None else set(self.hidden_of(row).tolist())
 
-        def rating(entry: Any) -> dict[str, Any]:
+        def rating(entry: Any) -> Record:
             if row is not None:
                 return {"rating": f"{entry.observed:g}"}
             stars = person.ratings.get(entry.column)
             return {"number": 0 if stars is None else person.levels.index(stars) + 1}
 
-        def for_you(entry: Any) -> dict[str, Any]:
+        def for_you(entry: Any) -> Record:
             return {} if math.isnan(entry.for_you) else {"for_you": _more(entry.for_you)}
 
         return {
@@ -388,7 +378,7 @@ class RatingsState(ModelState):
             "about": self._about(row, {each.column: each for each in best}),
         }
 
-    def _line(self, entry: Any) -> dict[str, Any]:
+    def _line(self, entry: Any) -> Record:
         """Return one column of the data with its prediction; its interval on the scale."""
         low, high = self.person.ends or (math.nan, math.nan)
         drawn, ends = not math.isnan(entry.low), None

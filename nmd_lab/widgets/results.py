@@ -13,10 +13,10 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
 
-from .background import is_measured
+from .background import Record, is_measured
 from .charts import curves_chart, table, texts, trials_charts
 from .matrix_data import is_photograph
-from .pictures import Frame, drawn_at, frame_of, pictures_part
+from .pictures import Frame, frame_of
 from .printer import PRINT_ERROR
 from .state import State
 from .tables import Grid
@@ -82,33 +82,25 @@ class ResultState(State):
             return Number(float(of["value"]), "Its error is ", f" {of['text']}")
         if outcome._labels.table is not None:
             return None
-        spread = float(np.mean(self._drawn(self.frame())[1]))
+        spread = float(np.mean(self.drawn(self.frame())[1]))
         return Number(spread, "A prediction is uncertain by ", " on average (standard deviation)")
-
-    def _drawn(self, frame: Frame) -> tuple[Any, Any]:
-        """Return mean and standard deviation of the posterior where pictures are shown."""
-        return self.memo("drawn", lambda: drawn_at(self.input, frame), frame.rows.tolist())
 
     @property
     def shown(self) -> FittedValues | None:
         """The model of a fit with its components as they are; None of a posterior."""
         return None if self.posterior else self.input._fitted
 
-    def _rows(self) -> Any:
-        """Return rows that were picked or those of a component; None for all."""
-        return self.factors.shown_rows(self.shown, self.selection, self.input._shape[0])
-
     def frame(self) -> Frame:
         """Return which entries are shown."""
-        return frame_of(self.input._shape, self.picture, rows=self._rows())
+        return frame_of(self.input._shape, self.picture, rows=self.rows(self.input._shape[0]))
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Record:
         """Return facts and pictures, of a fit curves, trials, components and plane, or a table."""
         outcome, frame, fitted = self.input, self.frame(), self.shown
         names, labels, without = texts(outcome._labels, "rows"), outcome._labels, None
-        parts: dict[str, Any] = {"facts": {}}
+        parts: Record = {"facts": {}}
         if fitted is None:
-            facts, (shown, spread) = posterior_facts(outcome), self._drawn(frame)
+            facts, (shown, spread) = posterior_facts(outcome), self.drawn(frame)
         else:
             facts, spread = fit_facts(outcome), None
             without = fitted.without(self.off)
@@ -122,7 +114,7 @@ class ResultState(State):
         if labels.table is not None:
             nothing = np.full(outcome._shape, np.nan)
             grid = Grid(labels.table, nothing, nothing, without, self.posterior)
-            parts["grid"] = grid.shown(self._rows(), names, self.order)
+            parts["grid"] = grid.shown(self.rows(outcome._shape[0]), names, self.order)
             doubts = self.memo("doubts", lambda: grid.least_sure(names))
             tables += [] if doubts is None else [doubts]
         # As of the data: a linear model goes a little beyond them
@@ -131,7 +123,7 @@ class ResultState(State):
         if frame.picture is None and labels.table is None and is_photograph(shown):
             parts |= {"facts": {"stage": "photograph"}, "scatter": None}  # as of its data
         return parts | {
-            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
+            "pictures": self.pictures(frame, limits, names, {"spread": spread}),
             "modelled": frame.arranged(shown),
             "tables": tables,
         }

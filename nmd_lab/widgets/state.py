@@ -14,9 +14,9 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.request.options import Options
 from nmd_lab.result.summary import validation_error
 
-from .background import Background, History, Memo
+from .background import Background, History, Memo, Record
 from .charts import FactorsPart
-from .pictures import Frame, Paint, pictures_part
+from .pictures import Frame, Paint, drawn_at, pictures_part
 from .printer import cell, name_in_notebook
 from .tables import Order
 from .words import NEARLY_NONE, THIS, Number, Piece, choice_words, model_words
@@ -58,7 +58,7 @@ class Field(NamedTuple):
 
     def shown(
         self, values: Mapping[str, Any], problems: Mapping[str, str], unused: Collection[str] = ()
-    ) -> dict[str, Any]:
+    ) -> Record:
         """Return the field as the page shows it, with its value and what is wrong with it."""
         return {
             **{name: getattr(self, name) for name in ("name", "label", "kind", "group")},
@@ -121,7 +121,8 @@ class State:
     about = ""  # a line below the sentence, such as what is left out, with the button "take"
     said = ""  # a line about these data
     offered: tuple[str, ...] = ()  # data sets of the library, the present one first
-    paint: Paint | None = None  # what the brush has done
+    paint = Paint((0, 0))  # what the brush has done: nothing
+    posterior: Any = None  # draws; None until they have been asked for
 
     def __init__(
         self,
@@ -185,7 +186,7 @@ class State:
                     problems[name] = message
         return problems
 
-    def controls(self) -> list[dict[str, Any]]:
+    def controls(self) -> list[Record]:
         """Return the settings as the page shows them, before them the data sets of the library."""
         problems, unused = self.problems(), self.unused()
         data = Field("data", "Data", "choice", sorted(self.offered), "data")
@@ -276,9 +277,9 @@ class State:
 
     def undo(self) -> None:
         """Take the last stroke of the brush back."""
-        self.repaint(None if self.paint is None else self.paint.before)
+        self.repaint(self.paint.before or self.paint)
 
-    def repaint(self, paint: Paint | None) -> None:
+    def repaint(self, paint: Paint) -> None:
         """Take other painted entries, and fit again."""
         raise NotImplementedError
 
@@ -301,7 +302,7 @@ class State:
 
     # The page
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Record:
         """Return the parts of the page between the buttons and the runs, by their names."""
         raise NotImplementedError
 
@@ -315,12 +316,25 @@ class State:
         limits: tuple[float, float],
         names: Sequence[str],
         layers: Mapping[str, Any],
-    ) -> dict[str, Any]:
+    ) -> Record:
         """Return the pictures that stay while a fit runs, given as layers by name."""
-        run, paint = self.history.compared, self.paint
-        title = "" if run is None else self.history.words(run)
-        painted = (0, None) if paint is None else (paint.n_painted, paint.touches(frame))
-        return pictures_part(frame, limits, names, layers, title, *painted)
+        run, count = self.history.compared, self.paint.n_painted
+        part = pictures_part(frame, limits, names, layers, self.paint if count else None)
+        return part | {
+            "beside_title": "" if run is None else self.history.words(run),
+            "can_brush": "brush" in self.actions,
+            "n_painted": count,
+            "many_missing": part["many_missing"] or count > 0,
+        }
+
+    def drawn(self, frame: Frame) -> tuple[Any, Any]:
+        """Return mean and standard deviation of the draws where pictures are shown."""
+        of = self.posterior, frame.rows.tolist()
+        return self.memo("drawn", lambda: drawn_at(self.posterior, frame), *of)
+
+    def rows(self, m: int) -> Any:
+        """Return selected ones of m rows, or those of a component; None for neither."""
+        return self.factors.shown_rows(self.shown, self.selection, m)
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
@@ -381,7 +395,7 @@ class State:
             pieces += [(label, "take") for label, _ in filter(None, [self.buttons.get("take")])]
         return pieces
 
-    def status(self, note: tuple[str, bool] | None) -> dict[str, Any]:
+    def status(self, note: tuple[str, bool] | None) -> Record:
         """Return the status of the work that was begun last, or of an error in what is shown."""
         active, choice = self.active, self.choice
         headline, pieces, endings = None, [("", "")], ""

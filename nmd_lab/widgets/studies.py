@@ -29,6 +29,7 @@ from nmd_lab.studies.summary import (
     variable,
 )
 
+from .background import Record
 from .charts import chart, table
 from .printer import call
 from .state import Field, State
@@ -117,7 +118,7 @@ class StudyState(State):
         first["panel"] = next(conditions, NO_DIMENSION)
         super().__init__(study, values, first=first)
         self.buttons, self.points = {}, list[ChartPoint]()
-        self._shown: dict[str, Any] | None = None
+        self._shown: Record | None = None
         self.actions["point"] = self._choose
 
     def unused(self) -> list[str]:
@@ -240,7 +241,7 @@ class StudyState(State):
 
     # The page
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Record:
         """Return the chart, the fits of the chosen point or of the best model, and all models."""
         chosen, values = self.selected, self.values
         wrong = {"color", "panel"} & set(self.problems())
@@ -260,7 +261,7 @@ class StudyState(State):
         is_chosen = chosen is not None and point.labels == chosen.labels
         self.selected = None if is_chosen else point
 
-    def _chart(self) -> dict[str, Any]:
+    def _chart(self) -> Record:
         """Return the chart of the present layout, and keep its points."""
         results, sizes = self.results, self.results.sizes
         metric, x, color, panel = (self.values[name] for name in ("metric", "x", "color", "panel"))
@@ -285,7 +286,7 @@ class StudyState(State):
             joined=joined,
         )
 
-    def _drawn(self, beside: float) -> list[dict[str, Any]]:
+    def _drawn(self, beside: float) -> list[Record]:
         """Return the points as the chart has them, those of different colours `beside` others."""
         panel, colors = self.values["panel"], list(dict.fromkeys(p.color for p in self.points))
         return [
@@ -302,7 +303,7 @@ class StudyState(State):
             for k, point in enumerate(self.points)
         ]
 
-    def _ranking(self) -> dict[str, Any]:
+    def _ranking(self) -> Record:
         """Return the table of the models, the best one first."""
         models, metric = self.models, label_text(self.values["metric"])
         tested, paired = self.tested, self.results.sizes["seed"] > 1
@@ -319,7 +320,7 @@ class StudyState(State):
         said = "the best model first; a click on a point shows its fits, a second click goes back"
         return _shortened(head, rows, said, "models")
 
-    def fits_at(self, point: ChartPoint) -> dict[str, Any]:
+    def fits_at(self, point: ChartPoint) -> Record:
         """Return the table of the fits behind a point."""
         cells, metric = self.cells(point), self.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
@@ -356,7 +357,7 @@ class StudyState(State):
         return f"{lines}print({mean}{ranked})\n"
 
 
-def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:
+def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> Record:
     """Return a table with its first rows; the caption has their number."""
     if len(rows) > MAX_LISTED:
         caption += f" (the first {MAX_LISTED} of {len(rows)} {what})"

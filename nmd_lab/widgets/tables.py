@@ -18,7 +18,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.predict import mean_shares
 from nmd_lab.result.report import cells_at
 
-from .background import at_most, in_sample
+from .background import Record, at_most, in_sample
 from .charts import table
 from .live import LEVEL, doubt
 
@@ -57,7 +57,7 @@ class Grid(NamedTuple):
     fitted: FittedValues | None  # the model
     posterior: Posterior | None  # draws of it
 
-    def shown(self, rows: Array | None, names: list[str], order: Order) -> dict[str, Any]:
+    def shown(self, rows: Array | None, names: list[str], order: Order) -> Record:
         """Return the columns and the cells of a page of some rows, or of all."""
         rows = np.arange(len(self.original)) if rows is None else rows
         for column, at in self.table.blocks():
@@ -80,7 +80,7 @@ class Grid(NamedTuple):
             "columns": [self._column(column, at, page) for column, at in self.table.blocks()],
         }
 
-    def _column(self, column: TypedColumn, at: Array, rows: Array) -> dict[str, Any]:
+    def _column(self, column: TypedColumn, at: Array, rows: Array) -> Record:
         """Return the head and the cells of a column; the model is that of cells it has not seen."""
         data = self._numbers(column, self.original[:, at])
         low, high, bars = _scale(column, self._known(column, at))
@@ -197,7 +197,7 @@ class Grid(NamedTuple):
                     errors[k].extend(((truth[rows] - guess) / (known.std() or 1.0)) ** 2)
         return [(_mean(e) ** 0.5, _mean(each)) for e, each in zip(errors, right, strict=True)]
 
-    def least_sure(self, names: list[str]) -> dict[str, Any] | None:
+    def least_sure(self, names: list[str]) -> Record | None:
         """Return a table of the cells that the model is least sure of; None without draws."""
         if self.posterior is None:
             return None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmd_lab._runtime.checks import many
-from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.selection import TIED, as_text, excess_text
 from nmd_lab.result.summary import two_digits
 
@@ -24,19 +23,17 @@ SHAPES = {  # f in words, of which some have bounds
     "mixed": "a shape for each column",
 }
 
-CURVES = {
-    "identity": "linear",
-    "relu": "cut off at 0",
-    "minmax": "between bounds",
-    "modulus": "absolute value",
-    "square": "square",
+CURVES = {  # f that can be chosen: in words, and as a path in a drawing of 40 x 24 pixels
+    "identity": ("linear", "M2 21L38 3"),
+    "relu": ("cut off at 0", "M2 21L20 21L38 3"),
+    "minmax": ("between bounds", "M2 21L11.6 21L28.4 3L38 3"),
+    "modulus": ("absolute value", "M2 3L20 21L38 3"),
+    "square": ("square", "M2 3Q20 39 38 3"),
 }
 THIS = "this model"  # name of the fit among its rivals
 AVERAGE = "the average"  # the simplest rival of a guess
 NEARLY_NONE = 1e-4  # part of a range, or relative error, that is called 0
 BETTER = 0.9  # part of the error of a rival below which a guess is better than it
-ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
-WIDE, HIGH = 40, 24  # of its drawing, in pixels
 
 
 class Number(NamedTuple):
@@ -111,16 +108,13 @@ def range_words(low: float, high: float) -> str:
     return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
 
 
-def painted_words(strokes: Iterable[tuple[str, Mapping[str, float], str]]) -> str:
-    """Return a line for each kind of strokes: its error, that of a rival, and the coverage."""
-    said = []
-    for stroke, errors, covered in strokes:
-        (_, error), (rival, other) = errors.items()
-        good = "worse than" if error >= other / BETTER else "about as good as"
-        good = "better than" if error < BETTER * other else good
-        off, by = two_digits(error), two_digits(other)
-        said.append(f"under {stroke}: ±{off}, {good} {rival} (±{by}){covered}")
-    return ".\n".join(said)
+def painted_words(stroke: str, errors: Mapping[str, float], covered: str = "") -> str:
+    """Return a line for a kind of strokes: its error, that of a rival, and the coverage."""
+    (_, error), (rival, other) = errors.items()
+    good = "worse than" if error >= other / BETTER else "about as good as"
+    good = "better than" if error < BETTER * other else good
+    off, by = two_digits(error), two_digits(other)
+    return f"under {stroke}: ±{off}, {good} {rival} (±{by}){covered}"
 
 
 def model_words(fit: Any) -> list[Piece]:
@@ -164,19 +158,9 @@ def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
         {
             "name": name,
             "text": text,
-            "path": _path(name),
+            "path": path,
             "error": "" if name == chosen else more(name),
             "chosen": name == chosen,
         }
-        for name, text in CURVES.items()
+        for name, (text, path) in CURVES.items()
     ]
-
-
-def _path(name: str) -> str:
-    """Return the path of a curve in an SVG drawing."""
-    t = np.linspace(*ENDS, POINTS)
-    f = NONLINEARITIES[name](*((-0.7, 0.7) if name == "minmax" else ()))
-    x = np.asarray(f(t), dtype=float)
-    across = np.linspace(2, WIDE - 2, POINTS)
-    up = HIGH - 3 - (x - x.min()) / (np.ptp(x) or 1) * (HIGH - 6)
-    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(across, up, strict=True))

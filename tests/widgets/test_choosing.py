@@ -11,10 +11,9 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
 from nmd_lab.widgets import model_state
-from nmd_lab.widgets.explorer import library
 from nmd_lab.widgets.ratings import RatingsState
 
-GENERATED = library()["generated"].load()
+GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
 
 SETTING = {"rank": np.int64(3), "alpha": 2.345678, "offsets": "both", "offset_alpha": 1.0}

@@ -12,7 +12,7 @@ from nmd_lab.widgets.live import COMPILING, MAX_CHECKED, NO_DRAW, LiveSample
 from nmd_lab.widgets.ratings import RatingsState
 
 TUNE = 100
-GENERATED = library()["generated"].load()
+GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
 MODEL = {"rank": 2, "alpha": 15.0, "iterations": 5}
 
 
@@ -44,7 +44,7 @@ def test_the_code_repeats_the_draws(validation):
     assert (state.sample.phase, state.sample.done, state.sample.planned) == (
         "finished", TUNE + 20, TUNE + 20,
     )  # fmt: skip
-    code = state.code(library()["generated"].code)
+    code = state.code(library()["generated"])
     assert "complete" not in code
     names = executed(code)
     assert names["posterior"].draws.identical(posterior.draws)
@@ -71,7 +71,7 @@ def test_stop_keeps_what_there_is(monkeypatch, keep_all):
     assert state.sample.message.startswith("stopped after 37 draws")
     assert (posterior.draws.sizes["draw"] == 37) == keep_all
     monkeypatch.undo()
-    names = executed(state.code(library()["generated"].code))
+    names = executed(state.code(library()["generated"]))
     assert names["posterior"].draws.identical(posterior.draws)
 
 
@@ -82,7 +82,7 @@ def test_stop_while_tuning_leaves_nothing(monkeypatch):
     assert state.sample.join(PATIENCE)
     assert (state.sample.phase, state.posterior) == ("stopped", None)
     assert state.sample.message.startswith("stopped before the first draw")
-    assert "sample" not in state.code(library()["generated"].code)
+    assert "sample" not in state.code(library()["generated"])
 
 
 def test_a_new_run_forgets_the_posterior():
@@ -97,7 +97,7 @@ def test_a_new_run_forgets_the_posterior():
     assert state.active is state.fit
     assert state.posterior is not None  # it does not depend on the fit
     state.fit.join(PATIENCE)
-    assert "nmd.sample" in state.code(library()["generated"].code)
+    assert "nmd.sample" in state.code(library()["generated"])
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
-from nmd_lab.widgets.explorer import library
 from nmd_lab.widgets.matrix import MatrixState
 from nmd_lab.widgets.ratings import RatingsState
 from nmd_lab.widgets.studies import StudyState
 
-GENERATED = library()["generated"].load()
+GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
 SETTINGS = [
     {},
     {"missing": 0.3, "seed": 3, "loss": "l1"},
