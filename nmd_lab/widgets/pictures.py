@@ -7,6 +7,7 @@ import textwrap
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,14 +70,12 @@ class Frame(NamedTuple):
         steps = np.unique(np.linspace(0, self.step - 1, count).astype(np.intp))
         total: Array = np.zeros((self.rows.size, self.columns.size))
         counts = np.zeros(total.shape, dtype=int)
-        for down in steps:
-            for right in steps:
-                columns = self.columns + right * self.channels
-                past = columns >= n
-                columns[past] = n - self.channels + columns[past] % self.channels
-                values = block(np.minimum(self.rows + down, m - 1), columns)
-                total += np.nan_to_num(values)
-                counts += ~np.isnan(values)
+        for down, right in product(steps[steps < m], steps[steps * self.channels < n]):
+            rows, columns = self.rows + down, self.columns + right * self.channels
+            values = block(rows[rows < m], columns[columns < n])
+            inside = tuple(map(slice, values.shape))  # the last pixels have fewer entries
+            total[inside] += np.nan_to_num(values)
+            counts[inside] += ~np.isnan(values)
         with np.errstate(invalid="ignore"):
             means: Array = total / counts
         return means

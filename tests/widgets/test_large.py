@@ -149,3 +149,15 @@ def test_the_status_of_a_filling_has_one_number_that_rises(monkeypatch):
     assert percents(again) == sorted(percents(again))
     assert len(set(percents(again))) > 3
     assert not any("similar" in each for each in heard)
+
+
+@pytest.mark.parametrize("shape", [(2000, 10), (9, 1999), (700, 1300)])
+def test_a_pixel_of_a_matrix_with_many_rows_or_columns_is_the_mean_of_its_entries(shape):
+    X = np.random.default_rng(0).normal(size=shape)
+    X[1, 1] = np.nan
+    frame = pictures.frame_of(shape, None)
+    step, (m, n) = frame.step, shape
+    blocks = [[X[i : i + step, j : j + step] for j in range(0, n, step)] for i in range(0, m, step)]
+    expected = [[np.nanmean(block) for block in line] for line in blocks]
+    assert step > 1
+    np.testing.assert_allclose(pictures.at(frame, X), expected)
