@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 import time
@@ -37,46 +36,46 @@ NO_RUN = "there is nothing to continue from"
 
 
 @dataclass
-class Begun:
-    """What a fit was begun with, and its errors."""
+class Run:
+    """One run: what it was begun with, how far it is, and what it has found."""
 
     settings: dict[str, Any] = field(default_factory=dict)  # empty before a fit
     arguments: dict[str, Any] = field(default_factory=dict)
     data: Any = None  # what it sees of a matrix
-    before: dict[str, Any] | None = None  # the fit before the first stroke of the brush
-    errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
+    before: Any = None  # the run before the first stroke of the brush
+    of: Any = field(default_factory=object)  # what it has in common with its continuations
     is_look: bool = False  # whether it is a first look: the settings are not chosen yet
-
-
-class Forgotten(Exception):
-    """The end of a run that no longer counts."""
+    phase: Literal["ready", "running", "stopped", "finished", "failed"] = "ready"
+    message: str = "ready"  # phase and progress in one sentence
+    warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
+    planned: int = 0  # number of steps at the end of the run
+    done: int = 0  # number of steps that are done
+    began: float = 0.0  # time at its beginning
+    result: Any = None  # so far, once it has ended
+    errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
+    findings: Any = None  # coverage of intervals
+    stop: threading.Event = field(default_factory=threading.Event)
 
 
 class Background:
-    """Work in a worker thread, of which at most one run counts: the last one begun."""
+    """Work in a worker thread, of which one run counts: the last one begun.
+
+    What is known of this run is an attribute of the work, too.  One that no longer counts ends at
+    its next step, and changes nothing but its own record.
+    """
+
+    Kind: type[Run] = Run
 
     def __init__(self) -> None:
         # Called after each change, from any thread; at most sixteen times a second during a run
         self.listeners: list[Callable[[], None]] = []
+        self.run: Any = self.Kind()
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
-        self._stop = threading.Event()
-        self._clear()
+        self._next_look = 0.0
 
-    def _clear(self) -> None:
-        self.phase: Literal["ready", "running", "stopped", "finished", "failed"] = "ready"
-        self.message = "ready"  # phase and progress in one sentence
-        self.warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
-        self.planned = 0  # number of steps at the end of the present run
-        self.began = 0.0  # time at its beginning
-        self.begun = Begun()
-        self.result: Any = None  # so far, once a run has ended
-        self._next_look, self._done = 0.0, 0
-
-    @property
-    def done(self) -> int:
-        """Number of steps that are done."""
-        return self._done
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["run"], name)
 
     def cannot_proceed(self) -> str:
         """Return why the work cannot be continued, or an empty string."""
@@ -85,15 +84,18 @@ class Background:
     def stop(self) -> None:
         """Ask running work to stop at its next step."""
         if self.phase == "running":
-            self._stop.set()
-            self.message = "stopping …"
+            self.run.stop.set()
+            self.run.message = "stopping …"
 
     def reset(self) -> None:
-        """Forget the work; if it runs, it stops at its next step and no longer changes anything."""
+        """Forget the work."""
+        self.recall(self.Kind())
+
+    def recall(self, run: Any) -> None:
+        """Come back to a run, which can be continued if it could be before."""
         with self._lock:
-            self._stop.set()
-            self._stop = threading.Event()
-            self._clear()
+            self.run.stop.set()
+            self.run = run
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
@@ -101,54 +103,40 @@ class Background:
             self._thread.join(timeout)
         return self._thread is None or not self._thread.is_alive()
 
-    def tell(self) -> None:
-        """Call the listeners."""
+    def tell(self, run: Any = None) -> None:
+        """Call the listeners, unless it is about a run that no longer counts."""
         for listener in self.listeners:
-            listener()
+            if run is None or run is self.run:
+                listener()
 
-    def _begin(self, work: Callable[[threading.Event], Any], name: str) -> None:
-        """Run work in a thread; its argument is set when it is to stop, and tells runs apart."""
-        with self._lock:
-            self._stop.set()
-            stop = self._stop = threading.Event()
-            self.phase = "running"
-            self.message = STARTING if self._thread is None else "starting …"
-            self.began = time.perf_counter()
+    def _begin(self, run: Any, work: Callable[[Any], Any], name: str) -> None:
+        """Do the work of a run in a thread, in the place of what runs."""
+        run.stop, run.phase, run.began = threading.Event(), "running", time.perf_counter()
+        run.message = STARTING if self._thread is None else "starting …"
+        self.recall(run)
 
         def guarded() -> None:
             try:
-                with contextlib.suppress(Forgotten):
-                    work(stop)
+                work(run)
             except Exception as error:
-                with contextlib.suppress(Forgotten):
-                    self._end(stop, "failed", message=sentence(error))
+                self._end(run, "failed", sentence(error))
 
         self._thread = threading.Thread(target=guarded, name=name, daemon=True)
         self.tell()
         self._thread.start()
 
-    def _update(self, stop: threading.Event, **values: Any) -> None:
-        """Change attributes; a run that is forgotten ends here."""
-        with self._lock:
-            if stop is not self._stop:
-                raise Forgotten
-            vars(self).update(values)
+    def _end(self, run: Any, phase: str, message: str) -> None:
+        """End a run."""
+        run.message, run.phase = message, phase
+        self.tell(run)
 
-    def _end(self, stop: threading.Event, phase: str, **values: Any) -> None:
-        """End a run with its results."""
-        self._update(stop, phase=phase, **values)
-        self.tell()
-
-    def _show_progress(self, stop: threading.Event, message: str, *, now: bool = False) -> None:
+    def _show_progress(self, run: Any, message: str, *, now: bool = False) -> None:
         """Tell the listeners how far it is, now or once they have had their pause."""
-        if not now and time.perf_counter() < self._next_look:
+        if run.stop.is_set() or (not now and time.perf_counter() < self._next_look):
             return
-        with self._lock:
-            if stop.is_set():
-                return
-            self.message = message
+        run.message = message
         began = time.perf_counter()
-        self.tell()
+        self.tell(run)
         later = time.perf_counter()
         self._next_look = later + max(INTERVAL, PAUSE * (later - began))
 
@@ -169,6 +157,11 @@ class Recording:
         self.measure = measure  # of the error at entries that are held out of the fit, if any are
         self.seen: dict[int, float] = {}
         self.held_out: dict[int, float] = {}
+
+    @property
+    def done(self) -> int:
+        """Number of the last iteration."""
+        return 0 if self.state is None else self.state.iteration
 
     @property
     def hidden(self) -> dict[int, float]:
@@ -216,10 +209,11 @@ class PastRun(NamedTuple):
     """One run, which continuations and strokes of the brush replace."""
 
     of: Any  # what these have in common
-    fit: Any  # its result
+    result: Any
+    settings: dict[str, Any]
+    data: Any
     error: float | None  # where entries are hidden, as the sentence has it
     shown: str  # the same as text, or the fraction of classes that are right
-    begun: Begun
 
 
 class History:
@@ -240,19 +234,19 @@ class History:
         number = state.number(of_fit=True)
         known = number is not None and bool(number.sign)
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
-            self._keep(state.fit, *((number.error, number.shown) if known else (None, "")))
+            self._keep(state.fit.run, *((number.error, number.shown) if known else (None, "")))
         shown = state.fit.result if state.number() == number else None  # else draws are
         now = number.error if known and not number.value else None
         return [
             {
                 "number": k,
-                "text": self.words(run),
-                "off": run.error,
-                "error": run.shown + (_difference(run.error, now) if k == self.left else ""),
-                "current": run.fit is shown,
+                "text": self.words(past),
+                "off": past.error,
+                "error": past.shown + (_difference(past.error, now) if k == self.left else ""),
+                "current": past.result is shown,
                 "left": k == self.left,
             }
-            for k, run in self.runs.items()
+            for k, past in self.runs.items()
         ]
 
     def show_left(self, number: int) -> None:
@@ -261,21 +255,21 @@ class History:
             raise ValueError(f"run {number} is not kept: choose another.")
         self.left = None if self.left == number else number
 
-    def _keep(self, fit: Any, error: float | None, shown: str) -> None:
+    def _keep(self, run: Run, error: float | None, shown: str) -> None:
         """Add the present run, or bring its entry up to date."""
-        of = fit.begun.before or fit.begun
-        number = next((k for k, run in self.runs.items() if run.of is of), self._count + 1)
+        of = run.before or run.of
+        number = next((k for k, past in self.runs.items() if past.of is of), self._count + 1)
         self._count = max(self._count, number)
-        self.runs[number] = PastRun(of, fit.result, error, shown, fit.begun)
+        self.runs[number] = PastRun(of, run.result, run.settings, run.data, error, shown)
         if len(self.runs) > MAX_RUNS:
             del self.runs[min(self.runs)]
 
     def words(self, run: PastRun) -> str:
         """Return the settings of a run that are not those of all runs; its size in any case."""
-        settings, paint = run.begun.settings, run.begun.data and run.begun.data.paint
-        others = [other.begun.settings for other in self.runs.values()]
-        chosen = {"rank": getattr(run.fit, "rank", None)} if "rank" in settings else {}
-        chosen |= {"groups": run.fit.sizes["group"]} if "groups" in settings else {}
+        settings, paint = run.settings, getattr(run.data, "paint", None)
+        others = [other.settings for other in self.runs.values()]
+        chosen = {"rank": getattr(run.result, "rank", None)} if "rank" in settings else {}
+        chosen |= {"groups": run.result.sizes["group"]} if "groups" in settings else {}
         words = [
             WORDS.get(name, f"{name} {{}}").format(as_text(value))
             for name, value in (settings | chosen).items()

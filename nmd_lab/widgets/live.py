@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
-from .background import NO_RUN, STARTING, Background, Begun, Measure, Positions, Recording
+from .background import NO_RUN, STARTING, Background, Positions, Recording, Run
 
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 A_LOOK = "this is the simplest model: ⟲ fit again chooses a better one"
@@ -58,55 +59,58 @@ PREVIEW_ITERATIONS = 40  # iterations of a first look, which is shown while sett
 MAX_CHOSEN = 2_000_000  # known entries up to which a choice follows a first look by itself
 MIXED = 8  # entries of others for which one of a mixed table counts: its trials take long
 
-# Attributes that belong to one fit
-KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun", "_resumable")
-
 
 class Choosing(Interruption):
     """What a choice asks at each iteration: whether to end.  So an explorer can watch it."""
 
-    def __init__(self, stop: threading.Event, tell: Callable[[threading.Event, str], None]) -> None:
+    def __init__(self, run: Run, tell: Callable[[Run, str], None]) -> None:
         super().__init__()
-        self._stop, self._tell, self._trials = stop, tell, 0
+        self._run, self._tell, self._trials = run, tell, 0
 
     def __bool__(self) -> bool:
         trials = many(self._trials, "trial")
-        self._tell(self._stop, f"choosing by held-out entries: {trials} so far")
-        return self._stop.is_set()
+        self._tell(self._run, f"choosing by held-out entries: {trials} so far")
+        return self._run.stop.is_set()
 
     def begin(self) -> None:
         """Count a trial."""
         self._trials += 1
 
 
+@dataclass
+class FitRun(Run):
+    """One fit, which can be continued."""
+
+    recording: Recording = field(default_factory=Recording)  # what is kept of the iterates
+    resumable: ResumableFit | None = None
+
+
 class LiveFit(Background):
     """The fit of an explorer, in a worker thread; at most one fit runs at a time."""
 
-    def __init__(self, settings: Collection[str] = OPTIONS) -> None:
-        self.settings = settings  # names that the advice of warnings may name
-        # Called in the worker thread with the result after each run
-        self.finishing: Callable[[Decomposition], None] | None = None
-        super().__init__()
+    Kind = FitRun
 
-    def _clear(self) -> None:
-        super()._clear()
-        self.recording = Recording()  # what is kept of the iterates; another one for each fit
-        self._resumable: ResumableFit | None = None
+    def __init__(self, named: Collection[str] = OPTIONS) -> None:
+        self.named = named  # settings that the advice of warnings may name
+        # Called in the worker thread after each run
+        self.finishing: Callable[[FitRun], None] | None = None
+        super().__init__()
 
     @property
     def state(self) -> State | None:
         """Last iterate."""
-        return self.recording.state
+        last: State | None = self.recording.state
+        return last
 
     @property
     def done(self) -> int:
         """Number of the last iteration."""
-        return 0 if self.state is None else self.state.iteration
+        return int(self.recording.done)
 
     @property
     def hidden(self) -> HeldOut | None:
         """The entries that the fit has held out; None without any."""
-        return None if self._resumable is None else self._resumable.decided.held_out
+        return None if self.resumable is None else self.resumable.decided.held_out
 
     @property
     def unseen(self) -> Positions | None:
@@ -115,128 +119,104 @@ class LiveFit(Background):
 
     def cannot_proceed(self) -> str:
         """Return why the fit cannot be continued, or an empty string."""
-        if self.phase not in ("stopped", "finished") or self._resumable is None:
+        if self.phase not in ("stopped", "finished") or self.resumable is None:
             return NO_RUN
         return "the fit has converged" * bool(self.result.stop_reason.code == "converged")
 
     def start(
-        self,
-        prepare: Callable[..., Decided | None],
-        iterations: int,
-        measure: Measure | None = None,
-        begun: Begun | None = None,
-        *,
-        remembers: bool = False,
+        self, prepare: Callable[..., Decided | None], iterations: int, run: FitRun | None = None
     ) -> None:
         """Start a new fit; `prepare` returns it in the worker thread, or None if there is none."""
-        self.reset()
-        self.begun = begun or Begun()
-        recording = self.recording = Recording(measure, remembers=remembers)
-        self.planned = iterations
+        run = run or FitRun()
+        run.planned, recording = iterations, run.recording
 
-        def work(stop: threading.Event) -> None:
-            if (decided := prepare(stop)) is not None:
-                self._work(ResumableFit(decided), iterations, stop, recording)
+        def work(run: FitRun) -> None:
+            if (decided := prepare(run)) is not None:
+                self._work(run, ResumableFit(decided), iterations, recording)
 
-        self._begin(work, "nmd-fit")
+        self._begin(run, work, "nmd-fit")
 
     def proceed(self, iterations: int) -> None:
         """Continue the fit for so many iterations, if it can be continued."""
-        fit, recording = self._resumable, self.recording
+        fit, recording = self.resumable, self.recording
         if fit is not None and not self.cannot_proceed():
-            self.planned = iterations + self.done
-            self._begin(lambda stop: self._work(fit, iterations, stop, recording), "nmd-fit")
+            run = replace(self.run, planned=iterations + self.done)
+            self._begin(run, lambda run: self._work(run, fit, iterations, recording), "nmd-fit")
 
-    def keep(self) -> dict[str, Any]:
-        """Return what `recall` needs to come back to the present fit."""
-        return {name: vars(self)[name] for name in KEPT}
-
-    def recall(self, saved: dict[str, Any]) -> None:
-        """Come back to a fit, which can be continued if it could be before."""
-        self.reset()
-        vars(self).update(saved)
-
-    def preview(self, look: Decided, stop: threading.Event, measure: Measure | None) -> bool:
+    def preview(self, look: Decided, run: FitRun) -> bool:
         """Show a short fit of simple settings; return whether a choice is to follow at once."""
-        fit, planned, recording = ResumableFit(look), self.planned, Recording(measure)
-        self._update(stop, recording=recording, planned=PREVIEW_ITERATIONS)
-        result = self._advance(fit, PREVIEW_ITERATIONS, stop, recording)
-        recording.end(result)
+        fit, planned, recording = ResumableFit(look), run.planned, run.recording
+        run.recording, run.planned = Recording(recording.measure), PREVIEW_ITERATIONS
+        result = self._advance(run, fit, PREVIEW_ITERATIONS)
         known = result.parameters["n_observed"] * (MIXED if result._fitted.model.is_mixed else 1)
-        follows = known <= MAX_CHOSEN and not stop.is_set()
-        self._update(stop, _resumable=fit, result=result, planned=planned)
+        follows = known <= MAX_CHOSEN and not run.stop.is_set()
+        run.resumable, run.result, run.planned = fit, result, planned
         if not follows:
-            self._update(stop, message=A_LOOK, planned=self.done, phase="stopped")
-        self._finish(result)
+            run.message, run.planned, run.phase = A_LOOK, run.recording.done, "stopped"
+        self._finish(run)
         return follows
 
-    def _work(
-        self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
-    ) -> None:
-        """Do the fit; `stop` tells this run from later ones."""
+    def _work(self, run: FitRun, fit: ResumableFit, iterations: int, recording: Recording) -> None:
+        """Do the fit."""
         facts, model = fit.decided.summary.facts, fit.decided.problem.units.model
         before = messages_before(facts, model, fit.decided.outside)
-        self._update(stop, recording=recording, warnings=_sentences(before))
-        result = self._advance(fit, iterations, stop, recording)
-        recording.end(result)
-        after = messages_after(result, facts, fit.decided.options, self.settings)
-        stopped = stop.is_set() and result.stop_reason.code == "callback"
+        run.recording, run.warnings = recording, _sentences(before)
+        result = self._advance(run, fit, iterations)
+        after = messages_after(result, facts, fit.decided.options, self.named)
+        stopped = run.stop.is_set() and result.stop_reason.code == "callback"
         why = ENDS.get(result.stop_reason.code, str(result.stop_reason))
-        if stopped or self.begun.before is not None:  # after a stroke few iterations are enough
+        if stopped or run.before is not None:  # after a stroke few iterations are enough
             why = "stopped after {}" if stopped else "done in {}"
-        self._update(
-            stop,
-            warnings=_sentences(before | after),
-            _resumable=fit,
-            result=result,
-            message=why.format(many(result._n_iter, "iteration")),
-            planned=self.planned if stopped else self.done,
-            phase="stopped" if stopped else "finished",
-        )
-        self._finish(result)
+        run.warnings, run.resumable, run.result = _sentences(before | after), fit, result
+        run.message = why.format(many(result._n_iter, "iteration"))
+        run.planned = run.planned if stopped else recording.done
+        run.phase = "stopped" if stopped else "finished"
+        self._finish(run)
 
-    def _finish(self, result: Decomposition) -> None:
+    def _finish(self, run: FitRun) -> None:
         """Tell of the end of a run, and again after what is to be done then."""
-        self.tell()
-        if self.finishing is not None:
-            self.finishing(result)
-            self.tell()
+        self.tell(run)
+        if self.finishing is not None and run is self.run:
+            self.finishing(run)
+            self.tell(run)
 
     def choose(
         self,
         choice_for: Callable[[Interruption], Decided],
         settle: Callable[[Decided], None],
-        stop: threading.Event,
-        earlier: dict[str, Any] | None = None,
+        run: FitRun,
+        earlier: FitRun | None = None,
     ) -> Decided | None:
         """Return the choice of settings, after they have been settled.
 
         A stop before the choice is made comes back to an `earlier` fit, and returns None.
         """
-        choice = choice_for(Choosing(stop, self._show_progress))
+        choice = choice_for(Choosing(run, self._show_progress))
         with self._lock:
-            if stopped := stop.is_set():
-                self._update(stop, phase="stopped", message=NO_CHOICE)
-                if earlier is not None:
-                    self.recall(earlier | {"message": f"{NO_CHOICE}; the earlier fit is shown"})
+            if stopped := run.stop.is_set():
+                run.message, run.phase = NO_CHOICE, "stopped"
+                if earlier is not None and run is self.run:
+                    message = f"{NO_CHOICE}; the earlier fit is shown"
+                    self.recall(replace(earlier, message=message))
             else:
-                self._update(stop, message=STARTING, began=time.perf_counter())
+                run.message, run.began = STARTING, time.perf_counter()
                 settle(choice)
         self.tell()
         return None if stopped else choice
 
-    def _advance(
-        self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
-    ) -> Decomposition:
+    def _advance(self, run: FitRun, fit: ResumableFit, iterations: int) -> Decomposition:
         """Continue a fit, and keep what is to be shown of each iterate."""
+        recording = run.recording
 
         def watch(state: State) -> bool:
             history = fit.progress.history
             recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
-            self._show_progress(stop, f"running: iteration {state.iteration} of {self.planned}")
-            return stop.is_set()
+            self._show_progress(run, f"running: iteration {state.iteration} of {run.planned}")
+            return run.stop.is_set()
 
-        return fit.advance(iterations, watch).rotate()  # as the page numbers its components
+        result = fit.advance(iterations, watch).rotate()  # as the page numbers its components
+        recording.end(result)
+        return result
 
 
 def _sentences(messages: Messages) -> tuple[str, ...]:
@@ -311,82 +291,72 @@ def doubt(posterior: Posterior) -> str:
     return f"more draws may help: {why}"
 
 
-class SampleSettings(NamedTuple):
-    """What `nmd_lab.sample` is called with, and which entries it does not see."""
+@dataclass
+class SampleRun(Run):
+    """Draws with some arguments of `nmd_lab.sample`; the posterior is the result."""
 
-    options: dict[str, Any]  # its arguments, but for the data
-    held_out: float  # fraction of the observed entries that are held out; 0 for none
+    held_out: float = 0.0  # fraction of the observed entries that are held out; 0 for none
+    unseen: Positions | None = None  # entries that the sampler has not seen
 
-    def parts(self, X: Any) -> tuple[Any, Any]:
-        """Return the entries that the sampler sees and those that it does not, or None."""
-        if (observed := self.options["observed"]) is not None:
+    @property
+    def split(self) -> tuple[Any, Any]:
+        """The entries that the sampler sees and those that it does not, or None."""
+        X, observed = self.data, self.arguments["observed"]
+        if observed is not None:
             return X, np.where(observed, np.nan, observe_dense(X).to_array())
         if self.held_out == 0:
             return X, None
-        return split_observed(X, self.held_out, self.options["random_state"])
+        return split_observed(X, self.held_out, self.arguments["random_state"])
 
 
 class LiveSample(Background):
     """Draws from a posterior in a worker thread; at most one run at a time."""
 
-    def _clear(self) -> None:
-        super()._clear()
-        self.posterior: Posterior | None = None  # draws of the last run, once it has ended
-        self.findings: Findings | None = None  # their results at held-out entries
-        self.settings: SampleSettings | None = None  # what they were drawn with
-        self.unseen: Positions | None = None  # entries that the sampler has not seen
+    Kind = SampleRun
 
-    def start(self, X: Any, settings: SampleSettings, *, idle: bool = False) -> None:
+    def start(self, run: SampleRun, *, idle: bool = False) -> None:
         """Draw from the posterior; if `idle`, other threads go first on Linux."""
-        self.reset()
-        self.planned = settings.options["draws"]
+        run.planned = run.arguments["draws"]
 
-        def work(stop: threading.Event) -> None:
+        def work(run: SampleRun) -> None:
             if idle and sys.platform == "linux":
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IDLE)
-            self._work(X, settings, stop)
+            self._work(run)
 
-        self._begin(work, "nmd-sample")
+        self._begin(run, work, "nmd-sample")
 
-    def _work(self, X: Any, settings: SampleSettings, stop: threading.Event) -> None:
-        """Draw and look at the draws; `stop` tells this run from later ones."""
-        self._show_progress(stop, "preparing the draws …", now=True)
-        seen, hidden = settings.parts(X)
+    def _work(self, run: SampleRun) -> None:
+        """Draw and look at the draws."""
+        self._show_progress(run, "preparing the draws …", now=True)
+        seen, hidden = run.split
         held_out = None if hidden is None else observe(hidden).as_sparse()
         with ExitStack() as start:
             while not COMPILING.acquire(timeout=POLL):
-                if stop.is_set():
-                    return self._end(stop, "stopped", message=NO_DRAW)
+                if run.stop.is_set():
+                    return self._end(run, "stopped", NO_DRAW)
             start.callback(COMPILING.release)
 
             def watch(sweep: Sweep) -> bool:
                 start.close()
-                return self._watch(sweep, stop)
+                return self._watch(sweep, run)
 
-            options = SampleOptions(**settings.options, callback=watch, progress=False)
+            options = SampleOptions(**run.arguments, callback=watch, progress=False)
             with one_thread():  # and no message outside the explorer
                 posterior = draw_posterior(seen, options, Interruption())
-        n_draws = posterior.trace.sizes["sweep"]
+        n_draws, message = posterior.trace.sizes["sweep"], NO_DRAW
         stopped = posterior.stop_reason.code == "callback"
-        values: dict[str, Any] = {"message": NO_DRAW}
-        if n_draws:
-            self._show_progress(stop, "computing intervals …", now=True)
-            found = findings(posterior, X, held_out)
-            begins = "stopped after" if stopped else "finished:"
-            values = {
-                "posterior": posterior,
-                "findings": found,
-                "settings": settings,
-                "unseen": None if held_out is None else held_out.entries()[:2],
-                "message": f"{begins} {many(n_draws, 'draw')}",
-                "warnings": tuple(filter(None, [doubt(posterior)])),
-            }
-        self._end(stop, "stopped" if stopped else "finished", **values)
+        if n_draws and run is self.run:
+            self._show_progress(run, "computing intervals …", now=True)
+            run.findings = findings(posterior, run.data, held_out)
+            run.unseen = None if held_out is None else held_out.entries()[:2]
+            run.warnings = tuple(filter(None, [doubt(posterior)]))
+            run.result = posterior
+            message = f"{'stopped after' if stopped else 'finished:'} {many(n_draws, 'draw')}"
+        self._end(run, "stopped" if stopped else "finished", message)
 
-    def _watch(self, now: Sweep, stop: threading.Event) -> bool:
+    def _watch(self, now: Sweep, run: SampleRun) -> bool:
         """Show how far it is; return whether to stop."""
-        if stop is self._stop:
-            self._done, self.planned = now.sweep, now.total
+        run.done, run.planned = now.sweep, now.total
         first = ", the first ones are not kept" if now.tuning else ""
-        self._show_progress(stop, f"drawing: {now.sweep} of {now.total}{first}")
-        return stop.is_set()
+        self._show_progress(run, f"drawing: {now.sweep} of {now.total}{first}")
+        return run.stop.is_set()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -30,9 +29,10 @@ from nmd_lab.result.files import TABLES, check_export, write_table
 from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
-from .background import Begun, Judged, Measure, Record
+from .background import Judged, Record
 from .charts import row_texts, texts
 from .given_table import LEAVE, TAKE, as_table, with_filled
+from .live import FitRun
 from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
 from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
@@ -115,7 +115,7 @@ class MatrixState(ModelState):
     @property
     def fitted_data(self) -> Any:
         """The data of the fit; None before one."""
-        return self.fit.begun.data
+        return self.fit.data
 
     @property
     def data(self) -> MatrixData:
@@ -219,11 +219,12 @@ class MatrixState(ModelState):
             return name
         return {} if name == "frobenius" else dict.fromkeys(self.X.columns, name)
 
-    def to_fit(self, begun: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
-        """Return the present data, and what measures the entries that a fit does not see."""
-        data = begun.data = self.data
+    def to_fit(self, run: FitRun) -> tuple[Any, dict[str, Any]]:
+        """Return the present data, which are measured at the entries that a fit does not see."""
+        data = run.data = self.data
+        run.recording.measure = data.judged.error if data.hides else None
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
-        return data.seen, options, data.judged.error if data.hides else None
+        return data.seen, options
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and what is not hidden or painted over."""
@@ -240,7 +241,7 @@ class MatrixState(ModelState):
         if data is None or data.original.size > MAX_COMPARED:
             return {}
         linear = {"nonlinearity": "identity", "loss": self._loss("frobenius")}
-        if self.fit.begun.arguments != self.fit.begun.arguments | linear:
+        if self.fit.arguments != self.fit.arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
             errors["linear"] = data.judged.error(rival._fitted)
         return errors | {"average": data.judged.error_of_means(data.observed, fit._fitted)}
@@ -281,13 +282,8 @@ class MatrixState(ModelState):
 
     def undo(self) -> None:
         """Take the last stroke of the brush back; of the first one, come back to the fit before."""
-        paint, before = self.paint.before, self.fit.begun.before
-        if (
-            paint is None
-            or before is None
-            or before["begun"].data.paint is not paint
-            or self.changed
-        ):
+        paint, before = self.paint.before, self.fit.before
+        if paint is None or before is None or before.data.paint is not paint or self.changed:
             return super().undo()
         self.paint = paint
         self.forget_draws()
@@ -296,28 +292,27 @@ class MatrixState(ModelState):
 
     def repaint(self, paint: Paint) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
-        if interrupts := self.fit.phase == "running" and self.fit.begun.before is None:
+        if interrupts := self.fit.phase == "running" and self.fit.before is None:
             self.fit.stop()
             self.fit.join(MAX_JOIN)
-        data, before = self.data_with(paint), self.fit.begun.before
+        data, before = self.data_with(paint), self.fit.before
         if np.isnan(data.observed).all():
             raise ValueError("the brush would mask all of it: take some back.")
         if before is None and self.fit.result is not None:
-            before = self.fit.keep()
+            before = self.fit.run
         self.paint = paint
         self.forget_draws()
-        if interrupts and (before is None or self.fit.begun.is_look):  # before a choice was made
-            return self.run(preview=self.fit.begun.is_look)
-        if before is None or not self.fit.begun.arguments or self.changed:
+        if interrupts and (before is None or self.fit.is_look):  # before a choice was made
+            return self.run(preview=self.fit.is_look)
+        if before is None or not self.fit.arguments or self.changed:
             return  # the paint only counts in the next run
-        begun = replace(self.fit.begun, before=before, errors={})
-        X, options, measure = self.to_fit(begun)
-        plain = {"max_iter": BRUSH_ITERATIONS, "absent_are_zeros": False, "init": before["result"]}
-        arguments = begun.arguments | options | plain
-        remembers = not np.isnan(before["begun"].data.observed[data.hidden]).all()
-        self.fit.start(
-            lambda _: prepared(X, arguments), BRUSH_ITERATIONS, measure, begun, remembers=remembers
-        )
+        begun = self.fit.run
+        run = FitRun(begun.settings, begun.arguments, before=before)
+        X, options = self.to_fit(run)
+        plain = {"max_iter": BRUSH_ITERATIONS, "absent_are_zeros": False, "init": before.result}
+        arguments = run.arguments | options | plain
+        run.recording.remembers = not np.isnan(before.data.observed[data.hidden]).all()
+        self.fit.start(lambda _: prepared(X, arguments), BRUSH_ITERATIONS, run)
 
     @property
     def painted(self) -> str:
@@ -465,7 +460,7 @@ class MatrixState(ModelState):
     def shown(self) -> FittedValues | None:
         """The model of the last iterate, if it is of the data that are shown."""
         fit = self.fit
-        others = any(self.values[name] != fit.begun.settings.get(name) for name in OF_DATA)
+        others = any(self.values[name] != fit.settings.get(name) for name in OF_DATA)
         state = None if others and fit.phase != "running" else fit.state
         return self.factors.sorted(None if state is None else state._fitted)
 
@@ -490,18 +485,18 @@ class MatrixState(ModelState):
             if posterior is not None:
                 layers["spread"] = self.drawn(frame)[1]
             if run is not None:
-                layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
+                layers["beside"] = frame.means(data.shape, run.result._fitted.block)
             limits = data.limits if self._is_photograph(data) else data.scale
             return self.pictures(frame, limits, row_texts(data.labels), layers)
 
-        return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
+        return self.memo("pictures", pictures, data, frame, run and run.result, posterior)
 
     # Code
 
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat the fit, or that make one if there is none."""
-        result, begun = self.fit.result, self.fit.begun
-        data, arguments, before = begun.data, begun.arguments, begun.before
+        run = self.fit.run
+        result, data, arguments, before = run.result, run.data, run.arguments, run.before
         if not arguments or data is None or (result is None and before is None):
             result, before, data, arguments = None, None, self.data, self.arguments()
         name = "images" if (making := self._matrix.code) else "X"
@@ -534,16 +529,16 @@ class MatrixState(ModelState):
 
     def _drawn_code(self, before: str, paint: Paint) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
-        settings, drawn = self.sample.settings, self.sample_code("X", before)
-        if settings is None or not drawn:
+        run, drawn = self.sample.run, self.sample_code("X", before)
+        if not drawn:
             return ""
-        if settings.options["observed"] is not None and paint is not self.paint:
+        if run.arguments["observed"] is not None and paint is not self.paint:
             seen = "seen" if self.values["missing"] > 0 else "X"
             drawn = mask_code(seen, self.paint) + drawn
         if not self.has_kinds:
             return drawn
-        known = "X" if self.data.has_missing or not settings.held_out else "seen"
-        report = call("posterior.report", known, *["held_out"] * bool(settings.held_out))
+        known = "X" if self.data.has_missing or not run.held_out else "seen"
+        report = call("posterior.report", known, *["held_out"] * bool(run.held_out))
         return f"{drawn}{printing_code(self.data, 'posterior')}{report}\n"
 
 
@@ -551,7 +546,7 @@ def fitting_code(
     data: MatrixData,
     arguments: Mapping[str, Any],
     result: Decomposition | None,
-    before: Mapping[str, Any] | None,
+    before: FitRun | None,
 ) -> str:
     """Return the lines that hide entries of X, and fit: before strokes and after them."""
     share = float(data.values["missing"])
@@ -570,7 +565,7 @@ def fitting_code(
 
     if before is None:
         return lines + fit(result, data.paint)
-    first, now = fit(before["result"], before["begun"].data.paint), {"init": Code("fit")}
+    first, now = fit(before.result, before.data.paint), {"init": Code("fit")}
     return lines + first + fit(result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -23,9 +22,9 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import TRIAL
 
-from .background import Background, Begun, Judged, Measure
+from .background import Background, Judged
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
-from .live import MAX_CHECKED, LiveFit, LiveSample, SampleSettings
+from .live import MAX_CHECKED, FitRun, LiveFit, LiveSample, SampleRun
 from .printer import Code, call
 from .state import Field, State
 from .words import THIS, Number, shapes
@@ -113,7 +112,7 @@ class ModelState(State):
     ) -> None:
         self.sample = LiveSample()
         self._choice: Decomposition | None = None
-        fit = LiveFit(settings=tuple(field.name for field in self.fields))
+        fit = LiveFit(tuple(field.name for field in self.fields))
         super().__init__(X, values, first=first or {}, fit=fit)
         self.works: list[Background] = [self.sample, self.fit]
         self.fit.finishing = self._compare
@@ -136,8 +135,8 @@ class ModelState(State):
         """Shape of the matrix that is fitted."""
         raise NotImplementedError
 
-    def to_fit(self, begun: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
-        """Return the data of a fit that begins, its options, and what measures it."""
+    def to_fit(self, run: FitRun) -> tuple[Any, dict[str, Any]]:
+        """Return the data of a fit that begins, and its options; the run hears what measures it."""
         raise NotImplementedError
 
     def to_sample(self) -> tuple[Any, Any]:
@@ -198,37 +197,37 @@ class ModelState(State):
 
     def run(self, *, preview: bool = False) -> None:
         """Choose what is "auto", and fit; all of it in the thread of the fit."""
-        earlier = None if self.fit.result is None else self.fit.keep()
+        earlier = None if self.fit.result is None else self.fit.run
         self.forget_draws()
         self.fit.reset()  # from now on a running choice changes nothing
-        begun = Begun()
-        X, options, measure = self.to_fit(begun)
+        run = FitRun()
+        X, options = self.to_fit(run)
         settings, asked_for = dict(self.values), self.arguments()
         chooses = any(map(is_auto, map(asked_for.get, DECISIVE)))
         plain = {"offsets": "none", "offset_alpha": settings["alpha"]}
-        self._settle(begun, settings, {} if chooses else plain)
+        self._settle(run, settings, {} if chooses else plain)
 
         def settle(choice: Decided) -> None:
-            self._settle(begun, settings, settings_of(choice))
+            self._settle(run, settings, settings_of(choice))
 
-        def preparation(stop: threading.Event) -> Decided | None:
+        def preparation(run: FitRun) -> Decided | None:
             selection = None
             if chooses and preview:
-                begun.arguments = self.arguments(self.simple(settings, np.shape(X)))
-                begun.is_look, look = True, prepared(X, begun.arguments, **options)
-                if not self.fit.preview(look, stop, measure):
+                run.arguments = self.arguments(self.simple(settings, np.shape(X)))
+                run.is_look, look = True, prepared(X, run.arguments, **options)
+                if not self.fit.preview(look, run):
                     return None
             if chooses:
                 choose = partial(choice_for, X, asked_for, **options)
-                if (choice := self.fit.choose(choose, settle, stop, earlier)) is None:
+                if (choice := self.fit.choose(choose, settle, run, earlier)) is None:
                     return None
                 selection = choice.summary.selection
             decided = prepared(X, self.arguments(settings), **options)
             return decided._replace(summary=decided.summary._replace(selection=selection))
 
-        self.fit.start(preparation, settings["iterations"], measure, begun)
+        self.fit.start(preparation, settings["iterations"], run)
 
-    def _settle(self, begun: Begun, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
+    def _settle(self, run: FitRun, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
         """Put values in the place of "auto", unless the user has changed the setting meanwhile."""
         names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
         if "nonlinearity" in names:
@@ -237,8 +236,8 @@ class ModelState(State):
             if self.values[name] == settings[name]:
                 self.values[name] = found[name]
             settings[name] = found[name]
-        begun.settings, begun.arguments = self._settings(settings), self.arguments(settings)
-        begun.is_look = False
+        run.settings, run.arguments = self._settings(settings), self.arguments(settings)
+        run.is_look = False
 
     def proceed(self) -> None:
         """Continue the fit."""
@@ -260,16 +259,14 @@ class ModelState(State):
 
     # Errors
 
-    def _compare(self, fit: Decomposition) -> None:
-        """Keep the errors of a finished fit and of its rivals, unless a new run has begun."""
-        begun, error = self.fit.begun, self.fit.recording.of_result
-        found = {} if error is None else {THIS: error} | self.rivals(fit)
-        if self.fit.result is fit:
-            begun.errors = found
+    def _compare(self, run: FitRun) -> None:
+        """Keep the errors of a finished fit and of its rivals."""
+        error = run.recording.of_result
+        run.errors = {} if error is None else {THIS: error} | self.rivals(run.result)
 
     def _rival(self, fit: Decomposition, X: Any, options: Mapping[str, Any]) -> Decomposition:
         """Return a fit like another one, with other options, unless a new run begins meanwhile."""
-        rival = ResumableFit(prepared(X, self.fit.begun.arguments | dict(options)))
+        rival = ResumableFit(prepared(X, self.fit.arguments | dict(options)))
         return rival.advance(fit._n_iter, lambda _: self.fit.result is not fit)
 
     @property
@@ -278,7 +275,7 @@ class ModelState(State):
 
         After a continuation there are none until its rivals have been fitted, too.
         """
-        errors = self.fit.begun.errors
+        errors: dict[str, float] = self.fit.errors
         return errors if errors.get(THIS) == self.fit.recording.of_result else {}
 
     def _guess(self, *words: Any) -> Number | None:
@@ -309,7 +306,8 @@ class ModelState(State):
     @property
     def posterior(self) -> Posterior | None:
         """Draws from the posterior; None until they have been asked for."""
-        return self.sample.posterior
+        posterior: Posterior | None = self.sample.result
+        return posterior
 
     def forget_draws(self) -> None:
         """Forget the posterior, which is of other data; no listener is called."""
@@ -340,8 +338,8 @@ class ModelState(State):
         if not self.has_kinds:
             options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity()}
             options["offsets"] = values.get("offsets", "none")
-        settings = SampleSettings(options, values[self.hidden_share])
-        self.sample.start(X, settings, idle=idle)
+        share = values[self.hidden_share]
+        self.sample.start(SampleRun(arguments=options, data=X, held_out=share), idle=idle)
 
     def how_sure(self) -> None:
         """Draw from the posterior with the present settings, for everybody to see."""
@@ -361,17 +359,17 @@ class ModelState(State):
 
     def sample_code(self, data: str, before: str = "") -> str:
         """Return the code that makes the posterior after other lines; empty if there is none."""
-        posterior, settings = self.posterior, self.sample.settings
-        if posterior is None or settings is None:
+        posterior, run = self.posterior, self.sample.run
+        if posterior is None:
             return ""
-        named = {"rank": None, "nonlinearity": None} | settings.options | _as_long(posterior)
+        named = {"rank": None, "nonlinearity": None} | run.arguments | _as_long(posterior)
         if named["observed"] is not None:
             named["observed"] = Code("mask")
         plain = {"nonlinearity": "identity", "observed": None}
         options = {k: v for k, v in named.items() if k not in plain or v != plain[k]}
         split, seen, last = "", data, "posterior\n"
-        if settings.held_out > 0:
-            split = split_code(data, settings.held_out, options["random_state"])
+        if run.held_out > 0:
+            split = split_code(data, run.held_out, options["random_state"])
             split *= split not in before
             plot = f"posterior.plot.predictions(held_out, max_points={MAX_CHECKED})\n"
             seen, last = "seen", "" if self.has_kinds else plot  # not of several units

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -31,7 +31,7 @@ from nmd_lab.inpainting.inpaint import (
     refill,
 )
 
-from .background import Background, Begun, Record
+from .background import Background, Record, Run
 from .charts import calibration_chart
 from .live import LEVELS, Findings
 from .pictures import Frame, Paint, at, frame_of
@@ -53,107 +53,95 @@ class Stopped(Exception):
     """A filling that was asked to stop."""
 
 
-class FillRequest(NamedTuple):
-    """What `inpaint` is called with."""
+@dataclass
+class FillRun(Run):
+    """One filling of a picture, the data, and what strokes of the brush have changed since."""
 
-    picture: Any  # (y, x) or (y, x, channel)
-    visible: Array  # the pixels that it sees; NaN for the others
-    grid: Grid  # the places of the patches
-    plan: Plan
-    seed: int
+    visible: Any = None  # the pixels that it sees; NaN for the others
+    grid: Any = None  # the places of the patches
+    mean: Array | None = None  # the picture so far
+    rivals: dict[str, Array] = field(default_factory=dict)  # the picture by interpolation
+    touched: list[Box] = field(default_factory=list)  # what strokes have touched, not filled yet
 
 
 class LiveFill(Background):
     """The filling of a photograph; at most one run counts, the last one begun."""
 
+    Kind = FillRun
+
     def __init__(self) -> None:
         self._one_stroke = threading.Lock()  # so that those that no longer count do not slow it
         super().__init__()
 
-    def _clear(self) -> None:
-        super()._clear()
-        self.mean: Array | None = None  # the picture so far
-        self.errors: dict[str, float] = {}  # at known pixels that it does not see, by model
-        self.findings: Findings | None = None  # coverage of its intervals there
-        self.rivals: dict[str, Array] = {}  # the picture by interpolation
-        self._touched: list[Box] = []  # pixels that strokes have touched, and not filled yet
-
-    def start(self, request: FillRequest, touched: Box | None = None) -> None:
+    def start(self, run: FillRun, touched: Box | None = None) -> None:
         """Fill a photograph; what a stroke has touched comes first, with the groups as they are."""
         with self._lock:
-            self._touched += [] if touched is None else [touched]
-        self.planned, self._done = 100, 0  # percent
-        self._begin(lambda stop: self._work(request, stop), "nmd-fill")
+            run.touched += [] if touched is None else [touched]
+        run.planned, run.done = 100, 0  # percent
+        self._begin(run, self._work, "nmd-fill")
 
-    def _work(self, request: FillRequest, stop: threading.Event) -> None:
-        """Fill the picture; `stop` tells this run from later ones."""
-        visible, is_stroke = request.visible, bool(self._touched)
+    def _work(self, run: FillRun) -> None:
+        """Fill the picture."""
+        visible, is_stroke = run.visible, bool(run.touched)
         doing = "filled by the groups so far; all of it follows" if is_stroke else "filling"
 
         def tell(share: float, mean: Array | None) -> None:
-            if stop.is_set():
+            if run.stop.is_set():
                 raise Stopped
-            self._update(stop, _done=round(100 * share))
+            run.done = round(100 * share)
             if mean is not None and not is_stroke:
-                self._update(stop, mean=np.where(np.isnan(visible), mean, visible))
-            self._show_progress(stop, f"{doing}: {self._done} %", now=mean is not None)
+                run.mean = np.where(np.isnan(visible), mean, visible)
+            self._show_progress(run, f"{doing}: {run.done} %", now=mean is not None)
 
         try:
             if is_stroke:
                 with self._one_stroke:
-                    self._refill(request, stop)
-                stop.wait(CALM)
-            plan, rng = replace(request.plan, tell=tell), new_stream(as_generator(request.seed))
+                    self._refill(run)
+                run.stop.wait(CALM)
+            method, groups, seed = (run.settings[name] for name in ("method", "groups", "seed"))
+            plan, rng = Plan(groups, PASSES[method], tell=tell), new_stream(as_generator(seed))
             with one_thread():
-                mean, std, groups = fill_by_groups(visible, request.grid, plan, rng)
+                mean, std, groups = fill_by_groups(visible, run.grid, plan, rng)
         except Stopped:
-            nothing = dict[str, Any](result=None, errors={}, findings=None, rivals={})
-            message = "stopped before it was done"
-            return self._end(stop, "stopped", message=message, **nothing)
-        filled = filled_dataset(request.picture, ~np.isnan(visible), mean, std, groups)
+            run.result, run.errors, run.findings, run.rivals = None, {}, None, {}
+            return self._end(run, "stopped", "stopped before it was done")
+        filled = filled_dataset(run.data, ~np.isnan(visible), mean, std, groups)
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
             if few := visible.size <= MAX_COMPARED:
-                self._show_progress(stop, "comparing with interpolation", now=True)
-            rivals = interpolated(visible, request.grid, stop) if few else {}
-            picture = plain_array(request.picture).astype(float)
-            errors, findings = compared(picture, np.isnan(visible), filled, rivals)
-        self._end(
-            stop,
-            "finished",
-            result=filled,
-            mean=filled["picture"].to_numpy().astype(float),
-            errors=errors,
-            findings=findings,
-            rivals=rivals,
-            warnings=tuple(filter(None, [guess_in_words(visible, request.grid)])),
-            message="done",
-            _done=100,
-        )
+                self._show_progress(run, "comparing with interpolation", now=True)
+            run.rivals = interpolated(visible, run.grid, run.stop) if few else {}
+            picture = plain_array(run.data).astype(float)
+            run.errors, run.findings = compared(picture, np.isnan(visible), filled, run.rivals)
+        run.result, run.mean = filled, filled["picture"].to_numpy().astype(float)
+        run.warnings = tuple(filter(None, [guess_in_words(visible, run.grid)]))
+        run.done = 100
+        self._end(run, "finished", "done")
 
-    def _refill(self, request: FillRequest, stop: threading.Event) -> None:
+    def _refill(self, run: FillRun) -> None:
         """Fill what strokes have touched, and show it, even if another stroke has followed."""
-        visible = request.visible
+        visible = run.visible
         with self._lock:
-            groups, before = self.result, self.mean
-            if stop.is_set() or not self._touched or groups is None or before is None:
+            groups, before = run.result, run.mean
+            if run.stop.is_set() or not run.touched or groups is None or before is None:
                 return
-            sides, self._touched = zip(*self._touched, strict=True), []
+            sides = list(zip(*run.touched, strict=True))
+            run.touched.clear()  # those of later strokes, too
         box = tuple(slice(min(s.start for s in k), max(s.stop for s in k)) for k in sides)
         channels = tuple(slice(0, n) for n in visible.shape[2:])
         mean = before.copy()
         mean[box] = visible[box]
 
         def tell(*_: Any) -> None:  # a later stroke does not end it
-            if self._stop.is_set() or self.phase != "running":
+            if self.run.stop.is_set() or self.phase != "running":
                 raise Stopped
 
         with one_thread():
-            new = refill(mean, (*box, *channels), request.grid, groups, tell)
+            new = refill(mean, (*box, *channels), run.grid, groups, tell)
         mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
         with self._lock:
             if self.result is groups:
-                self.mean = mean
-        self._show_progress(stop, "filled by the groups so far; all of it follows", now=True)
+                self.run.mean = mean
+        self._show_progress(run, "filled by the groups so far; all of it follows", now=True)
 
 
 def compared(
@@ -270,14 +258,13 @@ class PhotographState(State):
 
     def run(self, *, preview: bool = False) -> None:
         """Fill the photograph with the present settings."""
-        self.fit.begun = Begun(self._settings(self.values))
-        self._fill()
+        settings = self._settings(self.values)
+        self._fill(replace(self.fit.run, settings=settings, of=object(), touched=[]))
 
-    def _fill(self, touched: Box | None = None) -> None:
+    def _fill(self, run: FillRun, touched: Box | None = None) -> None:
         """Fill the photograph; strokes of the brush stay in one run."""
-        plan = Plan(self.values["groups"], PASSES[self.values["method"]])
-        request = FillRequest(self.X, self.visible, self.grid, plan, self.values["seed"])
-        self.fit.start(request, touched)
+        run.data, run.visible, run.grid = self.X, self.visible, self.grid
+        self.fit.start(run, touched)
 
     def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide pixels, and fill them anew."""
@@ -297,7 +284,7 @@ class PhotographState(State):
         if self.fit.result is None or self.changed:
             self.run()
         else:
-            self._fill(box)
+            self._fill(replace(self.fit.run), box)
 
     # The sentence
 
@@ -364,7 +351,7 @@ class PhotographState(State):
     def parts(self) -> Record:
         """Return the pictures, errors and the coverage of intervals."""
         fill, run = self.fit, self.history.compared
-        pictures = self.memo("pictures", self._layers, self.mask, self.result, run and run.fit)
+        pictures = self.memo("pictures", self._layers, self.mask, self.result, run and run.result)
         facts = {"stage": "patches", "painted": self.painted}
         parts: Record = {"facts": facts, "pictures": pictures}
         if fill.findings is not None:
@@ -382,7 +369,7 @@ class PhotographState(State):
             # A pixel that a stroke has just hidden, or given back, is not filled yet
             layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
         if run is not None:
-            layers["beside"] = run.fit["picture"].to_numpy().astype(float)
+            layers["beside"] = run.result["picture"].to_numpy().astype(float)
         shown = {name: self._at(each) for name, each in layers.items()}
         # Without hidden pixels both sides of the divider would be alike
         return self.pictures(self.frame(), self.limits, [], shown) | {"many_missing": True}
@@ -391,7 +378,7 @@ class PhotographState(State):
 
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat the filling."""
-        values = self.fit.begun.settings or self.values
+        values = self.fit.settings or self.values
         channels = "[..., :3]" * (np.shape(self.input)[2:] != np.shape(self.X)[2:])
         name = "picture" if self._subset.code else "X"  # so that the cell runs twice
         lines = given_code(name, source, self._subset.code + channels)

@@ -22,9 +22,9 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 
-from .background import MAX_JUDGED, Begun, Judged, Measure, Positions, Record, at_most, in_sample
+from .background import MAX_JUDGED, Judged, Positions, Record, at_most, in_sample
 from .charts import MAX_COMPONENTS, plane_part, texts
-from .live import LEVEL
+from .live import LEVEL, FitRun
 from .matrix import MAX_COMPARED
 from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, Numbers
 from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
@@ -131,9 +131,9 @@ class RatingsState(ModelState):
         """Return the data of the sampler, of which it sees a random fraction."""
         return self.data.matrix, None
 
-    def to_fit(self, _: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
+    def to_fit(self, _: FitRun) -> tuple[Any, dict[str, Any]]:
         """Return the data; the fit holds out entries itself."""
-        return self.data.matrix, {}, None
+        return self.data.matrix, {}
 
     def judged(self) -> Judged:
         """Return the held-out ratings, or without any some that are seen."""
@@ -452,8 +452,8 @@ class RatingsState(ModelState):
 
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat fit and draws, and print the suggestions of the page."""
-        arguments = self.fit.begun.arguments or self.arguments()
-        result = self.fit.result if self.fit.begun.arguments else None
+        arguments = self.fit.arguments or self.arguments()
+        result = self.fit.result if self.fit.arguments else None
         lines, data = given_code("X", source, self._first), "X"
         if self.columns is not None:
             lines, data = lines + reading_code(data, self.columns), "observed"

@@ -13,7 +13,7 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
 
-from .background import Record, is_measured
+from .background import Record, Run, is_measured
 from .charts import curves_chart, table, texts, trials_charts
 from .matrix_data import is_photograph
 from .pictures import Frame, frame_of
@@ -39,13 +39,13 @@ class ResultState(State):
         self.filename = f"{self.name}-copy.nc"
         self.buttons = {}
         self.actions["arrange"] = self.order.arrange
-        self.fit.phase = "finished"
         if self.posterior is None:
-            self.fit.result, self.fit.message = outcome, ""  # nothing can go on here
+            self.fit.recall(Run(phase="finished", message="", result=outcome))
             self.actions |= self.factors.actions
         else:
-            self.fit.message = str(self.posterior.stop_reason)
-            self.fit.warnings = tuple(message_of_chains(self.posterior).values())
+            warnings = tuple(message_of_chains(self.posterior).values())
+            message = str(self.posterior.stop_reason)
+            self.fit.recall(Run(phase="finished", message=message, warnings=warnings))
 
     @property
     def result(self) -> Any:

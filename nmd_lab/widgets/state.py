@@ -197,7 +197,7 @@ class State:
     @property
     def changed(self) -> bool:
         """Whether the settings differ from those of the last run."""
-        fitted = self.fit.begun.settings
+        fitted = self.fit.settings
         return bool(fitted) and self._settings(self.values) != fitted
 
     def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -385,7 +385,7 @@ class State:
         """Return the words about data, model and error."""
         pieces: list[Piece] = [(self.title, "data")]
         if model := self.model:
-            words = ", a first look" * self.fit.begun.is_look
+            words = ", a first look" * self.fit.is_look
             if self.off:
                 words += f", without component {', '.join(map(str, self.off))}"
             pieces += [(": ", ""), *model, *[(words, "")] * bool(words), (". ", "")]
@@ -412,7 +412,7 @@ class State:
             "phase": active.phase,
             "message": message,
             "failed": failed,
-            "first_look": self.fit.begun.is_look,
+            "first_look": self.fit.is_look,
             "done": active.done,
             "planned": max(active.planned, 1),
             "warnings": list(active.warnings),

@@ -18,7 +18,7 @@ TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 
 def unpaint(explorer):
     """Take all strokes back."""
-    while explorer.state.fit.begun.before is not None:
+    while explorer.state.fit.before is not None:
         act(explorer, "undo")
 
 

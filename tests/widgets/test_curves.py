@@ -22,7 +22,7 @@ def scheduled(last):
 def check_curve(state, X, held_out, *, seed=0):
     """Compare the curve with fits that end at its iterations."""
     hidden = np.isnan(np.asarray(state.fitted_data.seen))
-    rank = state.fit.begun.settings["rank"]
+    rank = state.fit.settings["rank"]
     for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
         fit = nmd.complete(
             state.fitted_data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,

@@ -76,9 +76,9 @@ def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digi
     explorer = widgets.explore(digits, iterations=20)
     shown, fit, finish = [], explorer.state.fit, explorer.state.fit._finish
 
-    def finishing(result):
-        shown.append((result, sentence(explorer), explorer.status["first_look"]))
-        finish(result)
+    def finishing(run):
+        shown.append((run.result, sentence(explorer), explorer.status["first_look"]))
+        finish(run)
 
     monkeypatch.setattr(fit, "_finish", finishing)
     act(explorer, "opened")

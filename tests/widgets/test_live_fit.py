@@ -111,8 +111,8 @@ def after(fit, choose, prepare):
     """Return a preparation by a choice, and the list to which that is added."""
     settled = []
 
-    def preparation(stop):
-        choice = fit.choose(choose, settled.append, stop)
+    def preparation(run):
+        choice = fit.choose(choose, settled.append, run)
         return None if choice is None else prepare(choice)
 
     return preparation, settled

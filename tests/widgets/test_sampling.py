@@ -27,10 +27,10 @@ def stop_at(monkeypatch, sweep):
     """Press Stop at a sweep."""
     watch = LiveSample._watch
 
-    def watched(self, now, stop):
+    def watched(self, now, run):
         if now.sweep == sweep:
             self.stop()
-        return watch(self, now, stop)
+        return watch(self, now, run)
 
     monkeypatch.setattr(LiveSample, "_watch", watched)
 

@@ -105,7 +105,7 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
         entries = observe(nmd.split_observed(matrix, 0.3, random_state=0)[1]).as_sparse().entries()
         unseen = set(zip(*(each.tolist() for each in entries[:2]), strict=True))
     else:
-        held_out = explorer.state.fit._resumable.decided.held_out
+        held_out = explorer.state.fit.resumable.decided.held_out
         unseen = set(zip(*(each.tolist() for each in held_out.positions), strict=True))
     marks = {line["column"]: line["hidden"] for line in lists(explorer, "known")}
     assert {k for k, is_marked in marks.items() if is_marked} == {k for i, k in unseen if i == 0}
