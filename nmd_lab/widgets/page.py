@@ -62,6 +62,16 @@ def _trait() -> Any:
     return traitlets.Any(None, allow_none=True).tag(sync=True)
 
 
+class Same(traitlets.Any):
+    """A trait whose values are compared by identity: Datasets are equal entry by entry."""
+
+    def set(self, obj: Any, value: Any) -> None:
+        """Take a value, and tell of it if it is another object."""
+        before, obj._trait_values[self.name] = obj._trait_values.get(self.name), value
+        if value is not before:
+            obj._notify_trait(self.name, before, value)
+
+
 def as_script(name: str) -> str:
     """Return a module without its imports and exports, but for a default export."""
     module = (FOLDER / f"{name}.mjs").read_text(encoding="utf-8")
@@ -97,7 +107,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     selection: Any = _trait()
     static_id = traitlets.Unicode("").tag(sync=True)
 
-    result: Any = traitlets.Any(None, allow_none=True)
+    result: Any = Same(None, allow_none=True)
+    value: Any = Same(None, allow_none=True)
     rank: Any = traitlets.Any(None, allow_none=True)
     alpha: Any = traitlets.Any(None, allow_none=True)
     nonlinearity: Any = traitlets.Any(None, allow_none=True)

@@ -89,6 +89,15 @@ def test_the_code_repeats_the_picture(X, capsys):
     assert explorer.result["picture"].dtype == X.dtype
 
 
+def test_a_picture_that_is_filled_anew_is_heard_of():
+    explorer, heard = filled(groups=2), []
+    explorer.observe(heard.append, ["result", "value"])
+    before = explorer.result
+    done(explorer)
+    assert explorer.result is not before
+    assert [each.new is explorer.result for each in heard] == [True, True]
+
+
 def test_a_stroke_is_filled_at_once_where_it_was():
     explorer = filled()
     before, result = explorer.state.fit.mean.copy(), explorer.result
