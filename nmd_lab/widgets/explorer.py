@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from PIL import Image
 
-import nmd_lab
+from nmd_lab import datasets
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame, pandas_of
@@ -89,7 +90,7 @@ def state_of_library(data: str | None = None, **options: Any) -> State:
     sets = library()
     name = next(iter(sets)) if data is None else data
     check_word("data", name, sets)
-    state = state_of(eval(sets[name], {"nmd": nmd_lab}), **options)
+    state = state_of(eval(sets[name], {"nmd": SimpleNamespace(datasets=datasets)}), **options)
     state.data_code, state.offered = sets[name], (name, *sets.keys() - {name})
     return state
 

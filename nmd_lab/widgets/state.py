@@ -319,12 +319,12 @@ class State:
     ) -> Record:
         """Return the pictures that stay while a fit runs, given as layers by name."""
         run, count = self.history.compared, self.paint.n_painted
-        part = pictures_part(frame, limits, names, layers, self.paint if count else None)
-        return part | {
+        shown = pictures_part(frame, limits, names, layers, self.paint if count else None)
+        return shown | {
             "beside_title": "" if run is None else self.history.words(run),
             "can_brush": "brush" in self.actions,
             "n_painted": count,
-            "many_missing": part["many_missing"] or count > 0,
+            "many_missing": shown["many_missing"] or count > 0,
         }
 
     def drawn(self, frame: Frame) -> tuple[Any, Any]:
