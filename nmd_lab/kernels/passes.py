@@ -226,27 +226,19 @@ class EntryPasses:
 
     def update(self, *arguments: Any) -> Sums:
         """Update T and U, and turn A into S; see `update_kernel`."""
-        *data, t, u, penalty, dual_scale, numbers = arguments
-        return self._run(*data, t, u, penalty, dual_scale, False, numbers)
+        *data, _, t, u, penalty, dual_scale, numbers = arguments
+        sums: Sums = self._kernel(*data, t, u, penalty, dual_scale, False, numbers)
+        return sums
 
     def envelope(self, *arguments: Any) -> Sums:
         """Turn A into the gradient of L; see `envelope_kernel`."""
-        x, a, *data, u, penalty, update_from, numbers = arguments
+        x, a, *data, _, u, penalty, update_from, numbers = arguments
         if update_from > 0.0:
             t = np.zeros_like(a)
-            self._run(x, a.copy(), *data, t, u, update_from, 1.0, False, numbers)
+            self._kernel(x, a.copy(), *data, t, u, update_from, 1.0, False, numbers)
             u *= update_from / penalty
-        return self._run(x, a, *data, u, u, penalty, 1.0, True, numbers)
-
-    def _run(self, x: Any, a: Any, weights: Any, limits: Any, uppers: Any, *others: Any) -> Sums:
-        if weights is None:  # as a mask, which is an eighth of the memory of weights
-            weights = EVERY[: x.size] if x.size <= EVERY.size else np.ones(x.size, bool)
-        sums: Sums = self._kernel(x, a, weights, limits, uppers, *others[1:])
+        sums: Sums = self._kernel(x, a, *data, u, u, penalty, 1.0, True, numbers)
         return sums
-
-
-EVERY = np.ones(1 << 17, bool)
-"""The mask of a block, or of a tile, in which no entry is missing."""
 
 
 @cache
@@ -260,7 +252,7 @@ def _pass_kernel(
         value, data_term, primal, dual = 0.0, 0.0, 0.0, 0.0
         if gradient:
             for i in range(x.size):
-                weight = 1.0 * weights[i]
+                weight = 1.0 if weights is None else 1.0 * weights[i]
                 seen = weight > 0
                 limit = 0 if limits is None else limits[i]
                 upper = x[i] if uppers is None else uppers[i]
@@ -275,7 +267,7 @@ def _pass_kernel(
                 a[i] = penalty * (v - new)
             return value, data_term, primal
         for i in range(x.size):
-            weight = 1.0 * weights[i]
+            weight = 1.0 if weights is None else 1.0 * weights[i]
             seen = weight > 0
             limit = 0 if limits is None else limits[i]
             upper = x[i] if uppers is None else uppers[i]
