@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import cached_kernel, compile_inner
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner, pasted
 from nmd_lab._runtime.machine import map_ranges
 
 
@@ -180,7 +180,7 @@ def equal_patterns(x, v, before, v_before):  # type: ignore[no-untyped-def]
     return True
 
 
-@compile_inner
+@pasted
 def factorise_groups(x, variance, mixture, workspace):  # type: ignore[no-untyped-def]
     """Factorise all groups for a row; return positions, and whether they are the missing ones."""
     _, _, covariances, inverses, log_sizes, common = mixture
@@ -195,7 +195,7 @@ def factorise_groups(x, variance, mixture, workspace):  # type: ignore[no-untype
     return positions[:n], few
 
 
-@compile_inner
+@pasted
 def weigh_groups(x, mixture, columns, few, workspace):  # type: ignore[no-untyped-def]
     """Put the probabilities of the groups of a row, and their V, y, r, g, into the workspace.
 
@@ -223,7 +223,7 @@ def weigh_groups(x, mixture, columns, few, workspace):  # type: ignore[no-untype
     return evidence - 0.5 * math.log(2 * math.pi) * observed
 
 
-@compile_inner
+@pasted
 def add_covariance(weight, matrix, few, v, rows, product, out):  # type: ignore[no-untyped-def]
     """Add cov z times a weight to `out`; `rows` are those of V."""
     np.dot(rows.T, rows, product)
