@@ -284,7 +284,7 @@ def update_rows(
 def _update_loop(
     add: Callable[..., None], finish: Callable[..., None], types: str
 ) -> Callable[..., None]:
-    add, finish = compile_inner(add, inline=True), compile_inner(finish, inline=True)
+    add, finish = inlined(add), inlined(finish)
 
     def update(first, last, arguments, ridge, numbers, column, rows):  # type: ignore[no-untyped-def]
         size = ridge.size
