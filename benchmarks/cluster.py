@@ -2,7 +2,7 @@
 
     python benchmarks/cluster.py --write
 
-starts clusters of one, two and four processes, and writes the tables of ``docs/cluster.md``.
+starts clusters of one, two and four processes, and writes their tables in ``docs/scale.md``.
 ``--quick`` takes small data.  What travels is counted on the loopback device by the system, so that
 everything is in it, the heartbeats of Dask too.
 """
@@ -175,7 +175,7 @@ def main() -> None:
     """Print the tables, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small data")
-    parser.add_argument("--write", action="store_true", help="write docs/cluster.md")
+    parser.add_argument("--write", action="store_true", help="write docs/scale.md")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.getLogger("nmd_lab").setLevel(logging.ERROR)
