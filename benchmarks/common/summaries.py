@@ -56,8 +56,8 @@ SUMMARIES = {
 - The search has fewer moves since 2026-11-29. Nine of the eleven sets, run again with the same
   seeds (three for CBCL), have mean errors between 0.06 % below and 0.12 % above those of the
   search on this page; MovieLens 100K, 90/10, has 0.9142 with seed 0. On the two photographs the
-  five seeds are now about 1.4 to 1.6 % (china) and 2.7 to 4.0 % (flower) below the best of the grid.
-  The tables are those of the run above.""",
+  five seeds are now about 1.4 to 1.6 % (china) and 2.7 to 4.0 % (flower) below the best of the
+  grid. The tables are those of the run above.""",
     "performance": """\
 - Run of 2026-11-21 by `make bench` (`benchmarks/performance`), about half an hour, with Python
   3.11.7 and NumPy 2.4.6.
