@@ -108,7 +108,7 @@ def sample(
         Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), "ordinal",
         "logistic", or a `Loss`; or one by column.
     draws : int, default 300
-        Number of sweeps after tuning, of each chain.
+        Number of sweeps after tuning.
     tune : int, optional
         Number of sweeps before them, which are not kept.
     chains : int, default 1
@@ -173,9 +173,8 @@ def sample(
 
     Notes
     -----
-    A sweep draws T where ADMM takes the proximal map [1]_, and rows and columns where ADMM solves
-    for them, with the priors of [2]_.  Intervals assume that cells are missing at random given the
-    observed ones.
+    A sweep draws T where ADMM takes the proximal map [1]_, with the priors of [2]_.  Intervals
+    assume that cells are missing at random.
 
     References
     ----------
