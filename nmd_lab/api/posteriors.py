@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -224,10 +225,7 @@ def sample(
         random_state=random_state,
         compute=compute,
     )
-    with interruptible() as interruption, one_thread():
-        posterior = draw_posterior(X, asked, interruption)
-    warn(message_of_chains(posterior), stacklevel=2)
-    return posterior
+    return _sampled(X, asked, copies=True)
 
 
 def impute(
@@ -343,21 +341,33 @@ def impute(
     refuse_sparse(frame)
     plain, fill = pandas_of(frame), pandas_of(fill)
     check_fill(plain, fill)
-    posterior = sample(plain, **options)
+    given = inspect.signature(sample).bind(plain, **options).arguments
+    asked = SampleOptions(**{name: each for name, each in given.items() if name != "X"})
+    posterior = _sampled(plain, asked, copies=n is not None or return_posterior)
     filled = posterior.impute(plain, n, fill=fill, random_state=options.get("random_state"))
     filled = filled if plain is frame else as_given(filled, frame)
     posterior.parameters["copies"] = n
     return (filled, posterior) if return_posterior else filled
 
 
+def _sampled(X: Any, asked: SampleOptions, *, copies: bool) -> Posterior:
+    """Return the posterior, and warn if its chains differ."""
+    with interruptible() as interruption, one_thread():
+        posterior = draw_posterior(X, asked, interruption, copies=copies)
+    warn(message_of_chains(posterior), stacklevel=3)
+    return posterior
+
+
 N_PROPOSED_DRAWS = 50
 """Number of draws that the message about memory proposes."""
 
 
-def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> Posterior:
+def draw_posterior(
+    X: Any, asked: SampleOptions, interruption: Interruption, *, copies: bool = True
+) -> Posterior:
     """Check the arguments of `sample`, run the chains and label the draws.
 
-    A table has columns of its own units.
+    A table has columns of its own units.  It gets draws for completed copies if asked.
     """
     X = pandas_of(X)
     form = form_of(X)
@@ -379,9 +389,9 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     check_bounds(asked.bounds, facts, model)
     codes = names_of_codes(facts) if is_table else ()
     of_cells = message_of_cells(X, asked.observed, facts) if form.is_frame else {}
-    warn(joined(message_of_data(facts, codes), of_cells), stacklevel=3)
+    warn(joined(message_of_data(facts, codes), of_cells), stacklevel=4)
     if apart := not model.is_mixed and units_of_columns(facts, distance=model.squares):
-        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
+        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(init := asked.init, str | Decomposition):
         raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
     wanted = (problem.shape, problem.rank)
@@ -400,14 +410,14 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     joint = None
-    if reason.code == "draws" and allows_joint_draws(ensemble, asked):
+    if copies and reason.code == "draws" and allows_joint_draws(ensemble, asked):
         joint = joint_draws(ensemble, state.members, asked)
     decided = replace(asked, tune=ensemble.warm_up)
     arguments = ensemble.problem, observations, facts, decided, drawn, reason
     posterior = package(*arguments, is_table=is_table)
     if joint is not None:
         posterior = replace(posterior, _joint=dataset_of_joint(joint))
-    warn(message_of_limits(posterior, facts), stacklevel=3)
+    warn(message_of_limits(posterior, facts), stacklevel=4)
     return posterior
 
 

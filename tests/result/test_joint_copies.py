@@ -75,12 +75,12 @@ def test_draws_lie_within_bounds_and_positive_columns_stay_positive(sampled):
 
 def test_a_weak_effect_is_that_of_the_full_table():
     found, full = [], []
-    for seed in range(6):
+    for seed in range(3):
         frame, holed = table(seed)
-        copies = nmd.impute(holed, n=5, draws=60, random_state=0)
+        copies = nmd.impute(holed, n=5, draws=20, tune=20, random_state=0)
         found += [np.polyfit(copy["t"], copy["y"], 1)[0] for copy in copies]
         full.append(np.polyfit(frame["t"], frame["y"], 1)[0])
-    assert abs(np.mean(found) - np.mean(full)) < 0.04  # the standard error is 0.02
+    assert abs(np.mean(found) - np.mean(full)) < 0.06  # the standard error is 0.03
 
 
 def test_frequencies_of_filled_classes_are_those_of_the_full_table(sampled):
