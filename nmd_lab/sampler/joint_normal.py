@@ -37,7 +37,9 @@ from .priors import (
     MIN_SHARE,
     SWEEPS_PER_LABEL_DRAW,
     Groups,
+    RowPrior,
     draw_group_priors,
+    draw_used_priors,
     draw_wishart,
     first_groups,
 )
@@ -56,9 +58,9 @@ N_DRAWS, SWEEPS_PER_DRAW = 48, 4
 
 MIN_ROWS_OF_A_GROUP = 6
 
-MIN_ROWS_PER_SCORE, MAX_SCORES = 10, 64
+MIN_ROWS_PER_SCORE, MAX_SCORES, MAX_SCORES_WITH_GROUPS = 10, 64, 40
 """Rows for each score from which covariances are well known, and scores up to which a sweep is
-quick."""
+quick, without groups and with them."""
 
 MAX_LOSS, MAX_LOSS_OF_ENSEMBLE = 0.05, 0.1
 """Mean log score of a hidden cell that one group may lose to several, and a joint distribution to
@@ -297,9 +299,12 @@ class JointChain:
         for at in self.scores.free_units:
             self.z[:, at] /= math.sqrt(self.z[:, at].var(axis=0).mean()) or 1.0
         if n_groups > 1:
-            self.draw = JointDraw(
-                *draw_group_priors(self.groups, n_groups, self.z, np.ones(d), self.rng)
-            )
+            about = self.z, np.ones(d), self.rng
+            if self.sweep > 1 and self.sweep % SWEEPS_PER_LABEL_DRAW:
+                prior = draw_used_priors(self.groups, RowPrior(*self.draw), *about)
+            else:
+                prior = draw_group_priors(self.groups, n_groups, *about)
+            self.draw = JointDraw(*prior)
             return
         is_number = (self.scores.low == self.scores.high).any(axis=0)
         centre = self.z.mean(axis=0)
@@ -432,14 +437,16 @@ def joint_draws(
     if m < MIN_ROWS_PER_SCORE * d or d > MAX_SCORES:
         return None
     cells, seed = _hidden_cells(ensemble, cuts), members[0].state.seed
-    sizes = (1, *(min(size, m // MIN_ROWS_OF_A_GROUP) for size in SIZES))
+    of_groups = SIZES if d <= MAX_SCORES_WITH_GROUPS else ()
+    sizes = (1, *(min(size, m // MIN_ROWS_OF_A_GROUP) for size in of_groups))
     chains = [
         JointChain.first(tried, size, np.random.default_rng([seed, len(members), k]))
         for k, size in enumerate(sizes)
     ]
     threads = options.compute.threads or all_threads()
     logs = in_threads(lambda chain: _tuned(chain, cells), chains, threads)
-    one, grouped = logs[0], logsumexp(logs[1:], axis=0) - math.log(len(SIZES))
+    one = logs[0]
+    grouped = logsumexp(logs[1:], axis=0) - math.log(len(of_groups)) if of_groups else one
     is_one = not _is_better(grouped, one, MAX_LOSS)
     if _is_better(
         ensemble.log_densities(members)[cells.of_hidden],
