@@ -113,6 +113,19 @@ def test_cells_with_limits_are_completed_within_them():
         assert copy.loc[below["dose"], "dose"].between(0, 0.6, inclusive="right").all()
 
 
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"percent": (10, 20)}, r"bounds\['percent'\]=\(10, 20\) leaves out values"),
+        ({"yes": (0, 1)}, "bounds has 'yes', which is no column of numbers"),
+        ({"no": (0, 1)}, "bounds has 'no', which is no column of numbers"),
+    ],
+)
+def test_wrong_bounds_are_refused_in_words(bounds, words):
+    with pytest.raises(ValueError, match=words):
+        nmd.impute(table()[1], bounds=bounds)
+
+
 @pytest.mark.parametrize("options", [{"rank": 2}, {"groups": 1}])
 def test_a_model_that_was_asked_for_makes_the_copies(options):
     _, holed = table()
