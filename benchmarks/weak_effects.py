@@ -118,7 +118,10 @@ def regression(kind: str, frame: pd.DataFrame) -> Estimate:
     """Return the coefficients of treated, marker and stage in a regression on complete rows."""
     import statsmodels.api as sm
 
-    X, y = np.column_stack([codes(frame[name]) for name in REGRESSORS]), codes(frame[REGRESSIONS[kind]])
+    X, y = (
+        np.column_stack([codes(frame[name]) for name in REGRESSORS]),
+        codes(frame[REGRESSIONS[kind]]),
+    )
     if kind == "Cox":
         fit, first = sm.PHReg(np.exp(y), X, status=codes(frame["died"]), ties="efron").fit(), 0
     else:
@@ -190,11 +193,17 @@ def summary(records: list[dict[str, Any]], kind: str) -> list[str]:
     """Return biases, coverage and width of a method."""
     truth = np.array(TRUTH[kind])
     value, low, high = (np.array([r["this"][k] for r in records]) for k in ("value", "low", "high"))
-    full, bottom, top = (np.array([r["full"][k] for r in records]) for k in ("value", "low", "high"))
+    full, bottom, top = (
+        np.array([r["full"][k] for r in records]) for k in ("value", "low", "high")
+    )
     bias = 100 * (value - full) / truth
     held = (low <= truth) & (truth <= high)
     biases = [with_error(each) for each in (*bias.T, bias.mean(axis=1))]
-    return [*biases, with_error(100 * held.mean(axis=1)), f"{np.mean((high - low) / (top - bottom)):.2f}"]
+    return [
+        *biases,
+        with_error(100 * held.mean(axis=1)),
+        f"{np.mean((high - low) / (top - bottom)):.2f}",
+    ]
 
 
 def with_error(values: Array) -> str:
@@ -229,7 +238,7 @@ def work_of_nhefs(*, seed: int) -> dict[str, Any]:
     holes = frame.copy()
     for name in ("wt82_71", "qsmk", "sbp", "cholesterol", "exercise"):
         holes[name] = holes[name].mask(rng.random(len(frame)) < SHARE)
-    copies = nmd.impute(holes, n=COPIES, random_state=seed, progress=False)
+    copies = nmd.impute(holes, n=COPIES, draws=DRAWS, random_state=seed, progress=False)
     ways = {FULL: effect_of_quitting(frame),
             ROWS: effect_of_quitting(holes.dropna(subset=["wt82_71", "qsmk"])),
             OURS: pool([effect_of_quitting(copy) for copy in copies])}  # fmt: skip
@@ -242,7 +251,9 @@ def masks_of_nhefs(journals: Journals, seeds: int) -> str:
     records = journals.collect("nhefs", work_of_nhefs, cells)
     body = []
     for name in (FULL, ROWS, OURS):
-        value, low, high = (np.array([r[name][k][0] for r in records]) for k in ("value", "low", "high"))
+        value, low, high = (
+            np.array([r[name][k][0] for r in records]) for k in ("value", "low", "high")
+        )
         body.append([name, str(value.size), with_error(value), f"{np.mean(high - low):.2f}"])
     return "NHEFS\n\n" + table(["method", "masks", "effect of quitting, kg", "width"], body)
 
