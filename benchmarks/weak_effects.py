@@ -160,50 +160,52 @@ def work_of_mice(*, seed: int, shape: str, mechanism: str) -> dict[str, Any]:
             for kind in REGRESSIONS}  # fmt: skip
 
 
-def generated_tables(journals: Journals, seeds: int, shape: str, name: str) -> str:
+def generated_tables(journals: Journals, seeds: int, shape: str, with_mice: bool) -> str:
     """Do what is missing of the tables of a shape, and return a table of results."""
-    body = []
-    cells = [{"seed": seed, "shape": shape, "mechanism": each}
-             for seed in range(seeds) for each in MECHANISMS]  # fmt: skip
-    records = journals.collect(shape, work, cells)
-    of_mice = []
-    if name == "mice":
-        of_mice = journals.collect(f"{shape}, mice", work_of_mice, cells, peer=completed)
-    for mechanism in MECHANISMS:
-        found = [r for r in records if r["mechanism"] == mechanism]
-        peers = {r["seed"]: r for r in of_mice if r["mechanism"] == mechanism and "linear" in r}
-        for kind in REGRESSIONS:
-            for method in (ROWS, OURS, MICE):
-                each = [
-                    {"full": r[kind][FULL]} | {"this": by[kind][method]}
-                    for r in found
-                    if (by := peers.get(r["seed"]) if method == MICE else r) is not None
-                ]
-                if each:
-                    body += [[mechanism, kind, method, str(len(each)), *summary(each, kind)]]
-            full = [{"full": r[kind][FULL], "this": r[kind][FULL]} for r in found]
-            body += [[mechanism, kind, FULL, str(len(full)), *summary(full, kind)]]
-    head = ["missing", "regression", "method", "tables"]
-    head += [f"bias {x}, %" for x in ("treated", "marker", "stage", "mean")]
-    m, n = SHAPES[shape]
-    return f"{m} rows, {n} columns\n\n" + table([*head, "coverage, %", "width"], body)
-
-
-def summary(records: list[dict[str, Any]], kind: str) -> list[str]:
-    """Return biases, coverage and width of a method."""
-    truth = np.array(TRUTH[kind])
-    value, low, high = (np.array([r["this"][k] for r in records]) for k in ("value", "low", "high"))
-    full, bottom, top = (
-        np.array([r["full"][k] for r in records]) for k in ("value", "low", "high")
-    )
-    bias = 100 * (value - full) / truth
-    held = (low <= truth) & (truth <= high)
-    biases = [with_error(each) for each in (*bias.T, bias.mean(axis=1))]
-    return [
-        *biases,
-        with_error(100 * held.mean(axis=1)),
-        f"{np.mean((high - low) / (top - bottom)):.2f}",
+    cells = [
+        {"seed": seed, "shape": shape, "mechanism": each}
+        for seed in range(seeds)
+        for each in MECHANISMS
     ]
+    records = {_key(r): r for r in journals.collect(shape, work, cells)}
+    if with_mice:
+        for r in journals.collect(f"{shape}, mice", work_of_mice, cells, peer=completed):
+            for kind in REGRESSIONS if _key(r) in records and "error" not in r else ():
+                records[_key(r)][kind] |= r[kind]
+    body = []
+    for mechanism in MECHANISMS:
+        for kinds in (*([kind] for kind in REGRESSIONS), list(REGRESSIONS)):
+            for name in (FULL, ROWS, OURS, MICE):
+                some = [r for (_, m), r in records.items() if m == mechanism and name in r["Cox"]]
+                if some:
+                    which = kinds[0] if len(kinds) == 1 else "all"
+                    body.append(
+                        [mechanism, which, name, str(len(some)), *summary(some, kinds, name)]
+                    )
+    head = ["missing", "regression", "method", "tables", "bias of treated, %", "of marker, %"]
+    head += ["of stage, %", "mean, %", "coverage, %", "width"]
+    return "{} rows, {} columns\n\n".format(*SHAPES[shape]) + table(head, body)
+
+
+def _key(record: dict[str, Any]) -> tuple[int, str]:
+    """Return what names a table of a shape."""
+    return record["seed"], record["mechanism"]
+
+
+def summary(records: list[dict[str, Any]], kinds: list[str], name: str) -> list[str]:
+    """Return biases, coverage and width of a method, over some regressions."""
+    truth = np.array([TRUTH[kind] for kind in kinds])
+
+    def numbers(method: str, key: str) -> Array:
+        return np.array([[r[kind][method][key] for kind in kinds] for r in records])
+
+    low, high = numbers(name, "low"), numbers(name, "high")
+    bias = 100 * (numbers(name, "value") - numbers(FULL, "value")) / truth
+    held = 100.0 * ((low <= truth) & (truth <= high))
+    ratio = (high - low) / (numbers(FULL, "high") - numbers(FULL, "low"))
+    biases = [with_error(each) for each in bias.mean(axis=1).T]
+    parts = [*biases, with_error(bias.mean(axis=(1, 2))), with_error(held.mean(axis=(1, 2)))]
+    return [*parts, f"{ratio.mean():.2f}"]
 
 
 def with_error(values: Array) -> str:
@@ -259,9 +261,9 @@ def masks_of_nhefs(journals: Journals, seeds: int) -> str:
 
 
 PARTS: dict[str, Callable[[Journals, int], str]] = {
-    "small": lambda journals, seeds: generated_tables(journals, seeds, "small", ""),
-    "large": lambda journals, seeds: generated_tables(journals, seeds, "large", ""),
-    "mice": lambda journals, seeds: generated_tables(journals, seeds, "small", "mice"),
+    "small": lambda journals, seeds: generated_tables(journals, seeds, "small", False),
+    "large": lambda journals, seeds: generated_tables(journals, seeds, "large", False),
+    "mice": lambda journals, seeds: generated_tables(journals, seeds, "small", True),
     "nhefs": masks_of_nhefs,
 }
 
