@@ -124,7 +124,7 @@ def test_every_link_leads_to_a_file():
 
 def test_run_times_are_those_of_the_notebooks():
     found = re.findall(r"\]\((notebooks/\w+\.ipynb)\)[^|]*, (\d+) s \|", README)
-    assert len(found) == 12
+    assert len(found) == 13
     for notebook, seconds in found:
         said = re.search(r"Run time: about ([\w ]+)\.", (ROOT / notebook).read_text("utf-8"))[1]
         assert said.replace("a minute", "60 seconds") == f"{seconds} seconds", notebook
