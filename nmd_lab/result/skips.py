@@ -90,7 +90,7 @@ def skips_of(X: Any) -> dict[Any, str]:
         empty, skipped = X[name].isna().to_numpy(), np.zeros(len(X), bool)
         for rows, text in answers:
             elsewhere = (empty.sum() - rows.size + 1) / (len(X) - rows.size + 1)
-            chance = len(answers) * X.shape[1] * elsewhere**rows.size
+            chance = len(answers) * X.shape[1] * min(abs(elsewhere), 1.0) ** rows.size
             if chance < MAX_CHANCE and empty[rows].all() and 2 * skipped[rows].sum() <= rows.size:
                 skipped[rows] = True
                 texts.append(text)
