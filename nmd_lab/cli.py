@@ -219,7 +219,7 @@ without names of rows and columns.  A table of columns userId, movieId, rating i
 
 OF_PYTHON = {
     *("X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise"),
-    *("sample_dims", "callback", "progress", "work_dir", "client", "solver", "compute"),
+    *("bounds", "sample_dims", "callback", "progress", "work_dir", "client", "solver", "compute"),
 }
 """Arguments that a command takes from its file, has in other words, or has no words for."""
 

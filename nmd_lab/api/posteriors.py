@@ -136,13 +136,12 @@ def sample(
         Offsets added to WH inside f.
     keep : int, optional
         Number of draws to keep of each chain; by default at most 1 GiB.
-    observed, weights, dtype, sample_dims : as for `complete`
-        As there.
+    observed, weights, dtype, sample_dims
+        As for `complete`.
     at_most, at_least, upper : array_like, optional
         Limits of entries, as for `complete`.
     bounds : dict, optional
-        Range of a numeric column by its name, such as ``{"percent": (0, 100)}``.  Positive
-        columns stay positive without it.
+        Ranges of numeric columns, such as ``{"percent": (0, 100)}``.  Positive columns stay so.
     init : {"auto", "random", "svd"} or Decomposition, default "auto"
         Start of a chain.
     callback : callable, optional
@@ -341,8 +340,8 @@ def impute(
     refuse_sparse(frame)
     plain, fill = pandas_of(frame), pandas_of(fill)
     check_fill(plain, fill)
-    given = inspect.signature(sample).bind(plain, **options).arguments
-    asked = SampleOptions(**{name: each for name, each in given.items() if name != "X"})
+    arguments = inspect.signature(sample).bind(plain, **options).arguments
+    asked = SampleOptions(**{name: each for name, each in arguments.items() if name != "X"})
     posterior = _sampled(plain, asked, copies=n is not None or return_posterior)
     filled = posterior.impute(plain, n, fill=fill, random_state=options.get("random_state"))
     filled = filled if plain is frame else as_given(filled, frame)

@@ -114,7 +114,7 @@ def test_small_ratings_that_are_nowhere_say_how_to_get_them(tmp_path, no_data, i
 
 
 def test_the_explorer_offers_no_ratings_that_it_would_have_to_download(no_data, installed):
-    assert [name for name, each in library().items() if "ratings" in each.code] == ["generated"]
+    assert [name for name, each in library().items() if "ratings" in each] == ["generated"]
 
 
 def test_without_pooch_the_remedy_is_told(monkeypatch, no_data):

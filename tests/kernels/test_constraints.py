@@ -166,7 +166,7 @@ def orthonormal_rows(Z, W, H, seen, steps):
 @pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("side", ["w_constraint", "h_constraint"])
 def test_steps_with_an_orthonormal_factor_are_those_of_dense_matrices(side, split, monkeypatch):
-    monkeypatch.setattr("nmd_lab.kernels.sweep.SHARE_ENTRIES", 100)
+    monkeypatch.setattr("nmd_lab.kernels.sweep.MIN_SHARE_ENTRIES", 100)
     X, rng = parts(), np.random.default_rng(0)
     mask = rng.random(X.shape) < 0.7
     W, H = np.linalg.qr(rng.normal(size=(30, 3)))[0], np.linalg.qr(rng.normal(size=(20, 3)))[0].T
