@@ -39,7 +39,8 @@ def read_numbers(values: Any) -> pd.DataFrame:
     number = comma if comma.count() > point.count() else point
     if comma.count() == point.count():
         number = number.mask((point != comma) & rest.str.contains(","))
-    number = number.where(is_text, pd.to_numeric(values.where(~is_text), errors="coerce"))
+    others = pd.to_numeric(values.mask(is_text), errors="coerce").astype(np.float64)
+    number = number.where(is_text, others)
     at_least = sign.isin(list(ABOVE))
     is_word = rest.str.fullmatch(WORDS) & ~at_least
     read = {"number": number.astype(np.float64), "at_most": sign.isin(list(BELOW)) | is_word}
