@@ -61,25 +61,25 @@ class JointCopies:
         problem = _problem_of(draws, data)
         known = scores_of(problem, draws.table, joint.cuts)
         self._scored = columns_with_scores(draws.table, draws.shape[1])
-        self._rows = np.flatnonzero((known.low < known.high).any(axis=1))
-        self._scores = known.at(self._rows)
-        self._z, self._labels = self._scores.first(), np.zeros(self._rows.size, np.int64)
+        rows = np.flatnonzero((known.low < known.high).any(axis=1))
+        self._scores = known.at(rows)
+        low, high, classes, _ = self._scores
+        is_known = (low == high) | (np.isinf(low) & np.isinf(high))
+        self._has_latent = not is_known.all() or bool((classes >= 0).any())
+        self._z, self._labels = self._scores.first(), np.zeros(rows.size, np.int64)
         self._ends = _ends_of_scores(draws.model)[:, self._scored]
         self._repeated = _repeated_values(problem)
         self._seed, self._sweep = int(rng.integers(2**62)), 0
         self._place = np.full(data.observations.shape[0], -1)
-        self._place[self._rows] = np.arange(self._rows.size)
+        self._place[rows] = np.arange(rows.size)
 
     def next(self, k: int) -> None:
         """Draw the next copy, from a draw of the distribution."""
-        scores = self._scores
-        is_open = np.isinf(scores.low) & np.isinf(scores.high) & (scores.classes < 0)
-        is_latent = (scores.low < scores.high) & ~is_open
-        steps = NEXT_SWEEPS if self._sweep else FIRST_SWEEPS
-        for _ in range(steps if is_latent.any() or (scores.classes >= 0).any() else 1):
+        steps, draw = NEXT_SWEEPS if self._sweep else FIRST_SWEEPS, self._joint.at(k)
+        for _ in range(steps if self._has_latent else 1):
             self._sweep += 1
-            key, draw = (self._seed, self._sweep), self._joint.at(k)
-            draw_scores(scores, self._z, draw, self._labels, key, relabel=True, ends=self._ends)
+            key, about = (self._seed, self._sweep), (self._scores, self._z, draw, self._labels)
+            draw_scores(*about, key, relabel=True, ends=self._ends)
 
     def numbers(self, i: Positions, j: Positions) -> Array:
         """Return values of numbers and levels at rows of X and columns of the posterior."""

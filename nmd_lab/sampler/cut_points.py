@@ -79,6 +79,12 @@ class Levels:
         return v[self._order].astype(np.float64)
 
 
+def normal_cuts(counts: NDArray[np.integer]) -> Doubles:
+    """Return standard normal quantiles between levels with these numbers of entries."""
+    below = np.cumsum(counts)[:-1] + 0.5 * np.arange(1, counts.size)
+    return np.asarray(ndtri(below / (counts.sum() + 0.5 * counts.size)))
+
+
 @dataclass
 class CutPoints:
     """The cut points and their random walk.
@@ -98,9 +104,8 @@ class CutPoints:
     def first(cls, counts: NDArray[np.integer]) -> CutPoints:
         """Return those of levels with these numbers of entries, if WH explains nothing."""
         number, total = counts.size, int(counts.sum())
-        shares = (np.cumsum(counts)[:-1] + 0.5 * np.arange(1, number)) / (total + 0.5 * number)
         # the spread of T is that of WH and of the noise, which is 1
-        ends = np.concatenate([[-np.inf], math.sqrt(2) * ndtri(shares), [np.inf]])
+        ends = np.concatenate([[-np.inf], math.sqrt(2) * normal_cuts(counts), [np.inf]])
         return cls(ends, np.full(number - 1, 3.0 / math.sqrt(total / number + 1)))
 
     def scores(self) -> Doubles:

@@ -45,6 +45,7 @@ from .priors import (
 )
 from .problem import problem_of
 from .random_numbers import LATENT, draw_between, draw_index, new_stream, normal, start_of
+from .run import MIN_ROWS_OF_A_GROUP
 from .sampled_model import knows_T
 from .scores import Array, Positions, Scores, columns_with_scores, cut_points, scores_of
 
@@ -55,8 +56,6 @@ N_TUNING_SWEEPS, N_SCORED_SWEEPS, N_SWEEPS_AFTER_UNHIDING = 50, 30, 20
 
 N_DRAWS, SWEEPS_PER_DRAW = 48, 4
 """Number of draws, and sweeps of a chain from one to the next."""
-
-MIN_ROWS_OF_A_GROUP = 6
 
 MIN_ROWS_PER_SCORE, MAX_SCORES, MAX_SCORES_WITH_GROUPS = 10, 64, 40
 """Rows for each score from which covariances are well known, and scores up to which a sweep is
@@ -252,6 +251,8 @@ class JointChain:
     ----------
     scores : Scores
         What is known.
+    free_units : list of ndarray
+        Those with a unit that no cell determines.
     z : ndarray (m, d)
         Scores.
     draw : JointDraw
@@ -265,6 +266,7 @@ class JointChain:
     """
 
     scores: Scores
+    free_units: list[Positions]
     z: Array
     draw: JointDraw
     groups: Groups
@@ -283,7 +285,7 @@ class JointChain:
         if n_groups > 1:
             groups = first_groups(z, np.eye(d), units, n_groups, rng)
         prior = np.zeros((n_groups, d)), np.tile(np.eye(d), (n_groups, 1, 1)), np.ones(n_groups)
-        return cls(scores, z, JointDraw(*prior), groups, rng, seed)
+        return cls(scores, scores.free_units, z, JointDraw(*prior), groups, rng, seed)
 
     def step(self) -> None:
         """Do one sweep."""
@@ -296,7 +298,7 @@ class JointChain:
     def _draw_distribution(self) -> None:
         """Draw the distribution given the scores, in units in which free scores have spread 1."""
         (m, d), n_groups = self.z.shape, len(self.draw.shares)
-        for at in self.scores.free_units:
+        for at in self.free_units:
             self.z[:, at] /= math.sqrt(self.z[:, at].var(axis=0).mean()) or 1.0
         if n_groups > 1:
             about = self.z, np.ones(d), self.rng
@@ -316,6 +318,7 @@ class JointChain:
     def restore(self, scores: Scores) -> None:
         """Go on with more known cells of the same rows."""
         before, self.scores = self.scores, _with_noise(scores)
+        self.free_units = self.scores.free_units
         self.z, first = np.clip(self.z, self.scores.low, self.scores.high), self.scores.first()
         for j in np.flatnonzero(scores.widths):
             rows = np.flatnonzero(scores.classes[:, j] != before.classes[:, j])[:, None]
@@ -389,19 +392,13 @@ class JointDraws(NamedTuple):
     @classmethod
     def of(cls, draws: list[JointDraw], cuts: Array) -> JointDraws:
         """Return draws as arrays; those with fewer groups have empty ones."""
-        number = max(draw.shares.size for draw in draws)
-        padded = (np.arange(number) % draw.shares.size for draw in draws)
-        each = [JointDraw(*(a[at] for a in draw)) for draw, at in zip(draws, padded, strict=True)]
-        shares = [
-            np.where(np.arange(number) < d.shares.size, e.shares, 0.0)
-            for d, e in zip(draws, each, strict=True)
-        ]
-        return cls(
-            np.stack([e.means for e in each]),
-            np.stack([e.precisions for e in each]),
-            np.stack(shares),
-            cuts,
-        )
+        places, padded = np.arange(max(draw.shares.size for draw in draws)), []
+        for draw in draws:
+            at = places % draw.shares.size
+            shares = np.where(places == at, draw.shares[at], 0.0)
+            padded.append((draw.means[at], draw.precisions[at], shares))
+        means, precisions, all_shares = (np.stack(each) for each in zip(*padded, strict=True))
+        return cls(means, precisions, all_shares, cuts)
 
     def at(self, k: int) -> JointDraw:
         """Return a draw with the groups that may have rows."""
@@ -427,15 +424,15 @@ def joint_draws(
     with groups has to be better than one without.
     """
     base, table = ensemble.problem, ensemble.observations.labels.table
+    m, d = ensemble.complete.shape[0], columns_with_scores(table, base.shape[1]).size
+    if m < MIN_ROWS_PER_SCORE * d or d > MAX_SCORES:
+        return None
     full, trial = (
         problem_of(each, options, 1, base.scaling, base.noises)
         for each in (ensemble.complete, ensemble.observations)
     )
     cuts = cut_points(full)
     scores, tried = (scores_of(each, table, cuts) for each in (full, trial))
-    m, d = scores.low.shape
-    if m < MIN_ROWS_PER_SCORE * d or d > MAX_SCORES:
-        return None
     cells, seed = _hidden_cells(ensemble, cuts), members[0].state.seed
     of_groups = SIZES if d <= MAX_SCORES_WITH_GROUPS else ()
     sizes = (1, *(min(size, m // MIN_ROWS_OF_A_GROUP) for size in of_groups))

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from nmd_lab.data.typed_table import TypedTable
 
+from .cut_points import normal_cuts
 from .problem import SampledProblem
 
 Array = NDArray[np.float64]
@@ -68,14 +68,11 @@ def cut_points(problem: SampledProblem) -> Array:
 
     Of two levels the cut point is zero.  Of more, cut points are quantiles of the levels.
     """
-    counts = [np.empty(0) if each is None else each.counts for each in problem.levels]
+    counts = [np.empty(0, np.int64) if each is None else each.counts for each in problem.levels]
     ends = np.full((len(counts), max(each.size for each in counts) + 1), np.inf)
     for row, each in zip(ends, counts, strict=True):
         if each.size:
-            shares = (np.cumsum(each)[:-1] + 0.5 * np.arange(1, each.size)) / (
-                each.sum() + 0.5 * each.size
-            )
-            row[0], row[1 : each.size] = -np.inf, 0.0 if each.size == 2 else ndtri(shares)
+            row[0], row[1 : each.size] = -np.inf, 0.0 if each.size == 2 else normal_cuts(each)
     return ends
 
 
