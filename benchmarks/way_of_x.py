@@ -20,7 +20,7 @@ import pandas as pd
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import Observations
-from nmd_lab.kernels.split_variable import StoredEntries
+from nmd_lab.kernels.products import StoredEntries
 from nmd_lab.sampler.problem import SampledProblem
 
 HOME = Path(nmd.__file__).parent

@@ -35,111 +35,66 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from . import (
-        baselines,
-        datasets,
-        losses,
-        metrics,
-        nonlinearities,
-        plots,
-        studies,
-        warnings,
-        widgets,
-    )
-    from ._runtime.machine import show_versions
-    from .api.fits import complete, decompose
-    from .api.posteriors import impute, sample
-    from .api.resuming import resume
-    from .data.censored import censored
-    from .data.folds import split_observed
-    from .data.long_table import (
-        observations_from_files,
-        observations_from_sparse,
-        observations_from_table,
-    )
-    from .data.patches import from_patches, patches
-    from .data.sparse import SparseObservations
-    from .estimators import NMD, MatrixCompletion
-    from .inpainting.inpaint import inpaint
-    from .model.losses import KL, L1, Frobenius
-    from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
-    from .model.proximal import prox
-    from .pooling import pool, pool_covariance, pool_test
-    from .problem.state import State
-    from .request.constraints import (
-        FactorConstraint,
-        NonNegative,
-        Orthonormal,
-        Simplex,
-        SparseFactor,
-    )
-    from .request.penalty import PenaltyRule
-    from .request.settings import ADMM, Choice, Compute
-    from .result.compare import compare
-    from .result.decomposition import Decomposition
-    from .result.files import load
-    from .result.posterior import Posterior
-    from .studies import Study
-    from .studies.imputer_check import check_imputer
-
-__all__ = [
-    "ADMM",
-    "KL",
-    "L1",
-    "NMD",
-    "Choice",
-    "Compute",
-    "Decomposition",
-    "FactorConstraint",
-    "Frobenius",
-    "Identity",
-    "MatrixCompletion",
-    "MinMax",
-    "Modulus",
-    "NonNegative",
-    "Orthonormal",
-    "PenaltyRule",
-    "Posterior",
-    "ReLU",
-    "Simplex",
-    "SparseFactor",
-    "SparseObservations",
-    "Square",
-    "State",
-    "Study",
-    "baselines",
-    "censored",
-    "check_imputer",
-    "compare",
-    "complete",
-    "datasets",
-    "decompose",
-    "from_patches",
-    "impute",
-    "inpaint",
-    "load",
-    "losses",
-    "metrics",
-    "nonlinearities",
-    "observations_from_files",
-    "observations_from_sparse",
-    "observations_from_table",
-    "patches",
-    "plots",
-    "pool",
-    "pool_covariance",
-    "pool_test",
-    "prox",
-    "resume",
-    "sample",
-    "show_versions",
-    "split_observed",
-    "studies",
-    "warnings",
-    "widgets",
-]
+    from . import baselines as baselines
+    from . import datasets as datasets
+    from . import losses as losses
+    from . import metrics as metrics
+    from . import nonlinearities as nonlinearities
+    from . import plots as plots
+    from . import studies as studies
+    from . import warnings as warnings
+    from . import widgets as widgets
+    from ._runtime.machine import show_versions as show_versions
+    from .api.fits import complete as complete
+    from .api.fits import decompose as decompose
+    from .api.posteriors import impute as impute
+    from .api.posteriors import sample as sample
+    from .api.resuming import resume as resume
+    from .data.censored import censored as censored
+    from .data.folds import split_observed as split_observed
+    from .data.long_table import observations_from_files as observations_from_files
+    from .data.long_table import observations_from_sparse as observations_from_sparse
+    from .data.long_table import observations_from_table as observations_from_table
+    from .data.patches import from_patches as from_patches
+    from .data.patches import patches as patches
+    from .data.sparse import SparseObservations as SparseObservations
+    from .estimators import NMD as NMD
+    from .estimators import MatrixCompletion as MatrixCompletion
+    from .inpainting.inpaint import inpaint as inpaint
+    from .model.losses import KL as KL
+    from .model.losses import L1 as L1
+    from .model.losses import Frobenius as Frobenius
+    from .model.nonlinearities import Identity as Identity
+    from .model.nonlinearities import MinMax as MinMax
+    from .model.nonlinearities import Modulus as Modulus
+    from .model.nonlinearities import ReLU as ReLU
+    from .model.nonlinearities import Square as Square
+    from .model.proximal import prox as prox
+    from .pooling import pool as pool
+    from .pooling import pool_covariance as pool_covariance
+    from .pooling import pool_test as pool_test
+    from .problem.state import State as State
+    from .request.constraints import FactorConstraint as FactorConstraint
+    from .request.constraints import NonNegative as NonNegative
+    from .request.constraints import Orthonormal as Orthonormal
+    from .request.constraints import Simplex as Simplex
+    from .request.constraints import SparseFactor as SparseFactor
+    from .request.penalty import PenaltyRule as PenaltyRule
+    from .request.settings import ADMM as ADMM
+    from .request.settings import Choice as Choice
+    from .request.settings import Compute as Compute
+    from .result.compare import compare as compare
+    from .result.decomposition import Decomposition as Decomposition
+    from .result.files import load as load
+    from .result.posterior import Posterior as Posterior
+    from .studies import Study as Study
+    from .studies.imputer_check import check_imputer as check_imputer
 
 _WHERE = {
+    "": [
+        *("baselines", "datasets", "losses", "metrics", "nonlinearities", "plots", "studies"),
+        *("warnings", "widgets"),
+    ],
     "_runtime.machine": ["show_versions"],
     "data.censored": ["censored"],
     "data.long_table": [
@@ -170,19 +125,19 @@ _WHERE = {
     "request.settings": ["ADMM", "Choice", "Compute"],
     "studies": ["Study"],
 }
-"""The module of each public name; the other names are modules themselves."""
+"""The public names by their module; the first ones are modules themselves."""
 
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``import nmd_lab`` stays light."""
-    if name in _MODULE_OF:
-        value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
-    elif name in __all__:
-        value = import_module(f".{name}", __name__)
-    else:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    where = _MODULE_OF[name]
+    value: Any = import_module(f".{where or name}", __name__)
+    value = getattr(value, name) if where else value
     globals()[name] = value
     return value
 

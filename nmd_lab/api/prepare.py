@@ -22,9 +22,8 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import refuse_table
 from nmd_lab.devices import device_of
 from nmd_lab.fit.held_out import hold_out, refuse_empty, score_of
-from nmd_lab.fit.limit_noise import with_estimated_sd
 from nmd_lab.fit.loop import FitState, nothing
-from nmd_lab.fit.starts import all_starts
+from nmd_lab.fit.starts import all_starts, with_estimated_sd
 from nmd_lab.fit.summary import Decided, describe, formulate
 from nmd_lab.fit.support import features_of_data, features_of_fit, refuse
 from nmd_lab.problem.initialization import rank_of_init

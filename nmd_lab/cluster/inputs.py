@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -24,16 +24,13 @@ from .partitions import Partitions, silent
 Source = tuple[int, Any]
 """Number of rows of a partition, and the future of their observations."""
 
+Options = dict[str, Any]
+"""The options of `observe`: observed, weights, dtype, sample_dims, absent_are_zeros."""
+
 
 def as_given(observations: Observations) -> Observations:
     """Return rows that the client has sent."""
     return observations
-
-
-def load_block(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> Observations:
-    """Return rows that tasks of Dask have made: a block of an array, of mask and weights."""
-    options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
-    return observe_dense(X, **options, may_be_empty=True)
 
 
 def load_table(
@@ -56,18 +53,16 @@ def load_table(
     return SparseObservations(matrix.data, None, matrix.indptr, matrix.indices, Labels.plain(shape))
 
 
-def is_dask_table(X: Any) -> bool:
-    """Return whether X is a DataFrame of Dask."""
-    return type(X).__module__.startswith("dask.dataframe") and hasattr(X, "npartitions")
-
-
-def _sources_of_table(
-    X: Any, client: Any, dtype: DTypeLike | None, partitions: int, *, zeros: bool
-) -> tuple[Iterable[Source], Labels]:
+def _sources_of_table(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Labels]:
     """Return the sources of the rows of a table, and their labels."""
     from dask.delayed import delayed
 
-    if zeros:
+    for name in ("observed", "weights"):
+        if how[name] is not None:
+            raise ValueError(
+                f"{name}= does not go with a table of Dask: leave out what is not observed."
+            )
+    if how["absent_are_zeros"]:
         raise ValueError("X is a table, whose absent entries are missing: use complete().")
     names = list(X.columns)
     if len(names) != 3:
@@ -81,8 +76,9 @@ def _sources_of_table(
         if labels.isna().any():
             raise ValueError(f"X has a line without a label in {name!r}: leave it out.")
     rows, columns = counts.index.to_numpy(), np.sort(columns.to_numpy())
-    wanted = float_dtype(np.empty(0, X.dtypes.iloc[2]), dtype)
+    wanted = float_dtype(np.empty(0, X.dtypes.iloc[2]), how["dtype"])
     ends = np.append(0, np.cumsum(counts.to_numpy()))
+    partitions = _number_of_partitions(12 * len(X), client)
     partitions = min(partitions, int(ends[-1]) // 1024 + 1, len(rows))
     inner = np.searchsorted(ends, np.linspace(0, ends[-1], partitions + 1)[1:-1])
     borders = np.unique([0, *inner.tolist(), len(rows)])
@@ -138,35 +134,18 @@ def _active_client(X: Any, client: str | None) -> Any:
         ) from None
 
 
-def _sources_of(
-    X: Any,
-    client: Any,
-    masks: dict[str, Any],
-    dtype: DTypeLike | None,
-    sample_dims: str | Sequence[str] | None,
-    *,
-    zeros: bool,
-) -> tuple[Iterable[Source], Labels]:
+def _sources_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Labels]:
     """Return the sources of the rows of X, and their labels."""
-    if is_dask_table(X):
-        _refuse(masks, "a table of Dask")
-        partitions = _number_of_partitions(12 * len(X), client)
-        return _sources_of_table(X, client, dtype, partitions, zeros=zeros)
+    if type(X).__module__.startswith("dask.dataframe") and hasattr(X, "npartitions"):
+        return _sources_of_table(X, client, how)
     if form_of(X).is_dask:
-        return _blocks_of(X, client, masks, dtype, sample_dims)
-    plain = observe(X, **masks, dtype=dtype, sample_dims=sample_dims, absent_are_zeros=zeros)
+        return _blocks_of(X, client, how)
+    plain = observe(X, **how)
     sources: Iterable[Source] = (
         (rows.stop - rows.start, client.submit(partial(as_given, rows_of(plain, rows)), pure=False))
         for rows in _ranges_of(plain, client)
     )
     return sources, plain.labels
-
-
-def _refuse(masks: dict[str, Any], what: str) -> None:
-    """Raise ValueError for arguments that a kind of X does not take."""
-    for name, value in masks.items():
-        if value is not None:
-            raise ValueError(f"{name}= does not go with {what}: leave out what is not observed.")
 
 
 def _number_of_partitions(n_bytes: int, client: Any) -> int:
@@ -192,18 +171,12 @@ def _ranges_of(observations: Any, client: Any) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
-def _blocks_of(
-    X: Any,
-    client: Any,
-    masks: dict[str, Any],
-    dtype: DTypeLike | None,
-    sample_dims: str | Sequence[str] | None,
-) -> tuple[Iterable[Source], Labels]:
+def _blocks_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Labels]:
     """Return the sources of the blocks of a Dask array, or of a DataArray over one."""
     from dask.delayed import delayed
 
     if isinstance(X, xr.DataArray):
-        labels = labels_of(X, sample_dims)
+        labels = labels_of(X, how["sample_dims"])
         matrix = X.transpose(*labels.rows, *labels.columns).data.reshape(labels.matrix_shape)
     else:
         if X.ndim != 2:
@@ -215,14 +188,14 @@ def _blocks_of(
         raise ValueError(f"X has shape {matrix.shape}, which holds no entry: give a larger matrix.")
     if matrix.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {matrix.dtype}: convert it to real numbers.")
-    wanted = float_dtype(matrix, dtype)
+    wanted = float_dtype(matrix, how["dtype"])
     m, n = matrix.shape
     n_bytes = m * n * wanted.itemsize
     matrix = matrix.rechunk({0: _rows_of_blocks(matrix.chunks[0], n_bytes, client), 1: -1})
-    lists = [matrix.to_delayed().ravel()]
-    for name, other in masks.items():
-        lists.append(_like(name, other, matrix))
-    loads = [delayed(load_block)(*each, wanted) for each in zip(*lists, strict=True)]
+    masks, weights = (_like(name, how[name], matrix) for name in ("observed", "weights"))
+    blocks = zip(matrix.to_delayed().ravel(), masks, weights, strict=True)
+    load = delayed(partial(observe_dense, dtype=wanted, may_be_empty=True))
+    loads = [load(each, observed=mask, weights=w) for each, mask, w in blocks]
     return zip(matrix.chunks[0], client.compute(loads), strict=True), labels
 
 
@@ -250,19 +223,9 @@ def _like(name: str, other: Any, matrix: Any) -> Any:
     return array.rechunk(matrix.chunks).to_delayed().ravel()
 
 
-def observe_on_cluster(
-    X: Any,
-    client: Any,
-    *,
-    observed: Any,
-    weights: Any,
-    dtype: DTypeLike | None,
-    sample_dims: str | Sequence[str] | None,
-    absent_are_zeros: bool,
-) -> ClusterObservations:
+def observe_on_cluster(X: Any, client: Any, **how: Any) -> ClusterObservations:
     """Return observations on the workers of a client; see `nmd_lab.data.inputs.observe`."""
-    masks: dict[str, Any] = {"observed": observed, "weights": weights}
-    sources, labels = _sources_of(X, client, masks, dtype, sample_dims, zeros=absent_are_zeros)
+    sources, labels = _sources_of(X, client, how)
     with silent():
         sizes, loaded = zip(*sources, strict=True)
     partitions = Partitions(client, sizes)

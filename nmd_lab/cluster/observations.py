@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import itemgetter, methodcaller
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,62 +137,6 @@ def read_partition(path: str) -> list[Any]:
     return state
 
 
-class EntrySummary(NamedTuple):
-    """What the client knows of the entries.
-
-    Attributes
-    ----------
-    dtype : dtype
-        Type of the values.
-    n_stored, n_observed : int
-        Numbers of stored and of observed entries.
-    sparse : bool
-        Whether entries that are not stored are missing.
-    absent_are_zeros : bool
-        Whether entries that are not stored are zeros.
-    weights : dtype or None
-        Type of the weights, bool for a mask; None if every weight is one.
-    smallest, largest : float
-        Smallest and largest observed value.
-    column_counts : ndarray of int (n,)
-        Number of observed entries of each column.
-    """
-
-    dtype: np.dtype[Any]
-    n_stored: int
-    n_observed: int
-    sparse: bool
-    absent_are_zeros: bool
-    weights: np.dtype[Any] | None
-    smallest: float
-    largest: float
-    column_counts: NDArray[np.integer]
-
-    @classmethod
-    def of_partition(cls, X: Observations) -> EntrySummary:
-        """Return the summary of the rows of a partition."""
-        weights = X.weight_reader()
-        return cls(
-            *(X.dtype, X.n_stored, X.n_observed, X.pattern is not None, X.absent_are_zeros),
-            None if weights is None else weights.dtype,
-            *(X.range() if X.n_observed else (np.inf, -np.inf)),
-            X.counts(0),
-        )
-
-    @classmethod
-    def of(cls, parts: Sequence[EntrySummary]) -> EntrySummary:
-        """Return the summary of all partitions."""
-        weights = [each.weights for each in parts if each.weights is not None]
-        return parts[0]._replace(
-            n_stored=sum(each.n_stored for each in parts),
-            n_observed=sum(each.n_observed for each in parts),
-            weights=max(weights, key=lambda dtype: dtype.itemsize) if weights else None,
-            smallest=min(each.smallest for each in parts),
-            largest=max(each.largest for each in parts),
-            column_counts=np.sum([each.column_counts for each in parts], axis=0),
-        )
-
-
 NO_PATTERN = (np.empty(0, np.intp), np.empty(0, np.intp))
 """What stands for the pattern of sparse data, which the client does not have."""
 
@@ -209,14 +153,27 @@ class ClusterObservations(Observations):
         Dimensions and coordinates for results.
     parts : list of Future
         Observations of each partition.
-    summary : EntrySummary
-        What the client knows of the entries.
+    pattern : tuple or None
+        None if all entries are stored; otherwise an empty one, as the partitions have it.
+    weights : ndarray or None
+        None if every weight is one; otherwise an empty array of their type.
+    extremes : (float, float)
+        Smallest and largest observed value.
+    column_counts : ndarray of int (n,)
+        Number of observed entries of each column.
     """
 
     partitions: Partitions
     labels: Labels
     parts: list[Any]
-    summary: EntrySummary
+    dtype: Any = None
+    n_stored: int = 0
+    n_observed: int = 0
+    pattern: Any = None
+    absent_are_zeros: bool = False
+    weights: Any = None
+    extremes: tuple[float, float] = (np.inf, -np.inf)
+    column_counts: Any = None
 
     limits = None
     remote: ClassVar[bool] = True
@@ -224,43 +181,21 @@ class ClusterObservations(Observations):
     @classmethod
     def of(cls, partitions: Partitions, labels: Labels, parts: list[Any]) -> ClusterObservations:
         """Return the observations that the partitions hold, after a look at all of them."""
-        summaries = partitions.answers(EntrySummary.of_partition, parts)
-        return cls(partitions, labels, parts, EntrySummary.of(summaries))
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return self.summary.dtype
+        facts = zip(*partitions.answers(facts_of_partition, parts), strict=True)
+        (dtype, *_), (sparse, *_), (zeros, *_), stored, observed, weights, low, high, counts = facts
+        types = [each for each in weights if each is not None]
+        return cls(
+            *(partitions, labels, parts, dtype, sum(stored), sum(observed)),
+            *(NO_PATTERN if sparse else None, zeros),
+            np.empty(0, max(types, key=lambda each: each.itemsize)) if types else None,
+            (min(low), max(high)),
+            np.sum(counts, axis=0),
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
         return self.labels.matrix_shape
-
-    @property
-    def n_observed(self) -> int:
-        """Number of observed entries."""
-        return self.summary.n_observed
-
-    @property
-    def n_stored(self) -> int:
-        """Number of entries that a solver stores."""
-        return self.summary.n_stored
-
-    @property
-    def pattern(self) -> Any:
-        """None if all entries are stored; otherwise an empty pattern, as the partitions have it."""
-        return NO_PATTERN if self.summary.sparse else None
-
-    @property
-    def absent_are_zeros(self) -> bool:
-        """Whether entries without a stored value are observed and equal to 0."""
-        return self.summary.absent_are_zeros
-
-    @property
-    def weights(self) -> Any:  # type: ignore[override]
-        """None if every weight is one; otherwise an empty array of their type."""
-        return None if self.summary.weights is None else np.empty(0, self.summary.weights)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
         """Return the answers of a method of the observations of all partitions."""
@@ -272,8 +207,11 @@ class ClusterObservations(Observations):
 
     def centred_sums(self, transform: Transform, offsets: GivenOffsets, axis: int) -> FloatArray:
         """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
-        local, shared = (self.parts, self.each_offsets(offsets)), (transform, axis)
-        sums = self.partitions.answers(centred_sums, *local, shared=shared)
+
+        def of_partition(X: Observations, here: GivenOffsets) -> FloatArray:
+            return X.centred_sums(transform, here, axis)
+
+        sums = self.partitions.answers(of_partition, self.parts, self.each_offsets(offsets))
         return np.concatenate(sums) if axis else np.sum(sums, axis=0)
 
     def each_offsets(self, offsets: GivenOffsets) -> list[GivenOffsets]:
@@ -309,11 +247,11 @@ class ClusterObservations(Observations):
 
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
-        return self.summary.smallest, self.summary.largest
+        return self.extremes
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
-        return self.summary.column_counts if axis == 0 else np.concatenate(self._ask("counts", 1))
+        return self.column_counts if axis == 0 else np.concatenate(self._ask("counts", 1))
 
     def mapped(self, transform: Transform) -> ClusterObservations:
         """Return observations of transform(X), with the same pattern, weights and labels."""
@@ -321,7 +259,7 @@ class ClusterObservations(Observations):
 
     def as_sparse(self) -> ClusterObservations:
         """Return the observed entries as sparse data."""
-        return self if self.summary.sparse else self._made_by("as_sparse")
+        return self if self.pattern else self._made_by("as_sparse")
 
     def _made_by(self, method: str, *arguments: Any) -> ClusterObservations:
         """Return observations that a method makes from those of each partition."""
@@ -348,7 +286,7 @@ class ClusterObservations(Observations):
         A row of W that begins at 0 stays 0 where nothing is observed.
         """
         H = H.copy()
-        H[:, self.summary.column_counts == 0] = 0
+        H[:, self.column_counts == 0] = 0
         return W, H
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
@@ -361,11 +299,12 @@ class ClusterObservations(Observations):
     select = csr_rows = to_array = with_values = stored_positions = _refuse
 
 
-def centred_sums(
-    observations: Observations, offsets: GivenOffsets, transform: Transform, axis: int
-) -> FloatArray:
-    """Return the sums of rows or columns of transform(X) minus offsets."""
-    return observations.centred_sums(transform, offsets, axis)
+def facts_of_partition(X: Observations) -> tuple[Any, ...]:
+    """Return what the client has to know of the rows of a partition."""
+    weights = getattr(X.weight_reader(), "dtype", None)
+    extremes = X.range() if X.n_observed else (np.inf, -np.inf)
+    alike = X.dtype, X.pattern is not None, X.absent_are_zeros
+    return *alike, X.n_stored, X.n_observed, weights, *extremes, X.counts(0)
 
 
 def allowed_rows(

@@ -214,7 +214,7 @@ class ClusterRows:
         Rows of each partition, which never change.
     columns : ndarray (width + 1, k)
         Columns of the matrix in those of the blocks and a column of ones: it is [block | 1] times
-        this.
+        this.  A number stands for so many columns of the blocks as they are.
     products : RowProducts or None
         Sums over its rows, if a pass has made it.
     """
@@ -223,12 +223,13 @@ class ClusterRows:
         self,
         partitions: Partitions,
         blocks: list[Any],
-        columns: FloatArray,
+        columns: FloatArray | int,
         dtype: DTypeLike,
         ndim: int = 2,
         products: RowProducts | None = None,
     ) -> None:
-        self.partitions, self.blocks, self.columns = partitions, blocks, columns
+        self.partitions, self.blocks = partitions, blocks
+        self.columns = unit_columns(columns) if isinstance(columns, int) else columns
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.ndim, self.products = ndim, products
 
@@ -329,17 +330,6 @@ MAX_RESULT_BYTES = 1 << 28
 """Size of a factor up to which a result has it as an array."""
 
 
-def new_rows(
-    partitions: Partitions,
-    blocks: list[Any],
-    width: int,
-    dtype: DTypeLike,
-    products: RowProducts | None = None,
-) -> ClusterRows:
-    """Return the matrix of all columns of some blocks."""
-    return ClusterRows(partitions, blocks, unit_columns(width), dtype, products=products)
-
-
 def unit_columns(width: int) -> FloatArray:
     """Return the columns of blocks as they are."""
     return np.eye(width + 1, width)
@@ -369,7 +359,7 @@ def stacked(partitions: Partitions, pieces: Sequence[Any], dtype: DTypeLike) -> 
             local.append([each] * len(partitions))
     blocks = partitions.map(partial(stack, np.dtype(dtype)), *local)
     width = sum(each.shape[1] if np.ndim(each) == 2 else 1 for each in pieces)
-    return new_rows(partitions, blocks, width, dtype)
+    return ClusterRows(partitions, blocks, width, dtype)
 
 
 def stack(dtype: Any, *pieces: Any) -> FloatArray:
@@ -413,7 +403,7 @@ def svd_on_cluster(
     H, scaled = np.zeros((rank, n)), np.zeros((n, rank))
     H[: len(root)] = root[:, None] * V.T
     np.divide(V, root, out=scaled[:, : len(root)], where=root > 1e-12 * root.max(initial=0))
-    W: Any = new_rows(partitions, partitions.map(times, A, shared=(scaled, dtype)), rank, dtype)
+    W: Any = ClusterRows(partitions, partitions.map(times, A, shared=(scaled, dtype)), rank, dtype)
     if kind == "nndsvd":
         W, H = (each.astype(dtype) for each in nonnegative_parts(np.asarray(W), H.astype(dtype)))
     return Start(W, H.astype(dtype), False, offsets, kind=kind)

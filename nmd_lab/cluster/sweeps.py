@@ -17,11 +17,11 @@ from nmd_lab.fit.held_out import HeldOut
 from nmd_lab.kernels.constrained_rows import ConstrainedColumns, proximal_move
 from nmd_lab.kernels.envelope import Evaluation, MoreauEnvelope
 from nmd_lab.kernels.lowrank import singular_factors
+from nmd_lab.kernels.products import Entries
 from nmd_lab.kernels.row_sums import summed, update_rows
-from nmd_lab.kernels.split_variable import Entries
 from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep, SweepResult
 
-from .partitions import ClusterRows, Partitions, RowProducts, new_rows
+from .partitions import ClusterRows, Partitions, RowProducts
 
 
 class PartitionSweep:
@@ -154,7 +154,7 @@ class ClusterPasses(Sweep):
         )
         blocks = self.partitions.map(attrgetter("next_W"), sweeps)
         of_rows = RowProducts(*products)
-        next_W: Any = new_rows(self.partitions, blocks, W.shape[1], W.dtype, of_rows)
+        next_W: Any = ClusterRows(self.partitions, blocks, W.shape[1], W.dtype, products=of_rows)
         result = SweepResult(next_W, StW)
         if update:
             self._set_residuals(result, CtW if projected else None, sums)

@@ -155,20 +155,13 @@ def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     if set(dims) != set(other_dims):
         size = labels.size(dims)
         return np.arange(size) if size == other.size(other_dims) else None
-    along = {}
-    for dim in dims:
-        positions = _match_dimension(labels, dim, other, dim)
-        if positions is None:
-            return None
-        along[dim] = positions
-    shape = [other.sizes[dim] for dim in other_dims]
-    grid = np.ix_(*(along[dim] for dim in other_dims))
-    inside = np.ones([1] * len(shape), dtype=bool)
-    for one in grid:
-        inside = inside & (one >= 0)
-    flat = np.ravel_multi_index(grid, shape, mode="clip")
-    order = [other_dims.index(dim) for dim in dims]
-    return np.asarray(np.where(inside, flat, -1).transpose(order).ravel())
+    along = [_match_dimension(labels, dim, other, dim) for dim in dims]
+    if any(positions is None for positions in along):
+        return None
+    places = np.arange(other.size(other_dims)).reshape([other.sizes[dim] for dim in other_dims])
+    places = places.transpose([other_dims.index(dim) for dim in dims])
+    # The position -1 along a dimension is that of the padding, which is none
+    return np.pad(places, (0, 1), constant_values=-1)[np.ix_(*along)].ravel()
 
 
 def unknown_labels(labels: Labels, other: Labels, axis: Axis) -> str:

@@ -162,9 +162,6 @@ KINDS = {
 OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 """Types of objects that pandas turns into numbers of little meaning."""
 
-MIN_LINES_OF_A_TEXT = 1.25  # lines for each distinct text, so that categories have several
-MAX_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
-MIN_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
 MAX_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
 DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
 
@@ -240,13 +237,15 @@ def kind_of_objects(column: Any) -> str | None:
     if pd.to_numeric(values, errors="coerce").notna().all():
         return "numbers"
     all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
-    if all_text and text.str.fullmatch(DATE).all() and _are_dates(text):
+    dates = text.where(text.str.fullmatch(DATE))
+    if all_text and pd.to_datetime(dates, format="ISO8601", errors="coerce").notna().all():
         return "date texts"
-    are_classes = all_text and distinct <= min(len(text) / MIN_LINES_OF_A_TEXT, MAX_TEXTS)
+    # Categories have several lines; more distinct texts are names or free text
+    are_classes = all_text and distinct <= min(len(text) / 1.25, 50)
     read = read_numbers(values)
     unknown, is_limit = text[read["is_unknown"]], read["at_most"] | read["at_least"]
     exact = read["number"][~is_limit].dropna()
-    has_many = exact.nunique() >= MIN_NUMBERS
+    has_many = exact.nunique() >= 5
     if unknown.empty:
         are_numbers = has_many or not are_classes or bool((is_limit & ~read["is_word"]).any())
     else:
@@ -257,11 +256,6 @@ def kind_of_objects(column: Any) -> str | None:
     if all_text:
         return "text" if are_classes else "identifiers"
     return "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
-
-
-def _are_dates(text: Any) -> bool:
-    """Return whether pandas has all dates that a pandas.Series names."""
-    return bool(pd.to_datetime(text, format="ISO8601", errors="coerce").notna().all())
 
 
 Kind = Literal["number", "date", "boolean", "ordered", "categories", "values"]

@@ -33,8 +33,7 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.devices import HOST, Device
 from nmd_lab.model.model import Model
 
-from .products import MIN_SHARE_ENTRIES, products_of_blocks
-from .split_variable import StoredEntries
+from .products import MIN_SHARE_ENTRIES, StoredEntries, products_of_blocks
 from .sweep import number_of_shares
 
 ROWS = 256  # largest number of rows of a tile

@@ -37,7 +37,14 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import Model
 
 from .constrained_rows import ConstrainedColumns, Ridge, RowSolver, penalty_of
-from .products import MIN_SHARE_ENTRIES, Block, CsrStorage, Storage, products_of_blocks
+from .products import (
+    MIN_SHARE_ENTRIES,
+    Block,
+    CsrStorage,
+    SplitVariable,
+    Storage,
+    products_of_blocks,
+)
 from .row_sums import (
     chunk_of_rows,
     chunks_of_columns,
@@ -51,7 +58,6 @@ from .row_sums import (
     summed,
     update_rows,
 )
-from .split_variable import SplitVariable
 
 RowStep = Callable[[Block, FloatArray, FloatArray], None]
 """Function of a block, its S and StW.  It computes the block's rows of the next W.  If the H-step

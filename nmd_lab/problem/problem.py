@@ -17,8 +17,8 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.devices import HOST, Device
 from nmd_lab.kernels.constrained_rows import ConstrainedColumns, Ridge
 from nmd_lab.kernels.envelope import MoreauEnvelope, SparseEnvelope, Tiles
-from nmd_lab.kernels.products import CsrStorage
-from nmd_lab.kernels.split_variable import (
+from nmd_lab.kernels.products import (
+    CsrStorage,
     SplitVariable,
     StoredEntries,
     pseudo_inverses,

@@ -19,8 +19,7 @@ from nmd_lab.model.model import Model, make_model
 
 from . import netcdf
 from .entries import Entries, Unknown, entries_of
-from .predict import class_probabilities
-from .rankings import top
+from .predict import class_probabilities, top
 
 
 class Fitted(ABC):

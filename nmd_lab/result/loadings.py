@@ -17,8 +17,7 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from .draws import Draws
 from .fold_in import rows_of
 from .mixture import Array
-from .predict import TINY
-from .rankings import main_columns
+from .predict import TINY, main_columns
 
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""

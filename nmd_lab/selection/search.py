@@ -131,7 +131,7 @@ class Search:
         """
         if self.space.offsets is not None:
             return first
-        prefers_none = self.trials.has_limits
+        prefers_none = self.trials.folds[0].rest.limits is not None
 
         def is_better(trial: Trial, best: Trial) -> bool:
             if prefers_none and trial.setting.offsets == "none":

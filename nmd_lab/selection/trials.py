@@ -31,15 +31,16 @@ from nmd_lab.engines.admm import Admm
 from nmd_lab.engines.plan import make_plan
 from nmd_lab.engines.refined import Refined
 from nmd_lab.fit.held_out import HeldOut, row_losses
-from nmd_lab.fit.limit_noise import first_sd, with_sd
 from nmd_lab.fit.loop import FitProgress, Stopping, fit_from
 from nmd_lab.fit.starts import (
     after_strong_ridges,
     all_starts,
     engine_for,
+    first_sd,
     first_start,
     starts_of_rank,
     warmed_up,
+    with_sd,
 )
 from nmd_lab.fit.summary import DataSummary, make_problem, observed_only
 from nmd_lab.kernels.constrained_rows import Ridge
@@ -123,11 +124,6 @@ class Trials:
     def have_zeros(self) -> bool:
         """Whether absent entries are zeros, of which folds hold out a part."""
         return self.folds[0].rest.absent_are_zeros
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether only limits are known of some entries."""
-        return self.folds[0].rest.limits is not None
 
     def may_follow_path(self, setting: Setting) -> bool:
         """Return whether a fit may begin with a path of ridges and end early."""

@@ -22,16 +22,18 @@ from nmd_lab.request.options import Options
 from nmd_lab.result import netcdf
 
 from .cell import (
+    ALGORITHM,
+    CONDITIONS,
     Cell,
     Record,
-    make_metrics,
+    check_names,
+    make_grid,
     read_records,
-    records_folder,
     run_cells,
+    select,
     to_dataset,
     write_record,
 )
-from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
 from .known_entries import NO_NOISE, NOTHING_HIDDEN, read_known_entries
 from .summary import BestModel, StudyPlots, StudyTable, choose, rank_test, study_html, table, winner
 
@@ -193,7 +195,7 @@ class Study:
         check_names(method, arguments, inspect.signature(Study).parameters)
         arguments |= {ALGORITHM: method, "missing": missing, "noise": noise}
         arguments |= {"seed": range(first, first + check_integer("n_splits", n_splits, 1))}
-        self.grid = make_grid(data, make_metrics(metrics), arguments)
+        self.grid = make_grid(data, metrics, arguments)
         self._records: dict[str, Record] = {}
         self._results: xr.Dataset | None = None
 
@@ -246,7 +248,7 @@ class Study:
         n_jobs = effective_n_jobs(n_jobs)
         Options.of({"time_limit": time_limit})
         path = None if path is None else check_target(path)
-        folder = None if path is None else records_folder(path)
+        folder = None if path is None else path.with_name(f"{path.name}.fits")
         cells = {cell.key: cell for cell in self.grid.values.flat}
         if folder:
             stored = read_records(folder)

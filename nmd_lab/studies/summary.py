@@ -26,8 +26,7 @@ from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline
 from nmd_lab.warnings import NotConvergedWarning
 
-from .cell import POSTERIOR_SCORES, Result
-from .grid import ALGORITHM, CONDITIONS, select
+from .cell import ALGORITHM, CONDITIONS, POSTERIOR_SCORES, Result, select
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -143,9 +143,6 @@ class Background:
 
 Measure = Callable[[FittedValues], float]
 
-EVERY_UP_TO = 20  # up to here each iteration is measured
-GROWTH = 1.05  # ratio of later measured iterations: about every 5 %
-
 
 class Recording:
     """The iterates of one fit: errors by iteration, at seen entries and at some hidden ones."""
@@ -192,7 +189,6 @@ class Recording:
 
 
 MAX_RUNS = 12  # runs that are kept; the oldest one is forgotten first
-ALIKE_TOL = 0.005  # relative difference of errors that are alike
 WORDS = {  # of settings
     "rank": "{} components",
     "groups": "{} groups",
@@ -285,7 +281,7 @@ def _difference(error: float | None, now: float | None) -> str:
     """Return how much better or worse an error is than that of the present run."""
     if error is None or now is None or error == now:
         return ""
-    if abs(error - now) < ALIKE_TOL * now:
+    if abs(error - now) < 0.005 * now:
         return " (as now)"
     return f" ({two_digits(abs(error - now))} {'better' if error < now else 'worse'} than now)"
 
@@ -303,9 +299,9 @@ def is_measured(iteration: int) -> bool:
     >>> [k for k in range(1, 40) if is_measured(k)][17:]
     [18, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 34, 36, 37, 39]
     """
-    if iteration <= EVERY_UP_TO:
+    if iteration <= 20:
         return True
-    step = math.log(GROWTH)
+    step = math.log(1.05)  # the next one is about 5 % later
     return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
 
 

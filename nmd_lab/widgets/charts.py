@@ -132,9 +132,7 @@ def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: An
 Array = NDArray[Any]
 
 MAX_COMPONENTS = 60  # largest number of components that are shown
-MAX_POINTS, FEW = 20_000, 1500  # rows in the plane; of more, a sample that is always the same
-SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
-STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
+SIDE, BARS = 56, 64  # pixels along a side, and bars of a component, at most
 OFTEN = 0.25  # fraction of the rows of a group from which a negative use is named
 EVERYWHERE = 0.9  # part of a group, the second highest, from which a component is strong in all
 HINT = "{} component{}: point to see one, click to pin it, again to switch it off"
@@ -221,7 +219,7 @@ class FactorsPart:
 def points_of(labels: Labels) -> Record:
     """Return the rows that are drawn in a plane, their labels, and what colours them."""
     total = labels.matrix_shape[0]
-    rows = np.flatnonzero(in_sample(total, at_most(MAX_POINTS, FEW)))
+    rows = np.flatnonzero(in_sample(total, at_most(20_000, 1500)))  # the same sample of more
     names, (color, numbers, values) = texts(labels, "rows"), colours(labels)
     return {
         "rows": rows,
@@ -243,7 +241,7 @@ def components_part(W: Array, H: Array, frame: Frame | None, labels: Sequence[st
         kind = "image"
         values = np.stack([_image(W[:, k], size[k] * H[k], frame) for k in range(count)])
     elif labels:
-        largest = np.argsort(-np.abs(H[:count]), axis=1, kind="stable")[:, :LISTED]
+        largest = np.argsort(-np.abs(H[:count]), axis=1, kind="stable")[:, :5]
         lists = [[[labels[j], float(h[j])] for j in at] for h, at in zip(H, largest, strict=False)]
     else:
         values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
@@ -283,10 +281,10 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
         words = [f"{shown['percents'][k]} of the model"]
         w, sign = np.asarray(fitted.W[:, k]), leaning(fitted.W[:, k])
         more, other = ("strong", "negative")[::sign]
-        high = np.nanpercentile(sign * w, HIGHEST)
+        high = np.nanpercentile(sign * w, 98)
         if numbers and high > 0:
             shares, below = (
-                [float(np.mean(s * w[of_rows == g] > STRONG * high)) for g in range(len(values))]
+                [float(np.mean(s * w[of_rows == g] > 0.5 * high)) for g in range(len(values))]
                 for s in (sign, -sign)
             )
             first, second = np.argsort(shares)[::-1][:2]

@@ -28,16 +28,15 @@ from nmd_lab.result.files import load, result_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
 
+from .given import is_photograph
 from .matrix import MatrixState
-from .matrix_data import is_photograph
 from .page import Page, page_of
 from .photographs import PhotographState
 from .printer import call
 from .ratings import RatingsState
 from .ratings_data import DEFAULT_COLUMNS, table_columns
-from .results import ResultState
+from .results import ResultState, StudyState
 from .state import State
-from .studies import StudyState
 
 # Options that select the content of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")

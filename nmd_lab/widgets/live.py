@@ -231,9 +231,7 @@ LEVEL = 0.9  # probability of the intervals
 LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
 COMPILING = threading.Lock()  # held by a sampler until its first sweep
-POLL = 0.2  # seconds after which one that waits for it looks whether it is to stop
 NO_DRAW = "stopped before the first draw: let it run longer"
-IDLE = 15  # priority of a thread in the background, from 0 to 19, the lowest
 TOO_FAR = 0.07  # difference from the level at which intervals are too narrow, or too wide
 MAX_CHECKED = 5000  # entries that are checked; of more, as many that are spaced evenly
 
@@ -320,7 +318,7 @@ class LiveSample(Background):
 
         def work(run: SampleRun) -> None:
             if idle and sys.platform == "linux":
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IDLE)
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)  # of 19
             self._work(run)
 
         self._begin(run, work, "nmd-sample")
@@ -331,7 +329,7 @@ class LiveSample(Background):
         seen, hidden = run.split
         held_out = None if hidden is None else observe(hidden).as_sparse()
         with ExitStack() as start:
-            while not COMPILING.acquire(timeout=POLL):
+            while not COMPILING.acquire(timeout=0.2):
                 if run.stop.is_set():
                     return self._end(run, "stopped", NO_DRAW)
             start.callback(COMPILING.release)

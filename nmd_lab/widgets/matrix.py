@@ -31,22 +31,31 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Judged, Record
 from .charts import row_texts, texts
-from .given_table import LEAVE, TAKE, as_table, with_filled
+from .given import (
+    LEAVE,
+    NO_PICTURE,
+    TAKE,
+    MatrixData,
+    as_matrix,
+    as_table,
+    guessed_shape,
+    is_photograph,
+    is_small,
+    some_pixels,
+    some_rows,
+    with_filled,
+)
 from .live import FitRun
-from .matrix_data import NO_PICTURE, MatrixData, as_matrix, guessed_shape, is_photograph, is_small
 from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
 from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
 from .state import Field, hidden_fields
-from .subset import some_pixels, some_rows
 from .tables import Grid
 from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
 
 SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}  # of few entries
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 MAX_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too
-MAX_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background
-MAX_JOIN = 5.0  # seconds that a stroke of the brush waits for a run to stop
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 DAYS = """.assign(
         **{{name: (each[name] - pd.Timestamp(0)) / pd.Timedelta(days=1) for name in {}}}
@@ -251,7 +260,7 @@ class MatrixState(ModelState):
     @property
     def draws_itself(self) -> bool:
         """Whether draws take little time; cells of a table stay those of the fit."""
-        return self.data.labels.table is None and math.prod(self.shape) <= MAX_DRAWN
+        return self.data.labels.table is None and math.prod(self.shape) <= 300_000
 
     @property
     def drawn_table(self) -> Posterior | None:
@@ -294,7 +303,7 @@ class MatrixState(ModelState):
         """Take other painted entries, and fit again from the factors before the first stroke."""
         if interrupts := self.fit.phase == "running" and self.fit.before is None:
             self.fit.stop()
-            self.fit.join(MAX_JOIN)
+            self.fit.join(5.0)  # seconds
         data, before = self.data_with(paint), self.fit.before
         if np.isnan(data.observed).all():
             raise ValueError("the brush would mask all of it: take some back.")

@@ -40,8 +40,7 @@ from .state import State, value_of
 FOLDER = Path(__file__).parent / "front"
 
 MODULES = (
-    "dom", "axes", "mosaic", "factors", "local", "controls", "chart", "pictures", "components",
-    "plane", "grid", "ratings", "explorer",
+    "dom", "local", "chart", "pictures", "components", "plane", "grid", "ratings", "explorer",
 )  # fmt: skip
 """Modules in the order in which they need each other."""
 
@@ -331,9 +330,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self._picture.update(self._saved_output(), raw=True)
 
 
-EXACT, FEW_EXACT = 1 << 14, 1 << 10  # bytes of a picture up to which its numbers are as they are
+EXACT = 1 << 14  # bytes of a picture up to which its numbers are as they are
 FIXED = "the file of these data has the components as they are"
-QUALITY, LOWER = 88, 75  # of a photograph and of a coarse one, up to 100
 
 HTML = """<!doctype html>
 <html lang="en">
@@ -370,8 +368,6 @@ def page_of(explorer: Any, coarse: int = 0) -> bytes:
     return HTML.format(**texts, style=style(), record=record, script=code).encode()
 
 
-MAX_SAVED = 149_000  # bytes of what a notebook keeps, but for a few hundred
-COARSEST = 5
 FRAME = (
     '<iframe title="the explorer" sandbox="allow-scripts" allow="clipboard-write" loading="lazy" '
     'style="width: 100%; height: 760px; border: 0" srcdoc="{}"></iframe>'
@@ -396,10 +392,10 @@ def notebook_html(explorer: Any) -> str:
     """Return a sentence, a picture, and once there is a result the page, as a notebook keeps it."""
     frame, coarse, state, still = "", 1, explorer.state, _still(explorer)
     if state.result is not None and state.active.phase != "running":
-        while not frame and coarse <= COARSEST:
+        while not frame and coarse <= 5:
             packed = base64.b64encode(gzip.compress(page_of(explorer, coarse), mtime=0)).decode()
             frame = FRAME.format(escape(UNPACKING.format(packed)))
-            frame, coarse = frame * (len(frame + still) < MAX_SAVED), coarse + 1
+            frame, coarse = frame * (len(frame + still) < 149_000), coarse + 1  # bytes
     return NOTEBOOK.format(name=explorer.static_id, still=still, frame=frame)
 
 
@@ -560,7 +556,7 @@ def changes(now: Any, old: Any) -> Any:
 
 def compact(value: Any) -> Any:
     """Return many numbers as codes in 8 bits, and anything else as it is."""
-    is_large = isinstance(value, bytes) and len(value) > at_most(EXACT, FEW_EXACT)
+    is_large = isinstance(value, bytes) and len(value) > at_most(EXACT, 1 << 10)
     return {"floats": as_bytes(value)} if is_large else value
 
 
@@ -581,7 +577,7 @@ def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:
     codes = np.nan_to_num((whole - low) * (255 / ((high - low) or 1.0)))
     pixels = np.rint(codes).astype(np.uint8).reshape(count * height, width, channels)
     file = io.BytesIO()
-    quality, colours = at_most(QUALITY, LOWER), np.repeat(pixels, 3 // channels, axis=2)
+    quality, colours = at_most(88, 75), np.repeat(pixels, 3 // channels, axis=2)
     Image.fromarray(colours).save(file, "webp", quality=quality)
     holes = np.packbits(missing).tobytes() if missing.any() else None
     about = {"low": low, "high": high, "channels": channels, "missing": holes}

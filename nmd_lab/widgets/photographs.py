@@ -33,17 +33,15 @@ from nmd_lab.inpainting.inpaint import (
 
 from .background import Background, Record, Run
 from .charts import calibration_chart
+from .given import Subset, some_pixels
 from .live import LEVELS, Findings
 from .pictures import Frame, Paint, at, frame_of
 from .printer import PRINT_HIDDEN, call, given_code
 from .state import Field, State, hidden_fields
-from .subset import Subset, some_pixels
 from .words import AVERAGE, Number, Piece, painted_words, size_words
 
 ALL = "fill all pixels", "Fill the whole photograph, which takes longer"
-CALM = 0.6  # seconds after a stroke until the whole picture is filled anew
 MAX_COMPARED = 500_000  # pixels of a picture that is interpolated, too, at most
-BAND = 50_000  # pixels that are interpolated at a time, so that a stop need not wait for more
 
 Array = NDArray[Any]
 Box = tuple[slice, slice]  # rows and columns
@@ -97,7 +95,7 @@ class LiveFill(Background):
             if is_stroke:
                 with self._one_stroke:
                     self._refill(run)
-                run.stop.wait(CALM)
+                run.stop.wait(0.6)  # for another stroke
             method, groups, seed = (run.settings[name] for name in ("method", "groups", "seed"))
             plan, rng = Plan(groups, PASSES[method], tell=tell), new_stream(as_generator(seed))
             with one_thread():
@@ -161,7 +159,7 @@ def compared(
 
 def interpolated(visible: Array, grid: Grid, stop: threading.Event) -> dict[str, Array]:
     """Return the picture with its missing pixels by linear interpolation; nothing if stopped."""
-    far, band = 2 * int(distance_to_seen(visible, grid).max()), max(1, BAND // visible.shape[1])
+    far, band = 2 * int(distance_to_seen(visible, grid).max()), max(1, 50_000 // visible.shape[1])
     result = visible.copy()
     for begin in range(0, len(visible), band):
         if stop.is_set():

@@ -21,16 +21,10 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Judged, Record, at_most
 
-SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes a picture signed
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
 BEYOND = 0.05  # fraction of the uncertain entries that are beyond the end of their scale
-MAX_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MAX_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
-STEPS, FEW_STEPS = 16_384, 2048  # intervals of the table of f, and of a coarse one
-MAX_PIXELS, FEW_PIXELS = 640, 400  # along a side; of longer sides, each pixel is a mean
-
-# Entries of a matrix up to which all count in the means, and how many a side of more do
-MAX_AVERAGED, FEW = 8_000_000, 3
+MAX_PIXELS = 640  # along a side; of longer sides, each pixel is a mean
 MAX_ROWS = 40  # number of rows that are sent if each is a picture; a page shows those that fit
 
 Array = NDArray[Any]
@@ -66,7 +60,7 @@ class Frame(NamedTuple):
         if self.step == 1:
             return block(self.rows, self.columns)
         m, n = shape
-        count = self.step if m * n <= MAX_AVERAGED else min(self.step, FEW)
+        count = self.step if m * n <= 8_000_000 else min(self.step, 3)  # a side
         steps = np.unique(np.linspace(0, self.step - 1, count).astype(np.intp))
         total: Array = np.zeros((self.rows.size, self.columns.size))
         counts = np.zeros(total.shape, dtype=int)
@@ -95,7 +89,7 @@ def frame_of(
         if rows is None or not rows.size:
             rows = np.unique(np.linspace(0, m - 1, min(MAX_ROWS, m)).astype(np.intp))
         return Frame(rows, np.arange(n), rows.size, *picture.shape, 1, 1, picture)
-    step = max(1, math.ceil(max(m, n // channels) / at_most(MAX_PIXELS, FEW_PIXELS)))
+    step = max(1, math.ceil(max(m, n // channels) / at_most(MAX_PIXELS, 400)))
     every = np.arange(0, m, step)
     pixels = np.arange(0, n // channels, step)
     columns = (pixels[:, None] * channels + np.arange(channels)).ravel()
@@ -124,7 +118,7 @@ def pictures_part(
         "count": frame.n_pictures,
         "step": frame.step,
         "layout": "matrix" if frame.picture is None else "rows",
-        "scale": "rgb" if frame.channels == 3 else "signed" if low < -SIGNED * high else "gray",
+        "scale": "rgb" if frame.channels == 3 else "signed" if low < -0.25 * high else "gray",
         "low": low,
         "high": high,
         "ids": rows,
@@ -169,7 +163,7 @@ def drawing_part(
 ) -> Record | None:
     """Return the numbers to draw f(WH) with; None for wide rows and several kinds of columns."""
     n = fitted.shape[1]
-    if fitted.model.is_mixed or n > MAX_COLUMNS * frame.channels:
+    if fitted.model.is_mixed or n > 4096 * frame.channels:
         return None
     of_rows, of_columns = fitted.offsets_at(slice(None), slice(None))  # two more components
     every_W = np.column_stack([fitted.W, of_rows, np.ones_like(of_rows)])
@@ -179,7 +173,7 @@ def drawing_part(
     t = np.cumsum(shown[::every, :-2].T[:, :, None] * H[:-2, None, ::every], axis=0)
     t = np.concatenate([t[:1] * 0, t]) + shown[::every, -2:-1] + H[-1, ::every]
     room = float(np.ptp(t)) or 1.0  # the pointer reaches values that no row has
-    steps = at_most(STEPS, FEW_STEPS)
+    steps = at_most(16_384, 2048)  # of the table of f
     step = (float(np.ptp(t)) + 3 * room) / steps
     low = np.floor((float(t.min()) - room) / step) * step  # 0, where f may have a kink, is in it
     high = low + steps * step
@@ -227,7 +221,7 @@ def as_bytes(values: bytes) -> Record:
     return {"low": low, "high": high, "codes": np.rint(codes).astype(np.uint8).tobytes()}
 
 
-MAX_SIDE, MAX_STILL = 400, 480  # pixels of data and model side by side, and on the screen
+WIDTH = 480  # of data and model side by side on the screen, in pixels
 
 
 def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
@@ -239,16 +233,16 @@ def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
     if not sides:
         return ""
     picture = np.concatenate(sides, axis=1)[:-1, :-1]
-    picture = picture[tuple(slice(None, None, -(-max(picture.shape) // MAX_SIDE)) for _ in "yx")]
+    picture = picture[tuple(slice(None, None, -(-max(picture.shape) // 400)) for _ in "yx")]
     share = (picture - pictures["low"]) / ((pictures["high"] - pictures["low"]) or 1.0)
     levels = (255 * np.clip(np.nan_to_num(share, nan=1.0), 0, 1)).astype(np.uint8)
     kind, file = "jpeg" if size[0] == 1 else "png", BytesIO()
     Image.fromarray(levels.squeeze(-1) if size[3] == 1 else levels).save(file, kind)
-    scale = MAX_STILL / levels.shape[1]
+    scale = WIDTH / levels.shape[1]
     height = round(min(max(scale, 0.2), 8) * levels.shape[0])
     sizes = f"{size[0]} image{'s' * (size[0] > 1)} of {size[1]} x {size[2]}"
     return (
-        f'<img alt="{", ".join(shown)}: {sizes}" width="{MAX_STILL}" height="{height}" '
+        f'<img alt="{", ".join(shown)}: {sizes}" width="{WIDTH}" height="{height}" '
         f'style="image-rendering: pixelated" '
         f'src="data:image/{kind};base64,{b64encode(file.getvalue()).decode()}"/>'
     )
@@ -264,7 +258,6 @@ def mosaic(tiles: Array) -> Array:
     return lines.reshape(-1, across * width, channels)
 
 
-MASK_WIDTH = 92  # longest line of the code of a mask
 RAIN = 0.7  # fraction of the entries under the brush that rain hides
 DRY = f"np.random.default_rng(0).random({{}}) >= {RAIN}"  # code of `dry`
 
@@ -361,7 +354,7 @@ def _loop(painted: list[tuple[int, int, int]], change: str) -> str:
     if not painted:
         return ""
     listed = " ".join(f"{run},".replace(" ", "_") for run in painted)  # no line ends within a run
-    body = textwrap.indent(textwrap.fill(listed, MASK_WIDTH - 4), "    ").replace("_", " ")
+    body = textwrap.indent(textwrap.fill(listed, 88), "    ").replace("_", " ")
     return f"for row, begin, end in [\n{body}\n]:\n    mask[row, begin:end] {change}\n"
 
 

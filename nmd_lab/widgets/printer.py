@@ -20,7 +20,6 @@ IMPORTS = {  # what a line uses, the import, and whether it comes before that of
     "Image.open(": ("from PIL import Image", False),
     "read_matrix(": ("from nmd_lab.data.readers import read_matrix", False),
 }
-MAX_WIDTH = 88  # characters of the longest call on one line
 
 # Lines that print the number of the page
 PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
@@ -74,7 +73,7 @@ def call(function: str, *positional: str, **named: Any) -> str:
     """Return the code of a call, with an argument a line if it is too long for one."""
     arguments = [*positional, *(f"{name}={expression(value)}" for name, value in named.items())]
     line = f"{function}({', '.join(arguments)})"
-    if len(line) <= MAX_WIDTH:
+    if len(line) <= 88:
         return line
     return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 

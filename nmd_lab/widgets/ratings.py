@@ -43,12 +43,7 @@ from .state import Field, hidden_fields
 from .words import Number
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
-MIN_RATINGS, MIN_COLUMNS = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
-MAX_SUGGESTIONS = 500  # row labels that are suggested
-# Columns in the map, the most rated ones, as many on a coarse page, and with a name there
-MAX_MAPPED, FEW_MAPPED, MAX_NAMED = 3000, 1000, 120
-MAX_REASONS, MIN_MOVE = 2, 0.005  # ratings that say why a column is suggested
 MAX_NEAR = 6  # columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
 DRAWN = "predicted by the draws; ● are held out"
@@ -81,7 +76,7 @@ class RatingsState(ModelState):
         self.observations = self.data.observations
         self.person = NewPerson(self.data)  # a person who is not in the data
         self.counts = self.person.counts
-        self.least = MIN_RATINGS if (self.counts >= MIN_RATINGS).sum() >= MIN_COLUMNS else 1
+        self.least = 20 if (self.counts >= 20).sum() >= 30 else 1  # ratings of what is suggested
         self.before = self.search = ""
         self.sort: str = SORTS[0]
         self.asked = str(self.data.labels("rows")[0])  # whose ratings are listed
@@ -320,12 +315,12 @@ class RatingsState(ModelState):
         """Return the columns in the plane of two components, and where the person points."""
         if shown is None or shown.H.shape[0] < 2:
             return None
-        often = np.argsort(-self.counts, kind="stable")[: at_most(MAX_MAPPED, FEW_MAPPED)]
+        often = np.argsort(-self.counts, kind="stable")[: at_most(3000, 1000)]
         often = often[self.counts[often] >= self.least]
         plane = plane_part(shown.H[:MAX_COMPONENTS, often].T, often) | {
             "things": self._things[1],
             "labels": self.data.column_titles(often),
-            "named": list(range(min(often.size, MAX_NAMED))),
+            "named": list(range(min(often.size, 120))),
             "groups": [],
             "color": "",
             "values": [],
@@ -338,7 +333,7 @@ class RatingsState(ModelState):
 
     def _fields(self, problem: str) -> list[Record]:
         """Return the inputs above the list of ratings."""
-        rows = [YOU, *map(str, self.data.labels("rows")[:MAX_SUGGESTIONS])]
+        rows = [YOU, *map(str, self.data.labels("rows")[:500])]
         field = Field("row", "Person", "text", rows, help="Label of a row, such as a user")
         if self.asked == YOU:
             found = self.data.column_titles(self.person.search(self.search))
@@ -414,8 +409,8 @@ class RatingsState(ModelState):
         column, ratings = entry.column, self.person.ratings
         of = column, dict(ratings), self.posterior, self.fit.result, self.off
         moved = self.memo("reasons", lambda: self.because(column), *of)
-        liked, helps = np.mean([*ratings.values()]), [k for k in moved if moved[k] > MIN_MOVE]
-        most = sorted(helps, key=lambda k: (ratings[k] < liked, -moved[k]))[:MAX_REASONS]
+        liked, helps = np.mean([*ratings.values()]), [k for k in moved if moved[k] > 0.005]
+        most = sorted(helps, key=lambda k: (ratings[k] < liked, -moved[k]))[:2]
         ends = f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
         about = f"{entry.label}: {entry.predicted:.1f}, {ends * (entry.low <= entry.high)}"
         about += f"for you {_more(entry.for_you)}"

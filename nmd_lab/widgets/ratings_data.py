@@ -31,8 +31,6 @@ MAX_LISTED = 50  # entries in a list
 # to 0.67, and that of all other ratings from 0.91 to 0.90; with 16 that is 0.92
 OWN = 4.0
 BEST = 0.25  # fraction of the columns, those with the highest predictions, ordered for a person
-MAX_OFFERED, MAX_FOUND = 8, 12  # items that are offered at first, and that a search finds
-MAX_LEVELS, N_LEVELS = 10, 5  # different ratings that stars can give, and their number if more
 
 
 class Ratings(NamedTuple):
@@ -123,15 +121,15 @@ class NewPerson:
         entries = data.observations
         self.counts = np.bincount(entries.indices, minlength=entries.shape[1])
         self._by_count = np.argsort(-self.counts, kind="stable").tolist()
-        self.offered: list[int] = self._by_count[:MAX_OFFERED]
+        self.offered: list[int] = self._by_count[:8]
         self._memo = Memo()
         self._titles = [title.casefold() for title in data.column_titles()]
         found = np.unique(entries.values).astype(float)
         ends = float(found[0]), float(found[-1])
-        has_scale = found.size <= MAX_LEVELS
+        has_scale = found.size <= 10
         self.ends = ends if has_scale else None  # of the scale of ratings, if there is one
         # The ratings that stars can give: those of the data if they are few
-        self.levels: list[float] = (found if has_scale else np.linspace(*ends, N_LEVELS)).tolist()
+        self.levels: list[float] = (found if has_scale else np.linspace(*ends, 5)).tolist()
 
     def rate(self, column: int, number: int) -> None:
         """Give the rating with a number among the levels, from 1; 0 takes it back."""
@@ -143,7 +141,7 @@ class NewPerson:
         """Return columns whose titles hold a text: that with just this title, then by ratings."""
         sought = text.strip().casefold()
         found = [k for k in self._by_count if sought and sought in self._titles[k]]
-        return sorted(found, key=lambda k: self._titles[k] != sought)[:MAX_FOUND]
+        return sorted(found, key=lambda k: self._titles[k] != sought)[:12]
 
     def offer(self, text: str) -> None:
         """Offer the first item that a search finds."""

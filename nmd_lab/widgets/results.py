@@ -1,28 +1,47 @@
-"""The explorer of a fit or a posterior, without its data."""
+"""The explorers of results, which fit nothing: of a fit or a posterior, and of a study."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
 
+from nmd_lab._runtime.checks import many
 from nmd_lab.api.messages import message_of_chains
 from nmd_lab.data.labels import picture_of
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
+from nmd_lab.studies import Study
+from nmd_lab.studies.cell import POSTERIOR_SCORES, select
+from nmd_lab.studies.summary import (
+    CONFIDENCE,
+    choices,
+    label_text,
+    labels_of,
+    rank_test,
+    ranked,
+    trials,
+    variable,
+)
 
 from .background import Record, Run, is_measured
-from .charts import curves_chart, table, texts, trials_charts
-from .matrix_data import is_photograph
+from .charts import chart, curves_chart, table, texts, trials_charts
+from .given import is_photograph
 from .pictures import Frame, frame_of
-from .printer import PRINT_ERROR
-from .state import State
+from .printer import PRINT_ERROR, call
+from .state import Field, State
 from .tables import Grid
-from .words import Number, size_words
-
-EDGE = 1.0  # percentage of the values that may lie beyond each end of the scale
+from .words import Number, Piece, size_words
 
 
 class ResultState(State):
@@ -118,7 +137,7 @@ class ResultState(State):
             doubts = self.memo("doubts", lambda: grid.least_sure(names))
             tables += [] if doubts is None else [doubts]
         # As of the data: a linear model goes a little beyond them
-        low, high = np.nanpercentile(shown, (EDGE, 100 - EDGE))
+        low, high = np.nanpercentile(shown, (1, 99))
         limits = float(low), float(high)
         if frame.picture is None and labels.table is None and is_photograph(shown):
             parts |= {"facts": {"stage": "photograph"}, "scatter": None}  # as of its data
@@ -144,3 +163,347 @@ def curves_of(history: Any) -> dict[str, dict[int, float]]:
     errors = history["validation_rmse" if is_hidden else "relative_error"].to_series()
     shown = {k: e for k, e in errors.items() if is_measured(k) or k == len(errors)}
     return {"hidden" if is_hidden else "seen": shown}
+
+
+NO_DIMENSION = "none"  # option for a chart without colours or without panels
+CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
+MAX_LISTED = 24  # fits of a point, or models, in a table
+
+
+class ChartPoint(NamedTuple):
+    """The best model at one position of the chart."""
+
+    panel: str  # labels of panel and colour; empty without
+    color: str
+    place: float  # position along x
+    labels: dict[str, Any]  # labels of the model, and of the conditions that the chart tells apart
+    scores: NDArray[np.floating]  # errors of the model, for each condition and seed
+
+    @property
+    def mean(self) -> float:
+        """Mean error over conditions and seeds."""
+        return float(self.scores.mean())
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the error over seeds."""
+        by_seed = self.scores.mean(axis=0)
+        return float(by_seed.std(ddof=1)) if by_seed.size > 1 else 0.0
+
+
+def chart_points(
+    results: xr.Dataset, metric: str, x: str, color: str, panel: str
+) -> list[ChartPoint]:
+    """Return the points of a chart: at each position the model with the lowest mean error."""
+    points = []
+    results = results.sortby(x) if is_numeric(results, x) else results
+    shown = [dim for dim in dict.fromkeys((panel, color, x)) if dim != NO_DIMENSION]
+    for at in np.ndindex(*(results.sizes[dim] for dim in shown)):
+        here = results.isel({dim: [k] for dim, k in zip(shown, at, strict=True)})
+        models = ranked(here, metric)
+        if models.empty:
+            continue
+        conditions = [dim for dim in trials(here) if here.sizes[dim] == 1]
+        labels = labels_of(here, models.index[0])
+        labels |= {dim: here[dim].values.tolist()[0] for dim in conditions}
+        texts = {dim: label_text(here[dim].values[0]) for dim in shown}
+        place = here[x].values[0] if is_numeric(results, x) else at[shown.index(x)]
+        scores = models.iloc[0].to_numpy().reshape(-1, here.sizes["seed"])
+        names = texts.get(panel, ""), texts.get(color, "")
+        points.append(ChartPoint(*names, float(place), labels, scores))
+    return points
+
+
+def is_numeric(results: xr.Dataset, dim: str) -> bool:
+    """Return whether the labels of a dimension are numbers."""
+    return results[dim].dtype.kind in "iuf"
+
+
+class StudyState(State):
+    """The results of a study, the chart with its points, and the details of one."""
+
+    filename = "study-copy.nc"
+
+    def __init__(self, study: Study | xr.Dataset, **values: Any) -> None:
+        self.results = study.results if isinstance(study, Study) else study
+        sizes = {str(dim): size for dim, size in self.results.sizes.items() if dim != "seed"}
+        if not sizes:
+            raise ValueError("results has no dimension but the seed: give a study that varies one.")
+        columns = self.results.data_vars.items()
+        metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
+        named = {name: label_text(name) for name in metrics}
+        self.fields = [
+            Field("metric", "Measure", "choice", metrics, "data", option_labels=named),
+            Field("x", "Along x", "choice", [*sizes], "data"),
+            Field("color", "Colour", "choice", [NO_DIMENSION, *sizes], "data"),
+            Field("panel", "Panels", "choice", [NO_DIMENSION, *sizes], "data"),
+        ]
+        self.selected: ChartPoint | None = None
+        x = max(sizes, key=lambda dim: (dim == "rank", is_numeric(self.results, dim), sizes[dim]))
+        varied = [dim for dim in sizes if dim != x and sizes[dim] > 1]
+        color = next(iter(varied), NO_DIMENSION)
+        conditions = (dim for dim in trials(self.results) if dim in varied and dim != color)
+        first = {"metric": variable(self.results, None), "x": x, "color": color}
+        first["panel"] = next(conditions, NO_DIMENSION)
+        super().__init__(study, values, first=first)
+        self.buttons, self.points = {}, list[ChartPoint]()
+        self._shown: Record | None = None
+        self.actions["point"] = self._choose
+
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        return ["x", "color", "panel"] if len(self.results.sizes) <= 2 else []
+
+    def checks(self) -> dict[str, Callable[[], Any]]:
+        """Return a function for each checked setting that raises an error if it is wrong."""
+        values = self.values
+
+        def check_unused(name: str) -> None:
+            others = {values["x"]} if name == "color" else {values["x"], values["color"]}
+            if values[name] != NO_DIMENSION and values[name] in others:
+                raise ValueError(f"{values[name]} is shown already: choose another, or none.")
+
+        return super().checks() | {name: partial(check_unused, name) for name in ("color", "panel")}
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting; another measure gives the chosen point other scores."""
+        super().set(name, value)
+        if name == "metric" and self.selected is not None:
+            scores = self.cells(self.selected)[value].transpose(..., "seed").values
+            self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
+
+    def cannot_run(self) -> str:
+        """Return why nothing runs here."""
+        return "a study is shown, not fitted: study.best() fits its best model"
+
+    # Results
+
+    @property
+    def result(self) -> xr.Dataset:
+        """The results, or those of the point that was clicked."""
+        chosen = self.selected
+        if chosen is None:
+            return self.results
+        return self.memo("cells", lambda: self.cells(chosen), chosen)
+
+    def cells(self, point: ChartPoint) -> xr.Dataset:
+        """Return the results of the cells that a point stands for."""
+        dims = self.results.dims
+        return select(self.results, {dim: v for dim, v in point.labels.items() if dim in dims})
+
+    def write(self, path: Path) -> None:
+        """Write the results, or those of the point, to a file."""
+        netcdf.write(self.result, path)
+
+    @property
+    def models(self) -> pd.DataFrame:
+        """The errors of the models in all conditions, the best model first."""
+        metric = self.values["metric"]
+        return self.memo("models", lambda: ranked(self.results, metric), metric)
+
+    def _labels(self, place: int = 0) -> dict[str, Any]:
+        """Return the labels of a model, the best one by default."""
+        return labels_of(self.results, self.models.index[place])
+
+    @property
+    def best(self) -> ChartPoint | None:
+        """The best model over all conditions, as the sentence has it."""
+        if self.models.empty:
+            return None
+        scores = self.models.iloc[0].to_numpy().reshape(-1, self.results.sizes["seed"])
+        return ChartPoint("", "", 0.0, self._labels(), scores)
+
+    # The sentence
+
+    @property
+    def title(self) -> str:
+        """The size of the study."""
+        return f"a study of {many(math.prod(self.results.sizes.values()), 'fit')}"
+
+    @property
+    def model(self) -> list[Piece]:
+        """The model that is best over all conditions, and what is at the end of a grid."""
+        if self.models.empty:
+            return []
+        best, results = self._labels(), self.results
+        grids = {name: results[name].values for name in best if is_numeric(results, name)}
+        ends = [n for n, x in grids.items() if x.size > 1 and best[n] in (x.min(), x.max())]
+        words = f" ({label_text(' and '.join(ends))} at the end of the grid)" * bool(ends)
+        return [(f"best is {_words(best)}{words}", "")]
+
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the lowest mean of the measure, and the difference from the next model."""
+        if (best := self.best) is None:
+            return None
+        conditions = len(best.scores)
+        where = f", mean of {conditions} conditions" if conditions > 1 else ""
+        name, after = self._measure(), where + self._difference()
+        return Number(best.mean, f"Its {name} is ", after, value=f"{best.mean:.3g}")
+
+    def _measure(self) -> str:
+        """Return the name of the measure for a reader."""
+        metric = self.results[self.values["metric"]]
+        return label_text(metric.attrs.get("long_name", metric.name))
+
+    @property
+    def tested(self) -> pd.DataFrame | None:
+        """The paired differences from the best model; None where the lowest is not the best."""
+        results, metric = self.results, self.values["metric"]
+        if len(self.models) < 2 or metric in POSTERIOR_SCORES:
+            return None
+        return self.memo("tested", lambda: rank_test(results, metric, CONFIDENCE, {}), metric)
+
+    def _difference(self) -> str:
+        """Return the paired difference of the next model in words."""
+        results, tested = self.results, self.tested
+        if tested is None:
+            return ""
+        more, *ends = tested[["difference", "low", "high"]].iloc[1]
+        places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
+        text = f"; {_words(self._labels(1))} is {more:.{places}f} worse"
+        if results.sizes["seed"] < 2:
+            return f"{text}, with one seed"
+        text += "," if ends[0] > 0 else ", not"
+        low, high = (f"{end:.{places}f}" for end in ends)
+        paired = f"paired by {results.sizes['seed']} seeds"
+        return f"{text} clearly (95 % interval {low} to {high}, {paired})"
+
+    # The page
+
+    def parts(self) -> Record:
+        """Return the chart, the fits of the chosen point or of the best model, and all models."""
+        chosen, values = self.selected, self.values
+        wrong = {"color", "panel"} & set(self.problems())
+        if self._shown is None or not wrong:  # meanwhile, the chart before it stays
+            layout = (values[name] for name in ("metric", "x", "color", "panel"))
+            self._shown = self.memo("chart", self._chart, *layout)
+        at = [k for k, p in enumerate(self.points) if chosen and p.labels == chosen.labels]
+        return {
+            "dots": {"study": self._shown},
+            "facts": {"point": next(iter(at), None)},
+            "tables": [*map(self.fits_at, filter(None, [chosen or self.best])), self._ranking()],
+        }
+
+    def _choose(self, message: Mapping[str, Any]) -> None:
+        """Choose a point, or no point by a second click on it."""
+        point, chosen = self.points[message["id"]], self.selected
+        is_chosen = chosen is not None and point.labels == chosen.labels
+        self.selected = None if is_chosen else point
+
+    def _chart(self) -> Record:
+        """Return the chart of the present layout, and keep its points."""
+        results, sizes = self.results, self.results.sizes
+        metric, x, color, panel = (self.values[name] for name in ("metric", "x", "color", "panel"))
+        self.points, joined = chart_points(results, metric, x, color, panel), is_numeric(results, x)
+        if not self.points:
+            raise ValueError(f"{metric} is NaN everywhere: choose another measure.")
+        ticks = [
+            [float(label) if joined else float(k), label_text(label)]
+            for k, label in enumerate(results[x].values)
+        ]
+        hidden = (dim for dim in (*trials(results), "seed") if dim not in (x, color, panel))
+        averaged = [label_text(dim) for dim in hidden if sizes[dim] > 1]
+        said = f"mean over {' and '.join(averaged)}" if averaged else ""
+        bands = f"; {'bands' if joined else 'bars'}: ± SD over seeds" * (sizes["seed"] > 1)
+        return chart(
+            said + bands,
+            label_text(x),
+            self._measure(),
+            self._drawn(0.0 if joined else 0.1),
+            color="" if color == NO_DIMENSION else label_text(color),
+            ticks=ticks,
+            joined=joined,
+        )
+
+    def _drawn(self, beside: float) -> list[Record]:
+        """Return the points as the chart has them, those of different colours `beside` others."""
+        panel, colors = self.values["panel"], list(dict.fromkeys(p.color for p in self.points))
+        return [
+            {
+                "panel": point.panel and f"{label_text(panel)} {point.panel}",
+                "label": point.color,
+                "x": point.place + beside * (colors.index(point.color) - (len(colors) - 1) / 2),
+                "y": point.mean,
+                "low": point.mean - point.spread,
+                "high": point.mean + point.spread,
+                "id": k,
+                "name": _labels_text(point.labels),
+            }
+            for k, point in enumerate(self.points)
+        ]
+
+    def _ranking(self) -> Record:
+        """Return the table of the models, the best one first."""
+        models, metric = self.models, label_text(self.values["metric"])
+        tested, paired = self.tested, self.results.sizes["seed"] > 1
+        rows = [
+            [*map(label_text, self._labels(k).values()), f"{mean:.4g}"]
+            for k, mean in enumerate(models.mean(axis=1))
+        ]
+        head = [*map(label_text, self._labels() if rows else ()), metric]
+        if tested is not None and paired:
+            head.append("worse by, 95 %")
+            ends = tested[["low", "high"]].to_numpy()
+            worse = ("" if np.isnan(low) else f"{low:.2g} to {high:.2g}" for low, high in ends)
+            rows = [[*row, each] for row, each in zip(rows, worse, strict=True)]
+        said = "the best model first; a click on a point shows its fits, a second click goes back"
+        return _shortened(head, rows, said, "models")
+
+    def fits_at(self, point: ChartPoint) -> Record:
+        """Return the table of the fits behind a point."""
+        cells, metric = self.cells(point), self.values["metric"]
+        dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
+        chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
+        names = [n for n in dict.fromkeys([metric, *chosen, "n_iter", "seconds"]) if n in cells]
+        frame = cells[names].to_dataframe().reset_index()
+        labels, values = (frame[each].to_numpy().tolist() for each in (dims, names))
+        rows = [
+            [*map(label_text, a), *map(_value_text, b, names)]
+            for a, b in zip(labels, values, strict=True)
+        ]
+        spread = f"(SD over seeds {point.spread:.2g})"
+        caption = f"{_labels_text(point.labels)}: {point.mean:.4g} {spread}"
+        head = [label_text(n.replace("n_iter", "iterations")) for n in dims + names]
+        return _shortened(head, rows, caption, "fits")
+
+    # Code
+
+    def lines(self, source: str | None) -> str:
+        """Return the lines that print the models with differences, or the mean of the point."""
+        metric, is_study = self.values["metric"], isinstance(self.input, Study)
+        results = f"{source or '...'}{'.results' if is_study else ''}"
+        lines, errors = f"results = {results}\n", f'results["{metric}"]'
+        point = ""
+        if self.selected is not None:
+            at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}
+            point = f"{lines}print({call(f'{errors}.sel', f'{at!r}')}.mean().item())\n"
+        if is_study and choices(self.results) and metric not in POSTERIOR_SCORES:
+            return f'print({source or "..."}.rank_test("{metric}").head(24).to_string())\n{point}'
+        if point:
+            return point
+        mean = call(f"{errors}.mean", f"{[*trials(self.results), 'seed']!r}", skipna=False)
+        ranked = ".to_series().dropna().sort_values().head(24)" if choices(self.results) else ""
+        return f"{lines}print({mean}{ranked})\n"
+
+
+def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> Record:
+    """Return a table with its first rows; the caption has their number."""
+    if len(rows) > MAX_LISTED:
+        caption += f" (the first {MAX_LISTED} of {len(rows)} {what})"
+    return table(what, head, rows[:MAX_LISTED], caption=caption)
+
+
+def _words(labels: Mapping[str, Any]) -> str:
+    """Return the labels of a model on one line; a word needs no name."""
+    each = (x if isinstance(x, str) else f"{dim} {label_text(x)}" for dim, x in labels.items())
+    return label_text(", ".join(each))
+
+
+def _labels_text(labels: Mapping[str, Any]) -> str:
+    """Return the labels of a point on one line."""
+    return ", ".join(f"{label_text(name)} {label_text(value)}" for name, value in labels.items())
+
+
+def _value_text(each: Any, of: str) -> str:
+    """Return a result of a cell: a number with four digits, or a text; seconds have their unit."""
+    return f"{each:.4g}{' s' * (of == 'seconds')}" if isinstance(each, float | int) else str(each)

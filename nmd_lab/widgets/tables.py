@@ -24,10 +24,7 @@ from .live import LEVEL, doubt
 
 Array = NDArray[Any]
 
-MAX_SHOWN, FEW = 200, 80  # rows that are shown at once, of a table and of a coarse one
-BINS = 14  # bars of a histogram
-MAX_CHECKED, LEAST_SURE = 5000, 12  # cells that are looked at (a sample of more), and listed
-LIKELY = 3  # classes of a cell that are named
+MAX_CHECKED = 5000  # cells that are looked at, a sample of more
 SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data
 
 
@@ -64,7 +61,7 @@ class Grid(NamedTuple):
             if at[0] == order.column:
                 values = self._known(column, at)[rows]
                 rows = rows[np.argsort(-values if order.reverse else values, kind="stable")]
-        most = at_most(MAX_SHOWN, FEW)
+        most = at_most(200, 80)
         sought, order.sought = np.flatnonzero(rows == order.sought), None
         order.begin = int(sought[0]) // most * most if sought.size else order.begin
         begin = order.begin if order.begin < rows.size else 0
@@ -207,7 +204,7 @@ class Grid(NamedTuple):
             (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "held-out"
         some = in_sample(i.size, MAX_CHECKED)
         cells = cells_at(self.posterior._draws, i[some], first[j[some]])
-        cells = cells.nlargest(LEAST_SURE, "uncertainty")
+        cells = cells.nlargest(12, "uncertainty")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
         ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
         rows, columns = list[Any](), {int(k[0]): column for column, k in self.table.blocks()}
@@ -233,7 +230,7 @@ def _mean(numbers: Any) -> float:
 
 def _scale(column: TypedColumn, data: Array) -> tuple[float, float, list[float]]:
     """Return the ends of the scale of a column, and the heights of a histogram, the largest 1."""
-    finite, low, high, bins = data[np.isfinite(data)], 0.0, 1.0, BINS
+    finite, low, high, bins = data[np.isfinite(data)], 0.0, 1.0, 14
     if column.is_class:
         high, bins = float(max(len(column.classes) - 1, 1)), max(len(column.classes), 1)
     elif finite.size:
@@ -244,7 +241,7 @@ def _scale(column: TypedColumn, data: Array) -> tuple[float, float, list[float]]
 
 def _likely(column: TypedColumn, shares: Array) -> str:
     """Return the most probable classes of a cell, with their probabilities."""
-    likely = np.argsort(-shares, kind="stable")[:LIKELY]
+    likely = np.argsort(-shares, kind="stable")[:3]
     return ", ".join(f"{column.classes[k]} {100 * shares[k]:.0f} %" for k in likely)
 
 

@@ -16,7 +16,7 @@ from some import some
 import nmd_lab as nmd
 from nmd_lab.cluster.sweeps import PartitionSweep
 from nmd_lab.data.inputs import observe
-from nmd_lab.kernels.split_variable import StoredEntries
+from nmd_lab.kernels.products import StoredEntries
 from nmd_lab.model.model import make_model
 
 distributed = pytest.importorskip("distributed")

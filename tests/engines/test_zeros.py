@@ -15,7 +15,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.kernels import envelope as tiles
 from nmd_lab.kernels.envelope import MoreauEnvelope, SparseEnvelope, Tiles
 from nmd_lab.kernels.passes import ZeroLoss, _zero_kernel
-from nmd_lab.kernels.split_variable import StoredEntries
+from nmd_lab.kernels.products import StoredEntries
 from nmd_lab.model.model import make_model
 
 WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]

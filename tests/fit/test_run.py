@@ -13,7 +13,7 @@ from nmd_lab.api.fits import ResumableFit
 from nmd_lab.engines.refined import Refined
 from nmd_lab.fit.loop import FitProgress, fit_from
 from nmd_lab.fit.starts import engine_for
-from nmd_lab.kernels.split_variable import SplitVariable
+from nmd_lab.kernels.products import SplitVariable
 
 
 def run_of(X, rank=3, **options):

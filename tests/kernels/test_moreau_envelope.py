@@ -8,7 +8,7 @@ from scipy import sparse
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.kernels.envelope import MoreauEnvelope, symmetric
-from nmd_lab.kernels.split_variable import StoredEntries
+from nmd_lab.kernels.products import StoredEntries
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.problem import Problem

@@ -13,7 +13,7 @@ from nmd_lab import _version
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result import netcdf
 from nmd_lab.studies import cell as execution
-from nmd_lab.studies.cell import read_records, records_folder, write_record
+from nmd_lab.studies.cell import read_records, write_record
 
 SETTINGS = {"method": "svd", "rank": [2, 3], "n_splits": 3}
 ONE = {"method": "svd", "rank": 2, "n_splits": 1}
@@ -39,7 +39,7 @@ def computed(monkeypatch):
 
 
 def files(path: Path) -> list[Path]:
-    return sorted(records_folder(path).glob("*.json"))
+    return sorted(Path(f"{path}.fits").glob("*.json"))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -61,7 +61,7 @@ def test_five_kills_lose_nothing(digits, tmp_path, computed):
     computed.clear()
     results = nmd.Study(digits, **options).run(path, progress=False)
     assert len(computed) == 18 - finished[-1]
-    assert len(files(path)) == len(list(records_folder(path).iterdir())) == 18
+    assert len(files(path)) == len(list(Path(f"{path}.fits").iterdir())) == 18
     assert results.drop_vars("seconds").identical(whole.drop_vars("seconds"))
     assert netcdf.read(path).identical(results)
 

@@ -16,8 +16,7 @@ from nmd_lab.data.readers import read_file
 from nmd_lab.widgets import live, model_state
 from nmd_lab.widgets.matrix import MatrixState
 from nmd_lab.widgets.ratings import RatingsState
-from nmd_lab.widgets.results import ResultState
-from nmd_lab.widgets.studies import StudyState
+from nmd_lab.widgets.results import ResultState, StudyState
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 

@@ -13,7 +13,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import widgets
 from nmd_lab.inpainting import similar_patches
-from nmd_lab.widgets import background, pictures, subset
+from nmd_lab.widgets import background, given, pictures
 
 QUICK = {"rank": 1, "alpha": 0.5, "nonlinearity": "identity", "iterations": 5}
 
@@ -24,7 +24,7 @@ def limits(monkeypatch):
     for name, limit in {
         "MAX_ENTRIES": 1000, "ENTRIES": 400, "MIN_ROWS": 50, "MAX_PIXELS": 2000,
     }.items():  # fmt: skip
-        monkeypatch.setattr(subset, name, limit)
+        monkeypatch.setattr(given, name, limit)
 
 
 def table(m=300):

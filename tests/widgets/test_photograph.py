@@ -9,7 +9,7 @@ from scipy.interpolate import griddata
 from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.matrix_data import is_photograph
+from nmd_lab.widgets.given import is_photograph
 
 
 def filled(X=None, **settings):

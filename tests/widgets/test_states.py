@@ -14,7 +14,7 @@ from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
 from nmd_lab.widgets.matrix import MatrixState
 from nmd_lab.widgets.ratings import RatingsState
-from nmd_lab.widgets.studies import StudyState
+from nmd_lab.widgets.results import StudyState
 
 GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
 SETTINGS = [

@@ -1,7 +1,7 @@
 // The strip: the model built component by component, and the components, the largest first, each explained in words.
 
 import { button, draw, h, made, numbers, steps, stopAt, twoDigits } from "./dom.mjs";
-import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
+import { Sheet, mosaicOf, pictureScale } from "./pictures.mjs";
 
 const ORANGE = "#d55e00", BLUE = "#0072b2";
 
@@ -23,7 +23,6 @@ export class Components {
     this.draw();
   }
 
-  /** Draw the components as pictures or bars, each on a scale of its own. */
   paint(data) {
     const values = numbers(data.values), size = data.height * data.width;
     while (this.sheets.length < data.count) this.sheets.push(new Sheet());

@@ -1,4 +1,4 @@
-// Descriptions of elements and what brings a page in line with them; numbers and colours of all parts.
+// Descriptions of elements and what brings a page in line with them; inputs, numbers and colours of all parts.
 
 const SVG = "http://www.w3.org/2000/svg", LIVE = ["value", "checked", "disabled"]; // properties, not attributes
 
@@ -53,11 +53,8 @@ export function draw(parent, ...given) {
     if (node === next) next = next.nextSibling;
     else parent.insertBefore(node, next);
   }
-  while (next) {
-    const gone = next;
-    next = next.nextSibling;
-    gone.remove();
-  }
+  while (next?.nextSibling) next.nextSibling.remove();
+  next?.remove();
 }
 
 function adapt(node, { attributes, children }) {
@@ -78,6 +75,12 @@ function put(node, name, value) {
     if (node[name] !== text && !(name === "value" && node.matches(":focus"))) node[name] = text;
   } else if ((value ?? null) === null || (value === false && !name.startsWith("aria-"))) node.removeAttribute(name);
   else node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : value);
+}
+
+/** Return a function that draws at the next frame, once however often it is called. */
+export function nextFrame(draw) {
+  let asked = null;
+  return () => { asked ??= requestAnimationFrame(() => { asked = null; draw(); }); };
 }
 
 /** Return what a table has for the key of an event, which then does nothing else. */
@@ -108,7 +111,6 @@ export const steps = (selector, moves) => ({
 export const numbers = (bytes, Kind = Float32Array) => new Kind(
   bytes?.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) ?? 0);
 
-/** Return a number with so many significant digits, and a dash for NaN. */
 export const short = (number, digits = 3) => (Number.isFinite(number) ? String(Number(number.toPrecision(digits))) : "–");
 
 /** Return an error as Python writes it: with two digits, from 1 on behind the point. */
@@ -126,11 +128,9 @@ export function pageColors(element) {
   return (k) => colors[k] ?? OTHER;
 }
 
-/** Return texts, each with a dot of its colour. */
 export const keysOf = (texts, colorOf) => texts.map((text, k) => h("span.nmd-key",
   h("span", { "aria-hidden": "true", style: `color: ${colorOf(k)}` }, "●"), ` ${text}`));
 
-/** Return whether the page around an element is dark, and so its text light. */
 export function isDark(element) {
   const context = made(h("canvas", { width: 1, height: 1 })).getContext("2d", { willReadFrequently: true });
   context.fillStyle = getComputedStyle(element).color;
@@ -138,3 +138,24 @@ export function isDark(element) {
   const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
   return red + green + blue > 384;
 }
+
+/** Return fields: `enter(name, value)` hears of what the user enters. */
+export const controls = (fields, enter) => fields.filter(({ unused }) => !unused).map(({ name, label, kind, help: title, options, problem, auto, value, searched }) => {
+  const id = `nmd-${name}`, isAuto = auto && value === "auto";
+  const change = ({ target }) => {
+    enter(name, kind === "share" ? Number(target.value) : target.value.trim());
+    if (searched) target.value = "";
+  };
+  const about = { "aria-label": label, title, change, "aria-invalid": Boolean(problem), "aria-describedby": problem ? `${id}-note` : null };
+  const input = {
+    choice: () => h("select", { ...about, value }, options.map(([each, text]) => h("option", { value: each, selected: each === value }, text))),
+    share: () => [h("input", { ...about, type: "range", min: 0, max: 0.95, step: 0.05, value: String(value) }), h("output", `${Math.round(100 * value)} %`)],
+    text: () => [h("input", { ...about, type: "text", autocomplete: "off", list: `${id}-list`, value: String(value),
+      input: ({ target }) => searched && enter("search", target.value) }),
+    h("datalist", { id: `${id}-list` }, options.map(([each]) => h("option", { value: each })))],
+  }[kind] ?? (() => h("input", { ...about, type: "text", inputmode: "decimal", value: isAuto ? "" : String(value), disabled: isAuto, placeholder: isAuto ? "auto" : null }));
+  const choosing = auto && button("auto", () => enter(name, isAuto ? "" : "auto"), { "aria-pressed": isAuto,
+    title: `Choose the ${label} by held-out entries`, "aria-label": `${label}: choose by held-out entries` });
+  return h(`div.nmd-control.nmd-${name.replaceAll("_", "-")}${problem ? ".nmd-wrong" : ""}`, { key: name },
+    h("div.nmd-line", h("span", { title }, label), input(), choosing), problem && h("div.nmd-note", { id: `${id}-note` }, problem));
+});

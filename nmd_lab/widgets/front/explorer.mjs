@@ -1,12 +1,10 @@
 // The frame of an explorer: a sentence whose words are its controls, the stage at full width, and the strip of components.
 
-import { button, clamp, draw, h, isDark, keyOf, made, steps, stopAt, svg } from "./dom.mjs";
+import { button, clamp, controls, draw, h, isDark, keyOf, made, nextFrame, steps, stopAt, svg } from "./dom.mjs";
 import { Chart } from "./chart.mjs";
 import { Components, swapper } from "./components.mjs";
-import { controls } from "./controls.mjs";
-import { Factors } from "./factors.mjs";
+import { Factors, Local } from "./local.mjs";
 import { Grid } from "./grid.mjs";
-import { Local } from "./local.mjs";
 import { Pictures } from "./pictures.mjs";
 import { Plane } from "./plane.mjs";
 import { Ratings } from "./ratings.mjs";
@@ -221,7 +219,6 @@ class Page {
         button([h("span", cell), h("b", filled), sure], () => this.send({ do: "select", row: ids[k][0], column: ids[k][1] }), { key: cell, title: `${cell}: ${filled}, ${sure}` }))));
   }
 
-  /** Return small tables of texts. */
   tables() {
     const isText = (rows, j) => rows.some((row) => /^[^\d−-]/.test(row[j]));
     return (this.get("tables") ?? []).filter(({ name }) => name !== "unsure").map(({ name, caption, head, rows }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
@@ -260,17 +257,11 @@ function render({ model: source, el }) {
   // A picture for readers without a kernel is not needed next to the living explorer
   el.append(made(h("style", `.nmd-static[data-explorer="${model.get("static_id")}"] { display: none; }`)));
   const page = new Page(model, el);
-  let asked = false;
   const show = () => {
-    asked = false;
     if (el.isConnected) el.dataset.theme = isDark(el) ? "dark" : "light";
     page.show();
   };
-  const change = () => {
-    page.local = null;
-    if (!asked) requestAnimationFrame(show);
-    asked = true;
-  };
+  const soon = nextFrame(show), change = () => { page.local = null; soon(); };
   const ended = () => page.ended();
   const theme = new MutationObserver(change);
   for (const each of [document.documentElement, document.body]) theme.observe(each, { attributes: true });

@@ -49,7 +49,6 @@ export class Grid {
     draw(this.note, turn("‹", "earlier rows", -1, begin === 0), turn("›", "later rows", 1, begin + page >= total), h("output", { "aria-live": "polite" }, cell || all));
   }
 
-  /** Return the head of a column: its name, and a histogram on a scale of its own. */
   top({ name, bars, low, high, at }) {
     const { column, reverse } = this.data, title = `${name}: ${low} to ${high}; click: sort`;
     const sorted = at !== column ? null : reverse ? "descending" : "ascending";

@@ -1,9 +1,9 @@
 // Rows, or films, in the plane of two components, on a canvas: lasso, selection, names, and what the model draws there.
 
-import { clamp, draw, h, keyOf, keysOf, made, numbers, pageColors, short } from "./dom.mjs";
-import { Axes, nearestDot, rangeOf } from "./axes.mjs";
-import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
-import { Sheet, mosaicOf } from "./mosaic.mjs";
+import { clamp, draw, h, keyOf, keysOf, made, nextFrame, numbers, pageColors, short } from "./dom.mjs";
+import { Axes, nearestDot, rangeOf } from "./chart.mjs";
+import { decodedValues, drawnValues, nearMean } from "./local.mjs";
+import { Sheet, mosaicOf } from "./pictures.mjs";
 
 const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 15;
 const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
@@ -22,6 +22,7 @@ function circle(pen, x, y, r) {
 export class Plane {
   constructor(send) {
     Object.assign(this, { send, data: null, a: 0, b: 1, at: null, lasso: null, selected: new Set(), lit: [], rows: [], width: 290, said: "" });
+    this.paint = nextFrame(() => this.cursor());
     this.canvas = made(h("canvas", {
       role: "img", tabindex: 0, keydown: (event) => this.press(event),
       pointerdown: (event) => this.down(event), pointermove: (event) => this.move(this.placeOf(event)),
@@ -99,7 +100,6 @@ export class Plane {
     this.draw();
   }
 
-  /** Let things go to their places along a component, or back for null. */
   slide(k) {
     if (!this.data?.things || k === this.b || k >= this.data.rank) return; // along the axis that goes up they would be a line
     Object.assign(this, { slid: k, x: this.along(k ?? this.a) });
@@ -153,12 +153,7 @@ export class Plane {
     this.select(inside.map((k) => this.rows[k]));
   }
 
-  loop(places) {
-    const path = new Path2D();
-    for (const place of places) path.lineTo(...place);
-    path.closePath();
-    return path;
-  }
+  loop(places) { return new Path2D(places.length ? `M${places.join("L")}Z` : ""); }
 
   drop() {
     this.lasso = null;
@@ -221,7 +216,6 @@ export class Plane {
     this.paint();
   }
 
-  /** Draw the box and the lines at zero. */
   frame(pen) {
     const { color, fontFamily } = getComputedStyle(this.canvas), { axes } = this, { left, right, top, bottom, xs, ys } = axes;
     Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily}`, globalAlpha: 0.3 });
@@ -291,22 +285,18 @@ export class Plane {
     }
   }
 
-  paint() {
-    if (this.painting || !this.data) return;
-    this.painting = requestAnimationFrame(() => {
-      this.painting = null;
-      if (!this.positions) return;
-      const pen = this.canvas.getContext("2d"), { left, top } = this.positions;
-      this.canvas.width += 0; // which clears it
-      pen.drawImage(this.base, 0, 0);
-      pen.scale(this.ratio, this.ratio);
-      pen.strokeStyle = pen.fillStyle = getComputedStyle(this.canvas).color;
-      if (this.at !== null) circle(pen, left[this.at], top[this.at], 8);
-      pen.stroke();
-      const lasso = this.loop(this.lasso ?? []);
-      pen.stroke(lasso);
-      pen.globalAlpha = 0.1;
-      pen.fill(lasso, "evenodd");
-    });
+  cursor() {
+    if (!this.data || !this.positions) return;
+    const pen = this.canvas.getContext("2d"), { left, top } = this.positions;
+    this.canvas.width += 0; // which clears it
+    pen.drawImage(this.base, 0, 0);
+    pen.scale(this.ratio, this.ratio);
+    pen.strokeStyle = pen.fillStyle = getComputedStyle(this.canvas).color;
+    if (this.at !== null) circle(pen, left[this.at], top[this.at], 8);
+    pen.stroke();
+    const lasso = this.loop(this.lasso ?? []);
+    pen.stroke(lasso);
+    pen.globalAlpha = 0.1;
+    pen.fill(lasso, "evenodd");
   }
 }

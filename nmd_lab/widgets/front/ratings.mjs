@@ -1,7 +1,6 @@
 // Ratings: those of a person, with stars for a new one, and the films that suit best, each on one line with its interval.
 
-import { button, clamp, draw, h, keyOf, made, stopAt, steps } from "./dom.mjs";
-import { controls } from "./controls.mjs";
+import { button, clamp, controls, draw, h, keyOf, made, steps, stopAt } from "./dom.mjs";
 
 const SORTS = { for_you: "for you", highest: "highest", surest: "least uncertain" };
 const HALF = 0.15; // part of a star by which the half before its middle is smaller

@@ -1,14 +1,12 @@
 // What a saved file has in the place of a kernel: the record of a page.
 
 import { h, made } from "./dom.mjs";
-import { decodedValues } from "./factors.mjs";
-import { Local } from "./local.mjs";
+import { Local, decodedValues } from "./local.mjs";
 
 const WEBP = "UklGR"; // how pictures that are compressed begin
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
 
-/** What a file has in the place of a model of a widget: it never changes. */
 export class Recorded {
   constructor({ shown, blobs }, images = []) {
     Object.assign(this, { blobs, images });

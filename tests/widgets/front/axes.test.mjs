@@ -2,7 +2,7 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { logTicks, nearestDot, wholeTicks } from "../../../nmd_lab/widgets/front/axes.mjs";
+import { logTicks, nearestDot, wholeTicks } from "../../../nmd_lab/widgets/front/chart.mjs";
 
 test("a logarithmic axis has two to six ticks in its range", () => {
   for (const [low, high] of [[0.11, 0.13], [0.2, 0.33], [1e-12, 1], [0.2, 40], [3, 3.0001], [1e-300, 1e300]]) {

@@ -2,7 +2,7 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { Factors, decodedValues, drawnValues, nearMean } from "../../../nmd_lab/widgets/front/factors.mjs";
+import { Factors, decodedValues, drawnValues, nearMean } from "../../../nmd_lab/widgets/front/local.mjs";
 
 const close = (a, b, most = 1e-5) => a.forEach((each, k) => assert.ok(Math.abs(each - b[k]) < most, `${a} ${b}`));
 

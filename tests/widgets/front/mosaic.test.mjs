@@ -3,7 +3,7 @@ import test from "node:test";
 
 import {
   Sheet, absoluteLimit, channelMeans, discPixels, mosaicOf, pictureScale, pixelAt, strokePoints, tileCorner, tilesOf,
-} from "../../../nmd_lab/widgets/front/mosaic.mjs";
+} from "../../../nmd_lab/widgets/front/pictures.mjs";
 
 const colorOf = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255, pixel >>> 24];
 

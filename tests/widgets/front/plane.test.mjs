@@ -2,7 +2,7 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { rangeOf, linearTicks, nearestDot, tickText } from "../../../nmd_lab/widgets/front/axes.mjs";
+import { rangeOf, linearTicks, nearestDot, tickText } from "../../../nmd_lab/widgets/front/chart.mjs";
 import { mostOf } from "../../../nmd_lab/widgets/front/plane.mjs";
 
 /** Return numbers between 0 and 1 that are the same in each run. */
