@@ -39,7 +39,7 @@ from nmd_lab.result.joint_copies import dataset_of_joint
 from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.skips import check_fill
-from nmd_lab.sampler.joint_normal import allows_joint_draws, joint_draws
+from nmd_lab.sampler.joint_normal import joint_draws
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
 from nmd_lab.sampler.sampled_model import check_bounds, with_ends
@@ -224,7 +224,10 @@ def sample(
         random_state=random_state,
         compute=compute,
     )
-    return _sampled(X, asked, copies=True)
+    with interruptible() as interruption, one_thread():
+        posterior = draw_posterior(X, asked, interruption)
+    warn(message_of_chains(posterior), stacklevel=2)
+    return posterior
 
 
 def impute(
@@ -342,19 +345,14 @@ def impute(
     check_fill(plain, fill)
     arguments = inspect.signature(sample).bind(plain, **options).arguments
     asked = SampleOptions(**{name: each for name, each in arguments.items() if name != "X"})
-    posterior = _sampled(plain, asked, copies=n is not None or return_posterior)
+    has_copies = n is not None or return_posterior
+    with interruptible() as interruption, one_thread():
+        posterior = draw_posterior(plain, asked, interruption, copies=has_copies)
+    warn(message_of_chains(posterior), stacklevel=2)
     filled = posterior.impute(plain, n, fill=fill, random_state=options.get("random_state"))
     filled = filled if plain is frame else as_given(filled, frame)
     posterior.parameters["copies"] = n
     return (filled, posterior) if return_posterior else filled
-
-
-def _sampled(X: Any, asked: SampleOptions, *, copies: bool) -> Posterior:
-    """Return the posterior, and warn if its chains differ."""
-    with interruptible() as interruption, one_thread():
-        posterior = draw_posterior(X, asked, interruption, copies=copies)
-    warn(message_of_chains(posterior), stacklevel=3)
-    return posterior
 
 
 N_PROPOSED_DRAWS = 50
@@ -388,9 +386,9 @@ def draw_posterior(
     check_bounds(asked.bounds, facts, model)
     codes = names_of_codes(facts) if is_table else ()
     of_cells = message_of_cells(X, asked.observed, facts) if form.is_frame else {}
-    warn(joined(message_of_data(facts, codes), of_cells), stacklevel=4)
+    warn(joined(message_of_data(facts, codes), of_cells), stacklevel=3)
     if apart := not model.is_mixed and units_of_columns(facts, distance=model.squares):
-        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
+        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
     if not isinstance(init := asked.init, str | Decomposition):
         raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
     wanted = (problem.shape, problem.rank)
@@ -409,14 +407,14 @@ def draw_posterior(
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     joint = None
-    if copies and reason.code == "draws" and allows_joint_draws(ensemble, asked):
+    if copies and reason.code == "draws":
         joint = joint_draws(ensemble, state.members, asked)
     decided = replace(asked, tune=ensemble.warm_up)
     arguments = ensemble.problem, observations, facts, decided, drawn, reason
     posterior = package(*arguments, is_table=is_table)
     if joint is not None:
         posterior = replace(posterior, _joint=dataset_of_joint(joint))
-    warn(message_of_limits(posterior, facts), stacklevel=4)
+    warn(message_of_limits(posterior, facts), stacklevel=3)
     return posterior
 
 

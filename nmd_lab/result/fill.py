@@ -203,7 +203,19 @@ def _near_means(draws: Draws) -> NDArray[np.float64]:
 def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
     """Return X n times with draws in its missing cells, different ones as long as there are."""
     order = _evenly(draws, n, int(rng.integers(len(draws))))
-    draws = _with_repeats(draws, data)
+    fixed = np.random.default_rng(0)
+
+    def replicate(rows: Positions, column: int) -> Array:
+        some = np.sort(fixed.choice(rows, min(rows.size, MAX_CELLS), replace=False))
+        cells = Bounded(
+            some, np.full(some.size, column), *np.tile([[-np.inf], [np.inf]], some.size)
+        )
+        some_draws = _evenly(draws, N_FILLING_DRAWS, 0).tolist()
+        return np.stack([_draw_within(smooth, d, cells, fixed) for d in some_draws])
+
+    smooth = draws
+    if draws.model.is_mixed:
+        draws = replace(draws, repeated=_repeated_values(draws, data, replicate))
     known: dict[int, TemperedShares | None] = {}  # the same cells are missing in each copy
 
     def copy(draw: int) -> Any:
@@ -242,6 +254,7 @@ def _joint_copies(
     data = data._replace(rows=np.arange(new.shape[0]))
     joint = draws_in(posterior._joint)
     drawn, found = JointCopies(joint, posterior._draws, data, rng), []
+    drawn.repeated = _repeated_values(posterior._draws, data, drawn.replicates)
     size, start = len(joint.means), int(rng.integers(len(joint.means)))
     for k in range(n):
         drawn.next((start + _step(size) * k) % size)
@@ -272,30 +285,24 @@ def _evenly(draws: Draws, n: int, start: int) -> NDArray[np.intp]:
     return by_member[(start + _step(size) * np.arange(n)) % size]
 
 
-def _with_repeats(draws: Draws, data: MatchedData) -> Draws:
-    """Return the draws with the values that repeat among the numbers of each column.
+def _repeated_values(
+    draws: Draws, data: MatchedData, replicate: Callable[[Positions, int], Array]
+) -> dict[int, RepeatedValues]:
+    """Return the values that repeat among the numbers of each column with missing cells.
 
     Columns with limits have none: their limits repeat, and numbers beyond these are not observed.
+    `replicate` returns numbers that replicate those of some rows of the posterior in a column.
     """
-    if not draws.model.is_mixed:
-        return draws
-    x, rng = data.observations.to_array().astype(np.float64), np.random.default_rng(0)
+    x, found = data.observations.to_array().astype(np.float64), {}
     if (limits := data.observations.limits) is not None:
         limited = data.observations.stored_positions()[1][np.flatnonzero(limits.codes)]
         x[:, limited] = np.nan
-    repeated = {}
     for column, values in zip(data.columns.tolist(), x.T, strict=True):
         rows = np.flatnonzero(~np.isnan(values))
         is_level, is_full = draws.noises[column] == "ordinal", rows.size == values.size
-        if is_level or is_full or not has_repeated_value(values[rows]):
-            continue
-        some = data.rows[np.sort(rng.choice(rows, min(rows.size, MAX_CELLS), replace=False))]
-        ends = np.tile([[-np.inf], [np.inf]], some.size)
-        cells = Bounded(some, np.full(some.size, column), *ends)
-        some_draws = _evenly(draws, N_FILLING_DRAWS, 0).tolist()
-        replicates = [_draw_within(draws, d, cells, rng) for d in some_draws]
-        repeated[column] = RepeatedValues.of(values[rows], np.stack(replicates))
-    return replace(draws, repeated=repeated)
+        if not (is_level or is_full) and has_repeated_value(values[rows]):
+            found[column] = RepeatedValues.of(values[rows], replicate(data.rows[rows], column))
+    return found
 
 
 def draws_within(draws: Draws, entries: Bounded) -> Array:

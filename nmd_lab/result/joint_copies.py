@@ -8,14 +8,13 @@ import xarray as xr
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.model.model import Model, each_group
-from nmd_lab.problem.scaling import OffsetColumns, Scaling
+from nmd_lab.problem.scaling import OffsetColumns
 from nmd_lab.sampler.joint_normal import JointDraws, draw_scores
-from nmd_lab.sampler.priors import Prior
-from nmd_lab.sampler.problem import SampledProblem, with_limits
+from nmd_lab.sampler.problem import problem_of_rows
 from nmd_lab.sampler.scores import columns_with_scores, scores_of
 
 from .draws import JOINT, Draws, Positions
-from .mixture import Array, RepeatedValues, has_repeated_value
+from .mixture import Array, RepeatedValues
 
 DIMENSIONS = (
     ("joint_draw", "joint_group", "score"),
@@ -24,6 +23,9 @@ DIMENSIONS = (
     ("matrix_column", "matrix_cut"),
 )
 """Dimensions of the variables of `JOINT`."""
+
+N_REPLICATES = 10_000
+"""Numbers that replicate those of a column."""
 
 FIRST_SWEEPS, NEXT_SWEEPS = 20, 5
 """Sweeps for the first completed copy, and for each further one, where scores have limits."""
@@ -52,26 +54,39 @@ class JointCopies:
         The rows of X, and where the posterior has their columns.
     rng : Generator
         Random numbers.
+
+    Attributes
+    ----------
+    repeated : dict of RepeatedValues
+        Values that repeat in a column, which new numbers hold too.
     """
 
     def __init__(
         self, joint: JointDraws, draws: Draws, data: MatchedData, rng: np.random.Generator
     ) -> None:
         self._joint, self._draws, self._rng = joint, draws, rng
-        problem = _problem_of(draws, data)
+        (m, _), n = data.observations.shape, draws.shape[1]
+        rows = MatchedData(data.observations, np.arange(m), data.columns)
+        problem = problem_of_rows(
+            rows.as_sparse(Labels.plain((m, n))),
+            draws.model,
+            tuple("ordinal" if noise == "ordinal" else "gaussian" for noise in draws.noises),
+            rank=1,
+            offset_columns=OffsetColumns("columns", 0.0),
+        )
         known = scores_of(problem, draws.table, joint.cuts)
         self._scored = columns_with_scores(draws.table, draws.shape[1])
-        rows = np.flatnonzero((known.low < known.high).any(axis=1))
-        self._scores = known.at(rows)
+        incomplete = np.flatnonzero((known.low < known.high).any(axis=1))
+        self._scores = known.at(incomplete)
         low, high, classes, _ = self._scores
         is_known = (low == high) | (np.isinf(low) & np.isinf(high))
         self._has_latent = not is_known.all() or bool((classes >= 0).any())
-        self._z, self._labels = self._scores.first(), np.zeros(rows.size, np.int64)
+        self._z, self._labels = self._scores.first(), np.zeros(incomplete.size, np.int64)
         self._ends = _ends_of_scores(draws.model)[:, self._scored]
-        self._repeated = _repeated_values(problem)
+        self.repeated: dict[int, RepeatedValues] = {}
         self._seed, self._sweep = int(rng.integers(2**62)), 0
-        self._place = np.full(data.observations.shape[0], -1)
-        self._place[rows] = np.arange(rows.size)
+        self._place = np.full(m, -1)
+        self._place[incomplete] = np.arange(incomplete.size)
 
     def next(self, k: int) -> None:
         """Draw the next copy, from a draw of the distribution."""
@@ -92,9 +107,21 @@ class JointCopies:
                 x[at] = levels[np.searchsorted(self._joint.cuts[k, 1 : levels.size], z[at])]
                 continue
             x[at] = kind.modelled(z[at])
-            if (values := self._repeated.get(k)) is not None:
+            if (values := self.repeated.get(k)) is not None:
                 x[at] = values.near(x[at], self._rng)
         return x
+
+    def replicates(self, _: Positions, column: int) -> Array:
+        """Return numbers that replicate those of a column, whatever the row."""
+        means, precisions, shares = self._joint[:3]
+        rng = np.random.default_rng(0)
+        draw, c = rng.integers(len(means), size=N_REPLICATES), self._scored.searchsorted(column)
+        group = (rng.random(N_REPLICATES) > shares[draw].cumsum(axis=1)[:, :-1].T).sum(axis=0)
+        sd = np.sqrt(np.linalg.inv(precisions)[draw, group, c, c])
+        z: Array = means[draw, group, c] + sd * rng.standard_normal(N_REPLICATES)
+        low, high = self._ends[:, c]
+        kind = self._draws.model.column_models[column]
+        return kind.modelled(z[(low < z) & (z < high)]).astype(np.float64)
 
     def classes(self, rows: Positions, positions: Positions) -> Array:
         """Return the class of a category whose indicators have these positions."""
@@ -103,34 +130,7 @@ class JointCopies:
         return np.where(z.max(axis=1) > 0, z.argmax(axis=1) + 1, 0).astype(np.float64)
 
 
-def _problem_of(draws: Draws, data: MatchedData) -> SampledProblem:
-    """Return rows of X as a problem of the sampler."""
-    m, n = data.observations.shape[0], draws.shape[1]
-    rows = MatchedData(data.observations, np.arange(m), data.columns)
-    problem = SampledProblem(
-        scaling=Scaling(draws.model),
-        noises=tuple("ordinal" if noise == "ordinal" else "gaussian" for noise in draws.noises),
-        rank=1,
-        offset_columns=OffsetColumns("columns", 0.0),
-        prior=Prior(1.0, np.ones(n)),
-        observations=rows.as_sparse(Labels.plain((m, n))),
-        threads=1,
-    )
-    return with_limits(problem)
-
-
 def _ends_of_scores(model: Model) -> Array:
     """Return the ends (2, n) of the scores of each column."""
     kinds = model.column_models
     return np.array([(np.array(k.nonlinearity.ends) - k.centre) / k.size for k in kinds]).T
-
-
-def _repeated_values(problem: SampledProblem) -> dict[int, RepeatedValues]:
-    """Return the values that repeat in each column of numbers without limits."""
-    found = {}
-    for k, (noise, at) in enumerate(zip(problem.noises, problem.entries_of_kinds, strict=True)):
-        x = problem.values[at].astype(np.float64)
-        is_limited = problem.limits is not None and problem.limits.limited[at].any()
-        if noise != "ordinal" and not is_limited and x.size and has_repeated_value(x):
-            found[k] = RepeatedValues.of(x, x)
-    return found

@@ -38,8 +38,8 @@ class RepeatedValues(NamedTuple):
     The predictive distribution of a number is smooth.  Around each value that repeats is an
     interval, up to the middle to the next observed value.  On each side it has as many other
     observed cells as there are of the value, at most a twentieth of all others and none beyond the
-    middle to the next value that repeats.  A number in an interval becomes that of one of the
-    observed cells there.
+    middle to the next value that repeats.  A number in an interval becomes that of the observed
+    cell there whose rank is that of the number among replicates.
 
     Numbers are weighed by a ratio of their interval: the count of its observed cells over the one
     that replicates of these cells expect (A. Gelman, X.-L. Meng and H. Stern, "Posterior predictive
@@ -55,16 +55,19 @@ class RepeatedValues(NamedTuple):
         Position of the first observed number of each interval, and the number of all.
     accepted : ndarray (2 K + 1,)
         Probability with which a number in the interval is accepted.
+    replicates : ndarray (numbers,)
+        Replicates in their order.
     """
 
     edges: Array
     observed: Array
     starts: NDArray[np.intp]
     accepted: Array
+    replicates: Array
 
     @classmethod
     def of(cls, observed: Array, replicates: Array) -> RepeatedValues:
-        """Return the intervals for observed numbers (cells,) and replicates (draws, some cells)."""
+        """Return the intervals for observed numbers (cells,) and replicates of any number."""
         observed, size = np.sort(observed), observed.size
         values, first, counts = np.unique(observed, return_index=True, return_counts=True)
         at = np.flatnonzero(counts >= MIN_REPEATS)
@@ -78,18 +81,26 @@ class RepeatedValues(NamedTuple):
         low[1:], high[:-1] = np.maximum(low[1:], between), np.minimum(high[:-1], between)
 
         edges = np.column_stack([low, high]).ravel()
-        starts = np.concatenate([[0], np.searchsorted(observed, edges, side="right"), [size]])
-        found = np.searchsorted(edges, replicates.ravel())
-        expected = np.bincount(found, minlength=edges.size + 1) * (size / replicates.size)
+        replicates = np.sort(replicates, axis=None)
+        starts, of_replicates = (
+            np.concatenate([[0], np.searchsorted(each, edges, side="right"), [each.size]])
+            for each in (observed, replicates)
+        )
+        expected = np.diff(of_replicates) * (size / replicates.size)
         ratios = (np.diff(starts) + N_PRIOR_CELLS) / (expected + N_PRIOR_CELLS)
-        return cls(edges, observed, starts, ratios / ratios.max())
+        return cls(edges, observed, starts, ratios / ratios.max(), replicates)
 
     def near(self, x: Array, rng: np.random.Generator) -> Array:
         """Return numbers of which those in an interval are those of observed cells there."""
         of = np.searchsorted(self.edges, x)
         around = np.flatnonzero(of % 2)
         of, x = of[around], x.copy()
-        x[around] = self.observed[rng.integers(self.starts[of], self.starts[of + 1])]
+        ends = np.searchsorted(self.replicates, self.edges, side="right")[[of - 1, of]]
+        low = np.searchsorted(self.replicates, x[around])
+        high = np.searchsorted(self.replicates, x[around], side="right")
+        rank = rng.integers(low, high, endpoint=True) - ends[0]
+        first, last = self.starts[of], self.starts[of + 1]
+        x[around] = self.observed[first + rank * (last - first) // (ends[1] - ends[0] + 1)]
         return x
 
     def draw(

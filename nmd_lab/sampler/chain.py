@@ -26,12 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
-from nmd_lab.problem.scaling import OffsetColumns, Scaling
+from nmd_lab.problem.scaling import OffsetColumns
 
 from .cut_points import CutPoints, ends_in_rows, padded, put
 from .latent_draws import Batch, latent_kernel
@@ -41,7 +40,6 @@ from .priors import (
     SWEEPS_PER_LABEL_DRAW,
     UNLABELLED,
     Groups,
-    Prior,
     RowPrior,
     draw_group_priors,
     draw_precision,
@@ -49,7 +47,7 @@ from .priors import (
     draw_used_priors,
     first_groups,
 )
-from .problem import SampledProblem
+from .problem import SampledProblem, problem_of_rows
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, Keys, numbers
 from .row_updates import NO_LABELS, RowInputs, StreamId, each_share
 
@@ -428,14 +426,12 @@ def draw_new_rows(
     on its position.
     """
     of_entries = np.repeat(row_keys, np.diff(observations.indptr))
-    problem = SampledProblem(
-        scaling=Scaling(model),
-        noises=noises,
+    problem = problem_of_rows(
+        observations,
+        model,
+        noises,
         rank=rank,
         offset_columns=OffsetColumns(offsets, mean),
-        prior=Prior(1.0, np.ones(len(noises))),
-        observations=observations,
-        threads=all_threads(),
         keys=Keys(row_keys, mixed_with(of_entries, observations.indices)),
     )
     states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw

@@ -281,12 +281,15 @@ class Member:
         Number of sweeps whose draws are kept.
     calibration : dict of ndarray
         That of the mixture, which is part of each draw; empty if no cells are hidden.
+    weight : float
+        Its weight in the mixture.
     """
 
     state: ChainState
     scores: Scores | None
     draws: int
     calibration: Draw
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -402,8 +405,8 @@ class Ensemble:
     def log_densities(self, members: list[Member]) -> Array:
         """Return the log-density of each hidden cell in the mixture of the members."""
         logs = np.array([each.scores.log_densities for each in members if each.scores is not None])
-        weights = stacked(logs, self.sizes)[:, None]
-        return np.asarray(logsumexp(logs, axis=0, b=weights) - np.log(self.scored))
+        weights = np.array([each.weight for each in members])
+        return np.asarray(logsumexp(logs, axis=0, b=weights[:, None]) - np.log(self.scored))
 
     def weigh(self, members: list[Member]) -> None:
         """Give each member its number of draws, the calibration, and all cells."""
@@ -418,8 +421,9 @@ class Ensemble:
             for each in zip(*((each.below, each.masses) for each in scores), strict=True)
         )
         calibration = hidden.calibration(hidden.spread(below), hidden.temperatures(masses))
-        for member, problem, count in zip(members, self.problems, counts, strict=True):
-            member.draws, member.calibration = int(count), calibration
+        each_member = zip(members, self.problems, counts, weights.tolist(), strict=True)
+        for member, problem, count, weight in each_member:
+            member.draws, member.calibration, member.weight = int(count), calibration, weight
             if count:
                 member.state = unhide_cells(problem, member.state)
 

@@ -52,7 +52,7 @@ from .scores import Array, Positions, Scores, columns_with_scores, cut_points, s
 SIZES = (8, 30) * 4
 """Numbers of groups of the chains with groups, each of which finds other ones."""
 
-N_TUNING_SWEEPS, N_SCORED_SWEEPS, N_SWEEPS_AFTER_UNHIDING = 50, 30, 20
+N_TUNING_SWEEPS, N_SCORED_SWEEPS, N_SWEEPS_AFTER_UNHIDING = 20, 20, 60
 
 N_DRAWS, SWEEPS_PER_DRAW = 48, 4
 """Number of draws, and sweeps of a chain from one to the next."""
@@ -68,10 +68,10 @@ an ensemble."""
 MIN_LOG_DENSITY = -4.0
 """Least log-density of a hidden cell, so that one outlier does not decide."""
 
-NUMBER_SCALE, LATENT_SCALE = 0.01, 1.0
+NUMBER_SCALE, LATENT_SCALE = 1e-4, 1.0
 """Scale of the inverse Wishart distribution for a number and for another score."""
 
-COPY_NOISE = 0.01
+COPY_NOISE = 0.001
 """Standard deviation of noise on known scores, so that a copy of a column leaves covariances
 regular."""
 
@@ -81,32 +81,10 @@ WITHIN_SWEEPS = 3
 NO_ENDS: Array = np.empty((0, 0))
 
 
-class JointDraw(NamedTuple):
-    """A draw of the joint distribution of a row.
-
-    Attributes
-    ----------
-    means, precisions : ndarray (n_groups, d) and (n_groups, d, d)
-        Means and inverse covariances of the groups.
-    shares : ndarray (n_groups,)
-        Fractions of the rows.
-    """
-
-    means: Array
-    precisions: Array
-    shares: Array
-
-    @property
-    def for_kernel(self) -> tuple[Array, Array, Array]:
-        """Means, precisions, and the logarithms of shares and roots of determinants."""
-        logs = np.log(self.shares) + 0.5 * np.linalg.slogdet(self.precisions)[1]
-        return self.means, self.precisions, logs
-
-
 def draw_scores(
     scores: Scores,
     z: Array,
-    draw: JointDraw,
+    draw: RowPrior,
     labels: NDArray[np.int64],
     key: tuple[int, int],
     *,
@@ -117,7 +95,9 @@ def draw_scores(
 
     Missing scores lie within the `ends` (2, d) of their columns if these are given.
     """
-    arguments = tuple(scores), draw.for_kernel, labels, relabel and len(draw.shares) > 1, key, ends
+    logs = np.log(draw.shares) + 0.5 * np.linalg.slogdet(draw.precision)[1]
+    prior = draw.mean, draw.precision, logs
+    arguments = tuple(scores), prior, labels, relabel and len(draw.shares) > 1, key, ends
     cached_kernel(_draw_scores, "joint_normal")(z, *arguments)
 
 
@@ -255,7 +235,7 @@ class JointChain:
         Those with a unit that no cell determines.
     z : ndarray (m, d)
         Scores.
-    draw : JointDraw
+    draw : RowPrior
         The distribution.
     groups : Groups
         Groups of the rows, with what they have in common.
@@ -268,24 +248,30 @@ class JointChain:
     scores: Scores
     free_units: list[Positions]
     z: Array
-    draw: JointDraw
+    draw: RowPrior
     groups: Groups
     rng: np.random.Generator
     seed: int
     sweep: int = 0
 
     @classmethod
-    def first(cls, scores: Scores, n_groups: int, rng: np.random.Generator) -> JointChain:
-        """Return the chain before its first sweep."""
+    def first(cls, scores: Scores, rng: np.random.Generator) -> JointChain:
+        """Return the chain of one group before its first sweep."""
         scores = _with_noise(scores)
         z = scores.first()
         m, d = z.shape
-        units, seed = np.ones(d), int(rng.integers(2**62))
-        groups = Groups(np.zeros(m, np.int64), np.eye(d))
-        if n_groups > 1:
-            groups = first_groups(z, np.eye(d), units, n_groups, rng)
-        prior = np.zeros((n_groups, d)), np.tile(np.eye(d), (n_groups, 1, 1)), np.ones(n_groups)
-        return cls(scores, scores.free_units, z, JointDraw(*prior), groups, rng, seed)
+        draw = RowPrior(np.zeros((1, d)), np.eye(d)[None])
+        groups, seed = Groups(np.zeros(m, np.int64), np.eye(d)), int(rng.integers(2**62))
+        return cls(scores, scores.free_units, z, draw, groups, rng, seed)
+
+    def with_groups(self, number: int, rng: np.random.Generator) -> JointChain:
+        """Return a chain with groups that begins with the scores of this one."""
+        d = self.z.shape[1]
+        groups = first_groups(self.z, np.eye(d), np.ones(d), number, rng)
+        groups.scale = 0.5 * np.cov(self.z, rowvar=False).reshape(d, d)
+        prior = RowPrior(np.zeros((number, d)), np.tile(np.eye(d), (number, 1, 1)), np.ones(number))
+        seed, z = int(rng.integers(2**62)), self.z.copy()
+        return JointChain(self.scores, self.free_units, z, prior, groups, rng, seed)
 
     def step(self) -> None:
         """Do one sweep."""
@@ -303,17 +289,17 @@ class JointChain:
         if n_groups > 1:
             about = self.z, np.ones(d), self.rng
             if self.sweep > 1 and self.sweep % SWEEPS_PER_LABEL_DRAW:
-                prior = draw_used_priors(self.groups, RowPrior(*self.draw), *about)
+                prior = draw_used_priors(self.groups, self.draw, *about)
             else:
                 prior = draw_group_priors(self.groups, n_groups, *about)
-            self.draw = JointDraw(*prior)
+            self.draw = prior
             return
         is_number = (self.scores.low == self.scores.high).any(axis=0)
         centre = self.z.mean(axis=0)
         squares = (self.z - centre).T @ (self.z - centre)
         squares[np.diag_indices(d)] += np.where(is_number, NUMBER_SCALE, LATENT_SCALE)
         precision, deviation = draw_wishart(squares[None], d + m, self.rng)
-        self.draw = JointDraw(centre + deviation / math.sqrt(m), precision, np.ones(1))
+        self.draw = RowPrior(centre + deviation / math.sqrt(m), precision)
 
     def restore(self, scores: Scores) -> None:
         """Go on with more known cells of the same rows."""
@@ -358,7 +344,7 @@ class Cells(NamedTuple):
     def log_densities(self, chain: JointChain) -> Array:
         """Return the log-density of each cell, given all other scores of its row."""
         i, k, low, high, _ = self
-        means, precisions, _ = chain.draw
+        means, precisions, *_ = chain.draw
         groups, away = chain.groups.labels[i], chain.z[i]
         of_others = np.einsum("pk,pk->p", precisions[groups, k], away - means[groups])
         precision = precisions[groups, k, k]
@@ -390,29 +376,20 @@ class JointDraws(NamedTuple):
     cuts: Array
 
     @classmethod
-    def of(cls, draws: list[JointDraw], cuts: Array) -> JointDraws:
+    def of(cls, draws: list[RowPrior], cuts: Array) -> JointDraws:
         """Return draws as arrays; those with fewer groups have empty ones."""
         places, padded = np.arange(max(draw.shares.size for draw in draws)), []
         for draw in draws:
             at = places % draw.shares.size
             shares = np.where(places == at, draw.shares[at], 0.0)
-            padded.append((draw.means[at], draw.precisions[at], shares))
+            padded.append((draw.mean[at], draw.precision[at], shares))
         means, precisions, all_shares = (np.stack(each) for each in zip(*padded, strict=True))
         return cls(means, precisions, all_shares, cuts)
 
-    def at(self, k: int) -> JointDraw:
+    def at(self, k: int) -> RowPrior:
         """Return a draw with the groups that may have rows."""
         some = self.shares[k] > MIN_SHARE
-        return JointDraw(self.means[k, some], self.precisions[k, some], self.shares[k, some])
-
-
-def allows_joint_draws(ensemble: Ensemble, options: SampleOptions) -> bool:
-    """Return whether nothing that was asked speaks against completing the table by such draws."""
-    problem = ensemble.problem
-    kinds = zip(problem.noises, problem.model.column_models, strict=True)
-    known = all(noise == "ordinal" or knows_T(noise, kind.nonlinearity) for noise, kind in kinds)
-    is_default = is_auto(options.rank) and is_auto(options.init) and is_auto(options.offsets)
-    return ensemble.hidden is not None and is_default and known and problem.weights is None
+        return RowPrior(self.means[k, some], self.precisions[k, some], self.shares[k, some])
 
 
 def joint_draws(
@@ -420,10 +397,15 @@ def joint_draws(
 ) -> JointDraws | None:
     """Return draws of the joint distribution, from which tables are completed.
 
-    None if few rows are known, or if the draws of the ensemble are much better.  A distribution
-    with groups has to be better than one without.
+    None if few rows are known, something that was asked speaks against them, or the draws of the
+    ensemble are much better.  A distribution with groups has to be better than one without.
     """
     base, table = ensemble.problem, ensemble.observations.labels.table
+    kinds = zip(base.noises, base.model.column_models, strict=True)
+    known = all(noise == "ordinal" or knows_T(noise, kind.nonlinearity) for noise, kind in kinds)
+    is_default = is_auto(options.rank) and is_auto(options.init) and is_auto(options.offsets)
+    if ensemble.hidden is None or not (is_default and known) or base.weights is not None:
+        return None
     m, d = ensemble.complete.shape[0], columns_with_scores(table, base.shape[1]).size
     if m < MIN_ROWS_PER_SCORE * d or d > MAX_SCORES:
         return None
@@ -435,15 +417,16 @@ def joint_draws(
     scores, tried = (scores_of(each, table, cuts) for each in (full, trial))
     cells, seed = _hidden_cells(ensemble, cuts), members[0].state.seed
     of_groups = SIZES if d <= MAX_SCORES_WITH_GROUPS else ()
-    sizes = (1, *(min(size, m // MIN_ROWS_OF_A_GROUP) for size in of_groups))
+    rngs = [np.random.default_rng([seed, len(members), k]) for k in range(len(of_groups) + 1)]
+    chain = JointChain.first(tried, rngs[0])
+    one = _tuned(chain, cells)
     chains = [
-        JointChain.first(tried, size, np.random.default_rng([seed, len(members), k]))
-        for k, size in enumerate(sizes)
+        chain.with_groups(min(size, m // MIN_ROWS_OF_A_GROUP), rng)
+        for size, rng in zip(of_groups, rngs[1:], strict=True)
     ]
     threads = options.compute.threads or all_threads()
-    logs = in_threads(lambda chain: _tuned(chain, cells), chains, threads)
-    one = logs[0]
-    grouped = logsumexp(logs[1:], axis=0) - math.log(len(of_groups)) if of_groups else one
+    logs = in_threads(lambda each: _tuned(each, cells), chains, threads)
+    grouped = logsumexp(logs, axis=0) - math.log(len(chains)) if chains else one
     is_one = not _is_better(grouped, one, MAX_LOSS)
     if _is_better(
         ensemble.log_densities(members)[cells.of_hidden],
@@ -451,9 +434,9 @@ def joint_draws(
         MAX_LOSS_OF_ENSEMBLE,
     ):
         return None
-    chosen = chains[:1] if is_one else chains[1:]
+    chosen = [chain] if is_one else chains
     count = N_DRAWS // len(chosen)
-    drawn = in_threads(lambda chain: _drawn(chain, scores, count), chosen, threads)
+    drawn = in_threads(lambda each: _drawn(each, scores, count), chosen, threads)
     return JointDraws.of([draw for each in zip(*drawn, strict=True) for draw in each], cuts)
 
 
@@ -467,7 +450,7 @@ def _tuned(chain: JointChain, cells: Cells) -> Array:
     return logs - math.log(N_SCORED_SWEEPS)
 
 
-def _drawn(chain: JointChain, scores: Scores, count: int) -> list[JointDraw]:
+def _drawn(chain: JointChain, scores: Scores, count: int) -> list[RowPrior]:
     """Return draws of a chain that goes on with all cells."""
     chain.restore(scores)
     drawn = []

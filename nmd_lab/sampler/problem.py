@@ -6,7 +6,7 @@ It has the form in which the sweeps use it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -77,8 +77,6 @@ class SampledProblem:
         Scales of the priors.
     observations : Observations
         Data, in the units of the problem; sparse ones unless they are complete and of one kind.
-    limits : SampledLimits or None
-        Limits of entries; None if all observed values are known.
     mean_of_T : float
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     keys : Keys
@@ -92,7 +90,6 @@ class SampledProblem:
     prior: Prior
     observations: Observations
     threads: int
-    limits: SampledLimits | None = None
     mean_of_T: float = 0.0
     keys: Keys = NO_KEYS
 
@@ -143,6 +140,28 @@ class SampledProblem:
             if loss.classes == "ordered":
                 codes[at] = loss.codes(values[at])
         return codes
+
+    @cached_property
+    def limits(self) -> SampledLimits | None:
+        """Limits of the entries, None if all are known; those of ordered levels are positions."""
+        stored = self.observations
+        if (limits := stored.limit_reader()) is None:
+            return None
+        weighted = stored.weights is not None and stored.weights.dtype != bool
+        smallest = -math.inf if self.by_column else smallest_value(stored.range()[0])
+        x = np.asarray(stored.values, dtype=np.float64).ravel()
+        low, high = np.zeros((2, x.size))
+        kinds = zip(self.model.column_models, self.noises, self.entries_of_kinds, strict=True)
+        for kind, noise, at in kinds:
+            loss, codes = kind.loss, limits.codes[at]
+            if noise == "after":
+                _refuse_limits(loss, weighted=weighted)
+            low[at], high[at] = limits.at(at).ends(x[at], max(smallest, loss.domain[0]))
+            if loss.classes == "ordered":
+                first = np.searchsorted(loss.level_values, low[at])
+                low[at] = np.where(codes == AT_MOST, 0, first)
+                high[at] = np.searchsorted(loss.level_values, high[at], side="right") - 1
+        return SampledLimits(limits.codes != 0, low, high)
 
     @cached_property
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -416,7 +435,7 @@ def problem_of(
         mean_of_T = _mean(stored, model.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
         prior = _prior(stored, model, mean)
-    problem = SampledProblem(
+    return SampledProblem(
         observations=stored,
         threads=options.compute.threads or all_threads(),
         scaling=scaling,
@@ -426,29 +445,20 @@ def problem_of(
         prior=prior,
         mean_of_T=mean_of_T,
     )
-    return with_limits(problem)
 
 
-def with_limits(problem: SampledProblem) -> SampledProblem:
-    """Return a problem with the limits of its entries; those of ordered levels are positions."""
-    stored = problem.observations
-    if (limits := stored.limit_reader()) is None:
-        return problem
-    weighted = stored.weights is not None and stored.weights.dtype != bool
-    smallest = -math.inf if problem.by_column else smallest_value(stored.range()[0])
-    x = np.asarray(stored.values, dtype=np.float64).ravel()
-    low, high = np.zeros((2, x.size))
-    kinds = zip(problem.model.column_models, problem.noises, problem.entries_of_kinds, strict=True)
-    for kind, noise, at in kinds:
-        loss, codes = kind.loss, limits.codes[at]
-        if noise == "after":
-            _refuse_limits(loss, weighted=weighted)
-        low[at], high[at] = limits.at(at).ends(x[at], max(smallest, loss.domain[0]))
-        if loss.classes == "ordered":
-            first = np.searchsorted(loss.level_values, low[at])
-            low[at] = np.where(codes == AT_MOST, 0, first)
-            high[at] = np.searchsorted(loss.level_values, high[at], side="right") - 1
-    return replace(problem, limits=SampledLimits(limits.codes != 0, low, high))
+def problem_of_rows(
+    observations: Observations, model: Model, noises: tuple[Any, ...], **others: Any
+) -> SampledProblem:
+    """Return the problem of rows of which all but what is drawn for them is known."""
+    return SampledProblem(
+        scaling=Scaling(model),
+        noises=noises,
+        prior=Prior(1.0, np.ones(len(noises))),
+        observations=observations,
+        threads=all_threads(),
+        **others,
+    )
 
 
 def _refuse_limits(loss: Loss, *, weighted: bool) -> None:

@@ -27,6 +27,8 @@ from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.problem.columns import NUMBER, is_by_column, mixed_model, model_for, with_data
 from nmd_lab.request.options import SampleOptions
 
+from .relations import with_relations
+
 NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
 """Kinds of noise.
 
@@ -141,8 +143,11 @@ def with_ends(
                 f = kind.nonlinearity.within(low, high)
         elif not by_name or names[j] in named:
             continue
-        elif isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns and least <= most:
-            beyond = BEYOND * deviation
+        elif isinstance(kind.nonlinearity, Monotone) and least <= most:
+            learns = kind.nonlinearity.learns
+            if not learns and facts.is_limited:
+                continue
+            beyond = (BEYOND if learns else MAX_BEYOND) * deviation
             least = least - beyond if least < 0 else max(least - beyond, 0.0)
             f = kind.nonlinearity.within(least, most + beyond)
         elif noises[j] == "gaussian" and np.isfinite([low, high]).any():
@@ -196,20 +201,22 @@ def sampled_model(
     if is_auto(nonlinearity) or isinstance(nonlinearity, Mapping):
         learns = is_table and options.noise == "auto"
         sparse = observations.as_sparse() if facts.is_limited else None
-        functions = _learned(loss, facts, sparse) if learns else {}
+        X = observations.to_array() if facts.is_small_table else None
+        functions = _learned(loss, facts, sparse, X) if learns else {}
         functions |= {} if is_auto(nonlinearity) else dict(nonlinearity)
     model = _of_columns(mixed_model(functions, loss, observations))
     _refuse_classes_as_numbers(model, observations.labels)
     return model
 
 
-def _learned(loss: Any, facts: Facts, sparse: Any) -> dict[Any, Monotone]:
+def _learned(loss: Any, facts: Facts, sparse: Any, X: Any) -> dict[Any, Monotone]:
     """Return a learned f of each column of numbers without ends or a loss of its own.
 
-    In a table with limits it may be the exponential function, and a column with limits has
-    this or the straight line, since its quantiles are not known.  If a column with limits has a
-    negative value, the table is one of logarithms or standardised numbers, and none is above 0.
-    `sparse` has the entries if there are limits, and is None otherwise.
+    Columns that are linear in others stay so (`relations`).  In a table with limits it may be the
+    exponential function, and a column with limits has this or the straight line, since its
+    quantiles are not known.  If a column with limits has a negative value, the table is one of
+    logarithms or standardised numbers, and none is above 0.  `sparse` has the entries if there are
+    limits, and X is the array of a small table; otherwise they are None.
     """
     labels, n = facts.labels, facts.shape[1]
     names, learns = list(labels.flat(labels.columns)), np.ones(n, dtype=bool)
@@ -231,8 +238,10 @@ def _learned(loss: Any, facts: Facts, sparse: Any) -> dict[Any, Monotone]:
             limits, x = sparse.limits.at(at), sparse.values[at].astype(np.float64)
             f = None if is_signed else f_within_limits(*limits.ends(x))
             functions[j] = f if f is not None or limits.codes.any() else functions[j]
-    pairs = zip(names, functions, learns, strict=True)
-    return {name: f for name, f, each in pairs if each and f is not None}
+    found = {name: f for name, f, each in zip(names, functions, learns, strict=True) if each}
+    if found and X is not None and sparse is None:
+        found = dict(zip(found, with_relations(list(found.values()), X[:, learns]), strict=True))
+    return {name: f for name, f in found.items() if f is not None}
 
 
 def _of_columns(model: Model) -> Model:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtri
 
 import nmd_lab as nmd
 from nmd_lab.result.mixture import MIN_REPEATS, N_PRIOR_CELLS, RepeatedValues
@@ -41,7 +42,8 @@ def test_an_interval_has_as_many_other_cells_on_each_side_and_at_most_a_twentiet
 @pytest.mark.parametrize(("accepted", "error"), [([0.2, 1.0, 0.5], 0), ([2e-3, 5e-3, 1e-3], 0.02)])
 def test_new_numbers_have_the_probabilities_of_the_smooth_ones_times_the_ratios(accepted, error):
     edges, observed = np.array([-1.0, 0.5]), np.array([-2.0, 0, 0, 0.25, 2])
-    repeated = RepeatedValues(edges, observed, np.array([0, 1, 4, 5]), np.array(accepted))
+    starts, replicates = np.array([0, 1, 4, 5]), ndtri((np.arange(30_000) + 0.5) / 30_000)
+    repeated = RepeatedValues(edges, observed, starts, np.array(accepted), replicates)
     rng, size = np.random.default_rng(0), 40_000
     found = repeated.draw(lambda at: rng.standard_normal(at.size), size, rng)
 
@@ -52,6 +54,14 @@ def test_new_numbers_have_the_probabilities_of_the_smooth_ones_times_the_ratios(
     shares, expected = np.mean(where, axis=1), weights / weights.sum()
     assert shares.sum() == pytest.approx(1)
     assert np.all(np.abs(shares - expected) < 4 * np.sqrt(expected * (1 - expected) / size) + error)
+
+
+def test_numbers_keep_their_order_among_repeated_values():
+    observed, x = np.repeat(np.arange(9.0), 8), np.linspace(-3, 11, 500)
+    replicates = np.random.default_rng(0).normal(4, 2.6, (50, 72))
+    near = RepeatedValues.of(observed, replicates).near(x, np.random.default_rng(0))
+    assert (np.diff(near) >= 0).all()
+    assert set(near) == set(observed)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.sampler.joint_normal import JointChain, JointDraw, draw_scores
+from nmd_lab.sampler.joint_normal import JointChain, draw_scores
+from nmd_lab.sampler.priors import RowPrior
 from nmd_lab.sampler.scores import Scores
 
 INF = np.inf
@@ -15,7 +16,7 @@ MEAN = np.array([0.5, -0.2, 0.1])
 
 
 def one_group(mean=MEAN, covariance=COVARIANCE):
-    return JointDraw(mean[None], np.linalg.inv(covariance)[None], np.ones(1))
+    return RowPrior(mean[None], np.linalg.inv(covariance)[None], np.ones(1))
 
 
 def drawn(low, high, draw, *, classes=None, widths=None, sweeps=1, ends=None, rows=20_000):
@@ -84,7 +85,7 @@ def test_an_observed_class_says_which_score_is_the_largest(chosen):
 def test_groups_have_their_posterior_probabilities_with_missing_scores_integrated_out():
     means, shares = np.array([MEAN, -MEAN, MEAN + 1]), np.array([0.5, 0.3, 0.2])
     covariances = np.array([COVARIANCE, 0.5 * COVARIANCE, np.eye(3)])
-    draw = JointDraw(means, np.linalg.inv(covariances), shares)
+    draw = RowPrior(means, np.linalg.inv(covariances), shares)
     _, labels = drawn([0.4, -INF, -0.1], [0.4, INF, -0.1], draw)
     weights = [
         share
@@ -108,11 +109,11 @@ def test_correlations_of_incomplete_rows_are_those_of_the_complete_ones():
     low[known] = high[known] = holed[known]
     low[:, 2], high[:, 2] = np.where(x[:, 2] > 0.1, 0.0, -INF), np.where(x[:, 2] > 0.1, INF, 0.0)
     scores = Scores(low, high, np.full(x.shape, -1), np.zeros(3, np.int64))
-    chain, found = JointChain.first(scores, 1, np.random.default_rng(1)), []
+    chain, found = JointChain.first(scores, np.random.default_rng(1)), []
     for sweep in range(250):
         chain.step()
         if sweep >= 50:
-            cov = np.linalg.inv(chain.draw.precisions[0])
+            cov = np.linalg.inv(chain.draw.precision[0])
             found.append(cov / np.sqrt(np.outer(cov.diagonal(), cov.diagonal())))
     root = np.sqrt(COVARIANCE.diagonal())
     np.testing.assert_allclose(np.mean(found, axis=0), COVARIANCE / np.outer(root, root), atol=0.05)
