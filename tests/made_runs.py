@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from given import given
+from oracles import PAIRS as PAIRS
 
 import nmd_lab as nmd
 
-PAIRS = [
-    (f, loss)
-    for f in ("identity", "relu", "minmax", "square", "modulus")
-    for loss in ("frobenius", "l1", "kl")
-]
 STORAGES = ("dense", "masked", "observed", "zeros")
 
 Run = tuple[str, tuple[Any, ...], dict[str, Any]]

@@ -26,7 +26,7 @@ def check_refused(call: Callable[[], Any], words: str) -> None:
 
 
 def check_all_refused(calls: Iterable[tuple[Any, ...]]) -> None:
-    """Check a table of words, functions, and what each of them refuses."""
+    """Check a table of words, functions, and what each of them refuses, or no more than a call."""
     for words, call, *values in calls:
-        for value in values:
-            check_refused(partial(call, value), words)
+        for each in [partial(call, value) for value in values] or [call]:
+            check_refused(each, words)

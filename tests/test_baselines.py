@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from peaks import peak
-from refused import check_refused
+from refused import check_all_refused
 from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 
@@ -56,10 +56,6 @@ def test_truncated_svd_fills_holes_with_the_mean(rng):
     holes = np.where(seen, X, np.nan)
     expected = truncated_svd(filled, 2).reconstruct()
     xr.testing.assert_allclose(truncated_svd(holes, 2).reconstruct(), expected)
-    hidden = np.where(seen, X, 1e6)
-    xr.testing.assert_identical(
-        truncated_svd(hidden, 2, observed=seen).W, truncated_svd(holes, 2).W
-    )
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
@@ -148,25 +144,22 @@ def test_labels_precision_and_input_are_kept(baseline, rng):
     assert baseline(image, 2).reconstruct().name == "brightness"
 
 
-@pytest.mark.parametrize(
-    ("words", "baseline", "options"),
-    [
-        *(("rank=4 exceeds", baseline, {"rank": 4}) for baseline in BASELINES),
-        ("shrinkage='much' is not a number: give one >= 0", soft_impute, {"shrinkage": "much"}),
-        ("shrinkage=nan is out of range", soft_impute, {"shrinkage": np.nan}),
-        (r"1 missing entries.*nmd\.complete", nmf, {"observed": np.arange(9).reshape(3, 3) > 0}),
-        ("negative value -1", nmf, {"X": -np.ones((3, 3))}),
-        ("loss='l1' is not one of NMF's", nmf, {"loss": "l1"}),
-        ("init='auto' is unknown.*'svd', 'random'", soft_impute, {"init": "auto"}),
-        (
-            r"init has W of shape \(5, 2\)",
-            soft_impute,
-            {"init": (np.ones((5, 2)), np.ones((2, 3)))},
-        ),
-    ],
-)
-def test_what_a_baseline_cannot_do_is_refused(words, baseline, options):
-    check_refused(lambda: baseline(**{"X": np.ones((3, 3)), "rank": 1} | options), words)
+def test_what_a_baseline_cannot_do_is_refused():
+    of = lambda baseline: lambda given: baseline(**{"X": np.ones((3, 3)), "rank": 1} | given)  # noqa: E731
+    shape, seen = np.arange(1.0, 13).reshape(4, 3), np.arange(9).reshape(3, 3) > 0
+    sizes = [{"X": shape * size} for size in (1e-170, 1e150, 1e300)]  # errors vanish or overflow
+    check_all_refused([
+        *(("rank=4 exceeds", of(baseline), {"rank": 4}) for baseline in BASELINES),
+        *(("X has a largest magnitude of", of(baseline), *sizes) for baseline in BASELINES),
+        ("shrinkage='much' is not a number: give one >= 0", of(soft_impute), {"shrinkage": "much"}),
+        ("shrinkage=nan is out of range", of(soft_impute), {"shrinkage": np.nan}),
+        (r"1 missing entries.*nmd\.complete", of(nmf), {"observed": seen}),
+        ("negative value -1", of(nmf), {"X": -np.ones((3, 3))}),
+        ("loss='l1' is not one of NMF's", of(nmf), {"loss": "l1"}),
+        ("init='auto' is unknown.*'svd', 'random'", of(soft_impute), {"init": "auto"}),
+        (r"init has W of shape \(5, 2\)", of(soft_impute),
+         {"init": (np.ones((5, 2)), np.ones((2, 3)))}),
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -191,11 +184,3 @@ def test_a_prediction_that_overflows_is_refused(noisy):
     X = np.abs(noisy[0]) * 1e110
     with pytest.raises(FloatingPointError, match="iteration 1 overflowed: scale X down"):
         soft_impute(X, 3, nonlinearity="square")
-
-
-@pytest.mark.parametrize("size", [1e-170, 1e150, 1e300])
-@pytest.mark.parametrize("baseline", BASELINES)
-def test_data_whose_errors_vanish_or_overflow_are_refused(baseline, size):
-    X = np.arange(1.0, 13).reshape(4, 3) * size
-    with pytest.raises(ValueError, match="X has a largest magnitude of"):
-        baseline(X, 1)

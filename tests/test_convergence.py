@@ -156,14 +156,6 @@ def test_a_file_of_a_newer_version_is_read(small):
 # How optimal it is ------------------------------------------------------------------------------
 
 
-def test_optimality_tells_a_fit_that_ended_from_one_that_was_cut_off(exact, noisy):
-    assert nmd_lab.decompose(exact, 3, max_iter=1000).parameters["optimality"] < 1e-8
-    ended = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10).parameters["optimality"]
-    cut_off = nmd_lab.decompose(noisy, 3, max_iter=5, solver=PLAIN).parameters["optimality"]
-    assert ended < 1e-6
-    assert cut_off > 1e-3
-
-
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 @pytest.mark.parametrize("options", [{"observed": True}, {"weights": True}, {"offsets": "both"},
                                      {"alpha": 0.5}])  # fmt: skip

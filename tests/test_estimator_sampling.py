@@ -59,20 +59,6 @@ def test_rows_of_the_fit_are_recognised_in_any_order_and_form(model, X):
         np.testing.assert_array_equal(model.transform(table), filled)
 
 
-def test_new_rows_are_filled_almost_as_well(model, X, truth):
-    new, holes = X[70:], np.isnan(X[70:])
-    error = np.sqrt(np.mean((model.transform(new) - truth[70:])[holes] ** 2))
-    assert error < 1.2 * NOISE  # the spread of the truth is ten times as large
-    mean, std = model.predict(new, return_std=True)
-    assert mean.shape == std.shape == new.shape
-    wrong = (new - mean)[~holes] / std[~holes]
-    assert 0.7 < np.sqrt(np.mean(wrong**2)) < 1.2
-    nothing = model.transform(np.full((2, 24), np.nan))
-    typical = np.nanmean(X[:70], axis=0)
-    assert np.abs(nothing - typical).max() < 4 * np.nanstd(X[:70], axis=0).max() / np.sqrt(50)
-    assert model.score(X[70:]) > 0.95
-
-
 def test_frames_and_clones(X):
     frame = pd.DataFrame(X, columns=[f"item {j}" for j in range(24)])
     model = nmd.MatrixCompletion(3, **SHORT).set_output(transform="pandas")
@@ -116,14 +102,9 @@ def test_a_table_of_several_kinds_keeps_its_types(of_table, table):
     assert of_table.reconstruction_err_ < 0.5 * np.sqrt(180)
 
 
-def test_copies_are_draws(of_table, table, model, X):
+def test_copies_are_draws(of_table, table):
     first, second = of_table.sample_transform(table, 2, random_state=0)
     check_filled(first, table)
     assert not first.equals(second)
     pd.testing.assert_frame_equal(first, of_table.sample_transform(table, 2, random_state=0)[0])
-    holes = np.isnan(X)
-    copies = np.stack(model.sample_transform(X, 80, random_state=0))
-    mean, std = model.predict(X, return_std=True)
-    far = (copies.mean(axis=0) - mean)[holes] / std[holes]
-    assert np.abs(far).mean() < 2 / np.sqrt(80)
     assert not hasattr(nmd.MatrixCompletion(2), "sample_transform")

@@ -187,22 +187,6 @@ def test_the_score_does_not_reward_rank_itself(estimator, rng):
     assert scores == sorted(scores[:3]) + sorted(scores[3:], reverse=True)
 
 
-def test_completion_leaves_what_is_observed_and_fills_the_rest(planted, rng):
-    seen = rng.random(planted.shape) < 0.7
-    X = np.where(seen, planted, np.nan)
-    model = MatrixCompletion(3, nonlinearity="relu", alpha=0, random_state=0)
-    filled = model.fit_transform(X)
-    np.testing.assert_array_equal(filled[seen], X[seen])
-    np.testing.assert_allclose(filled, planted, atol=0.05)
-    masked = np.ma.masked_array(np.where(seen, planted, 1e6), ~seen)
-    np.testing.assert_array_equal(clone(model).fit_transform(masked), filled)
-    stored = sparse.csr_array(np.where(seen, X + 1, 0))
-    stored.data -= 1  # stored zeros are observed
-    np.testing.assert_allclose(clone(model).fit_transform(stored), filled, atol=1e-3)
-    single = clone(model).fit(X.astype("float32")).transform(X.astype("float32"))
-    assert single.dtype == np.float32
-
-
 def test_completion_predicts_pairs_and_rows(planted):
     X = planted.copy()
     X[::3, 1] = np.nan

@@ -64,11 +64,6 @@ def test_the_advice_is_never_more_iterations_where_they_harm(ratings):
     _, found = told(nmd.complete, data, 5, alpha=0, max_iter=100)
     assert "raise max_iter" not in found[nmd.warnings.NotConvergedWarning]
     assert "give a ridge (alpha) or validation=0.1" in found[nmd.warnings.NotConvergedWarning]
-    more, ridge = (
-        told(nmd.complete, data, 5, **options)[0].reconstruct().values - X
-        for options in ({"max_iter": 400, "alpha": 0}, {"max_iter": 100, "alpha": 5.0})
-    )
-    assert np.linalg.norm(more[~seen]) > 4 * np.linalg.norm(ridge[~seen])
 
 
 def test_the_advice_follows_the_options(ratings):

@@ -18,7 +18,6 @@ from nmd_lab.api import fits as fit_module
 from nmd_lab.checkpoint import read_file
 from nmd_lab.datasets import synthetic
 from nmd_lab.engines.refined import Refined
-from nmd_lab.fit import starts
 
 OPTIONS = {"max_iter": 12, "tol": 0, "random_state": 0, "progress": False}
 FIT, NOTHING, WRONG = 0, 10, 11
@@ -183,12 +182,6 @@ def test_ctrl_c_after_the_last_iteration(noisy, module, name, monkeypatch, inter
     fit = nmd.decompose(noisy, 3, **OPTIONS)
     assert fit.stop_reason == "interrupted: Ctrl-C after 12 iterations"
     np.testing.assert_array_equal(fit.W.values, alone.W.values)
-
-
-def test_before_the_first_iterate_there_is_nothing_to_return(noisy, monkeypatch, interactive):
-    monkeypatch.setattr(starts, "fit_from", sent(starts.fit_from))
-    with pytest.raises(KeyboardInterrupt):
-        nmd.decompose(noisy, 3, **OPTIONS)
 
 
 def test_a_second_ctrl_c_ends_the_iteration_at_once(noisy, monkeypatch, interactive):

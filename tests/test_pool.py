@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from refused import check_all_refused
 from scipy import stats
 
 import nmd_lab as nmd
@@ -140,53 +141,28 @@ def test_terms_of_two_levels_are_pooled_as_those_of_one():
     pd.testing.assert_series_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("results", "error", "sentence"),
-    [
-        ([(1.0, 0.1)], ValueError, "results has 1 of them"),
-        ([(1.0, 0.1), 2.0], TypeError, r"results\[1\] is a float"),
-        ([(1.0, 0.1), ([1.0, 2.0], 0.1)], ValueError, r"results\[1\] has estimates of shape"),
-        ([(1.0, 0.1), ([1.0, 2.0], [0.1, 0.1])], ValueError, "differ in the term 1"),
-        ([(1.0, 0.1), (np.nan, 0.1)], ValueError, "an estimate of 0 that is not finite"),
-        ([(1.0, 0.1), (1.0, -0.1)], ValueError, "not positive"),
-        ([(1.0, 0.1), SimpleNamespace(params=1.0)], TypeError, r"results\[1\] is a Simple"),
-        (
-            [(pd.Series([1.0, 2.0], ["a", "a"]), COVARIANCE)] * 2,
-            ValueError,
-            "'a', or have it twice",
-        ),
-        (
-            [(pd.Series([1.0, 2.0], ["a", "b"]), pd.DataFrame(COVARIANCE))] * 2,
-            ValueError,
-            r"results\[0\] and the estimates of results\[0\] differ",
-        ),
-    ],
-)
-def test_results_that_cannot_be_pooled_are_refused(results, error, sentence):
-    with pytest.raises(error, match=sentence):
-        nmd.pool(results)
-
-
-@pytest.mark.parametrize(
-    ("contrasts", "sentence"),
-    [
-        ([], "has no weights"),
-        ({"a": 1, "b": -1}, "has no weights"),
-        (["a", "c"], "the term 'c'"),
-        ({"none": {"a": 0}}, "an estimate of 'none'"),
-        ({"up": {"a": 1, "b": -1}, "down": {"a": -1, "b": 1}}, "depend on each other"),
-        (["a", "copy of a"], "depend on each other"),
-    ],
-)
-def test_contrasts_that_cannot_be_tested_are_refused(contrasts, sentence):
-    names = ["a", "b", "copy of a"]
+def test_what_cannot_be_pooled_or_tested_is_refused():
+    names, pool = ["a", "b", "copy of a"], nmd.pool
+    one, two = (1.0, 0.1), pd.Series([1.0, 2.0], ["a", "b"])
     covariance = pd.DataFrame([[0.2, 0.1, 0.2], [0.1, 0.3, 0.1], [0.2, 0.1, 0.2]], names, names)
     pairs = [(pd.Series([1.0, 2.0, 1.0], names), covariance)] * 2
-    with pytest.raises(ValueError, match=sentence):
-        nmd.pool_test(pairs, contrasts)
-
-
-@pytest.mark.parametrize("call", [nmd.pool_covariance, lambda pairs: nmd.pool(pairs, [0])])
-def test_variances_alone_are_not_enough_for_contrasts(call):
-    with pytest.raises(ValueError, match="covariance matrix, which contrasts need"):
-        call([([1.0, 2.0], [0.2, 0.3])] * 2)
+    test, variances = lambda contrasts: nmd.pool_test(pairs, contrasts), [(two, [0.2, 0.3])] * 2
+    check_all_refused([
+        ("results has 1 of them", pool, [one]),
+        (r"results\[1\] is a float", pool, [one, 2.0]),
+        (r"results\[1\] has estimates of shape", pool, [one, ([1.0, 2.0], 0.1)]),
+        ("differ in the term 1", pool, [one, ([1.0, 2.0], [0.1, 0.1])]),
+        ("an estimate of 0 that is not finite", pool, [one, (np.nan, 0.1)]),
+        ("not positive", pool, [one, (1.0, -0.1)]),
+        (r"results\[1\] is a Simple", pool, [one, SimpleNamespace(params=1.0)]),
+        ("'a', or have it twice", pool, [(two.set_axis(["a", "a"]), COVARIANCE)] * 2),
+        (r"results\[0\] and the estimates of results\[0\] differ", pool,
+         [(two, pd.DataFrame(COVARIANCE))] * 2),
+        ("has no weights", test, [], {"a": 1, "b": -1}),
+        ("the term 'c'", test, ["a", "c"]),
+        ("an estimate of 'none'", test, {"none": {"a": 0}}),
+        ("depend on each other", test, ["a", "copy of a"],
+         {"up": {"a": 1, "b": -1}, "down": {"a": -1, "b": 1}}),
+        ("covariance matrix, which contrasts need", nmd.pool_covariance, variances),
+        ("covariance matrix, which contrasts need", lambda pairs: pool(pairs, ["a"]), variances),
+    ])  # fmt: skip

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import xarray as xr
 from people import people, with_holes
-from stored import stored
 
 import nmd_lab as nmd
 
@@ -15,10 +14,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWa
 
 def test_holes_are_filled_better_than_by_the_column_alone(full, frame, posterior):
     hidden = frame.isna().to_numpy()
-    guess = posterior.reconstruct().to_pandas()
-    for name, most in (("kg", 0.65), ("visits", 0.65), ("dose", 0.6)):
-        at, x = hidden[:, full.columns.get_loc(name)], full[name].astype(float)
-        assert np.std(guess[name][at] - x[at]) < most * np.std(x)
+    guess, x = posterior.reconstruct().to_pandas()["dose"], full["dose"]
+    assert np.std((guess - x)[frame["dose"].isna()]) < 0.6 * np.std(x)
     for name, least in (("smokes", 0.7), ("mood", 0.6), ("town", 0.6), ("sex", 0.8)):
         at = hidden[:, full.columns.get_loc(name)]
         p = posterior.probabilities(name)
@@ -71,48 +68,6 @@ def test_new_rows_are_those_of_the_table(full, frame, posterior):
     assert towns.iloc[0] == "Rom"
     assert set(towns.cat.categories) == {"Rom", towns.iloc[1]}
     assert towns.iloc[1] == rows.probabilities("town").iloc[1].idxmax()
-
-
-def numbers_of(m=40):
-    """Return numbers, yes/no and levels as a matrix with holes, and the loss of each column."""
-    rng = np.random.default_rng(3)
-    w = rng.normal(size=m)
-    T = np.outer(w, [1, -1, 1, 0.8]) + 0.4 * rng.normal(size=(m, 4))
-    X = np.column_stack(
-        [5 + T[:, 0], 100 * T[:, 1], T[:, 2] > 0, 1 + np.digitize(T[:, 3], [-1, 1])]
-    )
-    return X, rng.random(X.shape) < 0.7, ["frobenius", "frobenius", "logistic", "ordinal"]
-
-
-@pytest.mark.parametrize("options", [{}, {"offsets": "both", "init": "random", "chains": 2}])
-def test_sparse_and_dense_tables_have_the_same_bits(options):
-    X, seen, loss = numbers_of()
-    weights = np.random.default_rng(0).uniform(0.5, 2, X.shape)
-    options = {"loss": loss, "weights": weights} | QUICK | options
-    dense = nmd.sample(np.where(seen, X, np.nan), 2, **options)
-    xr.testing.assert_identical(dense.draws, nmd.sample(stored(X, seen), 2, **options).draws)
-
-
-def test_limits_of_a_table_say_what_they_hide():
-    whole = people(200, seed=2)
-    level, code = 64.0, whole["mood"].cat.codes
-    below, least = (whole["kg"] < level).to_numpy(), (code >= 1).to_numpy()
-    X = with_holes(whole, 0.1).assign(kg=np.where(below, level, whole["kg"]))
-    X["mood"] = pd.Categorical.from_codes(
-        np.where(least, 1, code), whole["mood"].cat.categories, ordered=True
-    )
-    masks = {name: pd.DataFrame(False, X.index, X.columns) for name in ("at_most", "at_least")}
-    masks["at_most"]["kg"], masks["at_least"]["mood"] = below, least
-    posterior = nmd.sample(X, 3, draws=150, random_state=0, **masks)
-    rows = X.index[below]
-    low, high = posterior.predict_interval(rows, "kg").T
-    x = whole.loc[rows, "kg"]
-    assert np.mean((low <= x) & (x <= np.minimum(high, level))) >= 0.8
-    assert np.mean(posterior.predict(rows, "kg")) < level
-    error = np.sqrt(np.mean((posterior.predict(rows, "kg") - x) ** 2))
-    assert error < 0.7 * np.sqrt(np.mean((level - x) ** 2))
-    p = posterior.probabilities("mood")
-    assert p.loc[~least, "never"].mean() > p.loc[least, "never"].mean() + 0.2
 
 
 @pytest.mark.parametrize(("missing", "noise"), [(0.3, ("clipped",) * 8), (0.7, "gaussian")])

@@ -81,23 +81,6 @@ def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
         )
 
 
-@pytest.mark.parametrize("split", ["everywhere", "observed"])
-@pytest.mark.parametrize("f", ["relu", "square"])
-def test_a_stored_zero_counts(split, f):
-    X, seen, init = example(f, "frobenius", shape=(40, 30), share=0.5)
-    X[3, 4], seen[3, 4] = 0.0, True
-    solver = nmd.ADMM(split=split)
-    options = {"init": init, "tol": 0, "max_iter": 10, "alpha": 0.1, "solver": solver}
-    fits = []
-    for value, counts in ((0.0, True), (5.0, True), (0.0, False)):
-        X[3, 4], seen[3, 4] = value, counts
-        matrix = stored(X, seen)
-        assert matrix.nnz == seen.sum()
-        fits.append(low_rank(nmd.complete(matrix, 5, f, **options)))
-    assert not np.allclose(fits[0], fits[1], atol=1e-3)
-    assert not np.allclose(fits[0], fits[2], atol=1e-3)
-
-
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
     for module in (sweep, tiles):

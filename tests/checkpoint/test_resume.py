@@ -1,14 +1,13 @@
 """Runs that end at any checkpoint, go on, and have the bits of an uninterrupted run."""
 
 import contextlib
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
+from refused import check_all_refused
 from some import some
 
 import nmd_lab as nmd
@@ -131,20 +130,18 @@ def stopped(path: Path, ticks: Ticks, *arguments: Any, **options: Any) -> None:
 def test_other_data_and_options_are_refused(ticks, tmp_path):
     X, path = noisy("relu"), tmp_path / "run.nc"
     stopped(path, ticks, X, 2, init="svd", random_state=0)
-    with pytest.raises(ValueError, match="is of other data than X"):
-        nmd.resume(path, X + 1)
-    with pytest.raises(ValueError, match=r"rank=3 does not go with checkpoint=.* which has 2"):
-        nmd.resume(path, X, rank=3)
-    with pytest.raises(ValueError, match=r"loss='l1' does not go with .* which has 'frobenius'"):
-        nmd.decompose(
-            X, 2, "relu", "l1", init="svd", random_state=0, compute=nmd.Compute(checkpoint=path)
-        )
-    with pytest.raises(ValueError, match="random_state=1 does not go"):
-        nmd.resume(path, X, random_state=1)
-    with pytest.raises(ValueError, match=r"is of decompose\(\), and this is complete\(\)"):
-        nmd.complete(X, 2, alpha=0, compute=nmd.Compute(checkpoint=path))
-    with pytest.raises(ValueError, match="max_iter=7 does not go"):
-        nmd.resume(path, X, max_iter=7)
+    resumed = lambda options: nmd.resume(path, **{"X": X} | options)  # noqa: E731
+    begun = {"init": "svd", "random_state": 0, "compute": nmd.Compute(checkpoint=path)}
+    check_all_refused([
+        ("is of other data than X", resumed, {"X": X + 1}),
+        ("rank=3 does not go with checkpoint=.* which has 2", resumed, {"rank": 3}),
+        ("loss='l1' does not go with .* which has 'frobenius'",
+         lambda loss: nmd.decompose(X, 2, "relu", loss, **begun), "l1"),
+        ("random_state=1 does not go", resumed, {"random_state": 1}),
+        (r"is of decompose\(\), and this is complete\(\)",
+         lambda alpha: nmd.complete(X, 2, alpha=alpha, compute=begun["compute"]), 0),
+        ("max_iter=7 does not go", resumed, {"max_iter": 7}),
+    ])  # fmt: skip
     assert nmd.resume(path, X, compute=nmd.Compute(threads=1), progress=False)._n_iter > 9
 
 
@@ -153,13 +150,16 @@ def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):
     start = np.random.default_rng(0).normal(size=(24, 2)), np.ones((2, 18))
     own = {"init": start, "weights": np.ones(X.shape), "nonlinearity": nmd.MinMax(0, 3)}
     stopped(path, ticks, X, 2, **own)
-    with pytest.raises(ValueError, match=r"does not hold init and weights: give init= as it was"):
-        nmd.resume(path, X)
-    with pytest.raises(ValueError, match=r"init=.* does not go with .* which has another value"):
-        nmd.resume(path, X, init=(start[0], 2 * start[1]), weights=own["weights"])
-    with pytest.raises(ValueError, match=r"nonlinearity=MinMax\(0, 4\) does not go"):
-        nmd.resume(path, X, nonlinearity=nmd.MinMax(0, 4), init=start, weights=own["weights"])
-    fit = nmd.resume(path, X, init=start, weights=own["weights"])
+    given = {"init": start, "weights": own["weights"]}
+    resumed = lambda options: nmd.resume(path, X, **options)  # noqa: E731
+    check_all_refused([
+        ("does not hold init and weights: give init= as it was", resumed, {}),
+        ("init=.* does not go with .* which has another value",
+         resumed, given | {"init": (start[0], 2 * start[1])}),
+        (r"nonlinearity=MinMax\(0, 4\) does not go",
+         resumed, given | {"nonlinearity": nmd.MinMax(0, 4)}),
+    ])  # fmt: skip
+    fit = nmd.resume(path, X, **given)
     assert fit.nonlinearity == nmd.MinMax(0, 3)
 
 
@@ -195,44 +195,3 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
             compute=nmd.Compute(checkpoint=tmp_path / "run.nc", checkpoint_every=0),
         )
     assert bits_of(fit) == bits_of(nmd.decompose(noisy("relu"), 2, random_state=0))
-
-
-SCRIPT = """
-import sys
-sys.path[:0] = {paths!r}
-from killing import calls_in, killed_in
-from made_runs import bits_of, fit_of, kept, others
-import numpy as np, nmd_lab as nmd
-
-name, arguments, options = {run}
-function, path = getattr(nmd, name), {path!r}
-expected = bits_of(function(*arguments, **options))
-own = kept(options, path, every=0)
-
-def run():
-    return function(*arguments, **own)
-
-calls = calls_in(lambda: function(*arguments, **options))
-rng = np.random.default_rng(0)
-for _ in range(4):
-    killed_in(int(rng.integers(1, calls)), run)
-assert bits_of(run()) == expected
-"""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    "run",
-    [
-        "fit_of('relu', 'frobenius', 'dense')",
-        "fit_of('minmax', 'l1', 'observed')",
-        "fit_of('square', 'kl', 'zeros')",
-        "others()['auto']",
-        "others()['poisson chains']",
-    ],
-)
-def test_four_kills_lose_nothing(run, tmp_path):
-    paths = [str(Path(__file__).parents[1])]
-    script = SCRIPT.format(paths=paths, run=run, path=str(tmp_path / "run.nc"))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

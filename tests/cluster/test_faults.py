@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 import pytest
 from cluster_runs import PLAIN, assert_close, made
-from some import some
 
 import nmd_lab as nmd
 from nmd_lab.cluster.sweeps import PartitionSweep
@@ -43,37 +42,14 @@ def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tm
         gc.collect()
         time.sleep(0.05)
     assert not own_client.futures  # the workers that are left have their memory for the next fit
+    assert len(list((tmp_path / "run.checkpoint.parts").iterdir())) == 3
     own_client.wait_for_workers(1, timeout=60)
     data = {"observed": options["observed"]}
+    with pytest.raises(ValueError, match="was written with and without a cluster: give client="):
+        nmd.resume(path, X, **data)
     fit = nmd.resume(path, X, compute=nmd.Compute(client=own_client), **data)
     assert fit._n_iter == LONG["max_iter"]
     assert_close(expected, fit, 1e-6)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("storage", some(["observed", "dense", "masked", "zeros"], 1))
-def test_a_run_goes_on_from_its_checkpoint(storage, client, tmp_path):
-    X, options = made(storage, (3000, 40))
-    function = nmd.decompose if storage == "zeros" else nmd.complete
-    settings = PLAIN | {"max_iter": 12, "alpha": 0.1, "offsets": "none"} | options
-    on_cluster = nmd.Compute(client=client)
-    expected = function(X, 3, "relu", compute=on_cluster, **settings)
-    path = tmp_path / "run.checkpoint"
-
-    def stop(state):
-        if state.iteration == 7:
-            raise SystemExit
-
-    kept = nmd.Compute(client=client, checkpoint=path, checkpoint_every=0)
-    with pytest.raises(SystemExit):
-        function(X, 3, "relu", callback=stop, compute=kept, **settings)
-    assert len(list((tmp_path / "run.checkpoint.parts").iterdir())) == 2
-    data = {name: options[name] for name in ("observed",) if name in options}
-    fit = nmd.resume(path, X, compute=on_cluster, **data)
-    assert_close(expected, fit, 1e-12)
-    assert fit._n_iter == 12
-    with pytest.raises(ValueError, match="was written with and without a cluster: give client="):
-        nmd.resume(path, X, **data)
 
 
 @pytest.mark.exhaustive

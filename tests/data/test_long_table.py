@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab
@@ -20,17 +21,14 @@ def test_a_long_table_comes_back():
     pd.testing.assert_frame_equal(shuffled.to_table(), TABLE)
 
 
-@pytest.mark.parametrize(
-    ("table", "row", "words"),
-    [
-        (TABLE.to_dict("list") | {"rating": [4.0, 5.0]}, "user", "value='rating' has shape (2,): "),
-        (TABLE.assign(t=1), ["user", "t"], "row=['user', 't'] has shape (3, 2): "),
-        (TABLE.iloc[:, [0, 0, 1, 2]], "user", "row='user' has shape (3, 2): "),
-    ],
-)
-def test_columns_of_a_long_table_are_vectors_of_one_length(table, row, words):
-    with pytest.raises(ValueError, match=re.escape(f"{words}give one column, as long as")):
-        nmd_lab.observations_from_table(table, row)
+def test_columns_of_a_long_table_are_vectors_of_one_length():
+    read, short = nmd_lab.observations_from_table, TABLE.to_dict("list") | {"rating": [4.0, 5.0]}
+    check_all_refused([
+        (r"value='rating' has shape \(2,\): give one column, as long as", read, short),
+        (r"row=\['user', 't'\] has shape \(3, 2\): give", lambda row: read(TABLE.assign(t=1), row),
+         ["user", "t"]),
+        (r"row='user' has shape \(3, 2\): give", read, TABLE.iloc[:, [0, 0, 1, 2]]),
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["S3", "<U3", ">i8", "M8[s]"])

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import xarray as xr
-from refused import check_refused
+from refused import check_all_refused
 
 from nmd_lab import datasets
 
@@ -61,31 +61,29 @@ def test_synthetic_is_what_it_says():
 
 SIZES = {"m": 5, "n": 4, "rank": 2}
 make_ratings = partial(datasets.make_ratings, n_users=30, n_items=30, n_ratings=100)
-REFUSED = {
-    "name='cat' is unknown: choose one of .'china'": lambda: datasets.photograph("cat"),
-    "size=.* makes no sense": lambda: datasets.photograph(size=(1000, 100)),
-    "n=0 is out of range": lambda: datasets.digits(0),
-    "noise=-1": lambda: datasets.synthetic(**SIZES, noise=-1),
-    "missing=1": lambda: datasets.synthetic(**SIZES, missing=1),
-    "rank=9 exceeds": lambda: datasets.synthetic(**SIZES | {"rank": 9}),
-    "nonlinearity='cube' is unknown": lambda: datasets.synthetic(**SIZES, nonlinearity="cube"),
-    "scale=-1": lambda: datasets.gaussian(np.ones(3), -1),
-    "fraction=2": lambda: datasets.salt_and_pepper(np.ones(3), 2),
-    "peak=0": lambda: datasets.poisson(np.ones(3), 0),
-    "edition='2m' is unknown: did you mean '32m'": lambda: datasets.movielens("2m"),
-    "n_ratings=29 is out of range: give from 30": lambda: make_ratings(n_ratings=29),
-    "to 300, a third": lambda: make_ratings(n_ratings=301),
-    "rank=31 exceeds": lambda: make_ratings(rank=31),
-    "step=2 is unknown": lambda: make_ratings(step=2),
-    "noise=-1 ": lambda: make_ratings(noise=-1),
-    "negative value -1": lambda: datasets.poisson(-np.ones(3)),
-}
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_makes_no_sense_is_refused(words):
+def test_what_makes_no_sense_is_refused():
     pytest.importorskip("PIL")
-    check_refused(REFUSED[words], words)
+    check_all_refused([
+        ("name='cat' is unknown: choose one of .'china'", lambda: datasets.photograph("cat")),
+        ("size=.* makes no sense", lambda: datasets.photograph(size=(1000, 100))),
+        ("n=0 is out of range", lambda: datasets.digits(0)),
+        ("noise=-1", lambda: datasets.synthetic(**SIZES, noise=-1)),
+        ("missing=1", lambda: datasets.synthetic(**SIZES, missing=1)),
+        ("rank=9 exceeds", lambda: datasets.synthetic(**SIZES | {"rank": 9})),
+        ("'cube' is unknown", lambda: datasets.synthetic(**SIZES, nonlinearity="cube")),
+        ("scale=-1", lambda: datasets.gaussian(np.ones(3), -1)),
+        ("fraction=2", lambda: datasets.salt_and_pepper(np.ones(3), 2)),
+        ("peak=0", lambda: datasets.poisson(np.ones(3), 0)),
+        ("edition='2m' is unknown: did you mean '32m'", lambda: datasets.movielens("2m")),
+        ("n_ratings=29 is out of range: give from 30", lambda: make_ratings(n_ratings=29)),
+        ("to 300, a third", lambda: make_ratings(n_ratings=301)),
+        ("rank=31 exceeds", lambda: make_ratings(rank=31)),
+        ("step=2 is unknown", lambda: make_ratings(step=2)),
+        ("noise=-1 ", lambda: make_ratings(noise=-1)),
+        ("negative value -1", lambda: datasets.poisson(-np.ones(3))),
+    ])  # fmt: skip
 
 
 def test_noise_has_the_size_it_should():

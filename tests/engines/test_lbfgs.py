@@ -71,30 +71,6 @@ def test_a_quadratic_takes_as_many_steps_as_with_scipy(dimension, condition):
     np.testing.assert_allclose(others[-1].x, lowest, atol=1e-5)
 
 
-def entropy(seed, dimension=30):
-    """A convex function that is neither quadratic nor separable: logistic regression."""
-    rng = np.random.default_rng(seed)
-    data, signs = rng.normal(size=(100, dimension)), rng.choice([-1, 1], 100)
-
-    def function(x):
-        margins = signs * (data @ x)
-        slopes = -signs / (1 + np.exp(margins))
-        value = np.logaddexp(0, -margins).sum() + 0.5 * float(x @ x)
-        return float(value), data.T @ slopes + x
-
-    return function
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_minimum_is_that_of_scipy(seed):
-    function = entropy(seed)
-    found = steps(function, np.ones(30))[-1]
-    reference = minimize(function, np.ones(30), jac=True, method="L-BFGS-B",
-                         options={"ftol": 1e-15, "gtol": 1e-10})  # fmt: skip
-    assert found.value == pytest.approx(reference.fun, rel=1e-12)
-    np.testing.assert_allclose(found.x, reference.x, atol=1e-6)
-
-
 def wavy(x):
     """Many hollows, walls between them."""
     return float(np.sum(x**2 / 20 - np.cos(3 * x))), x / 10 + 3 * np.sin(3 * x)

@@ -1,7 +1,5 @@
 """The ridge of the offsets: a number of its own in the objective, whatever solves it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from oracles import distance, forward
@@ -9,7 +7,6 @@ from scipy import sparse
 
 import nmd_lab as nmd
 
-PLAIN = nmd.ADMM(refine=False, polish=False, homotopy=False)
 KINDS = ("rows", "columns", "both")
 
 
@@ -113,20 +110,6 @@ def test_the_gradient_vanishes(alpha, offset_alpha, container):
     assert fit.parameters["optimality"] < 1e-4
 
 
-@pytest.mark.parametrize("f", ["identity", "relu"])
-def test_both_constraints_and_refinements_agree(f):
-    X, seen = ratings()
-    X = np.maximum(X - 2, 0)
-    options = {"alpha": 0.5, "offset_alpha": 3.0, "offsets": "both", "max_iter": 3000, "tol": 1e-9}
-    plain, few, refined = (
-        nmd.complete(X, 2, f, observed=seen, random_state=0, solver=solver, **options).objective
-        for solver in (replace(PLAIN, split="everywhere"), replace(PLAIN, split="observed"), "auto")
-    )
-    assert plain == pytest.approx(few, rel=1e-3)
-    assert refined <= plain * (1 + 1e-4)
-    assert refined == pytest.approx(plain, rel=1e-2)
-
-
 # New rows -----------------------------------------------------------------------------------------
 
 
@@ -146,6 +129,3 @@ def test_new_rows_have_the_ridge_of_the_offsets(alpha, offset_alpha):
         expected = np.linalg.solve(D @ D.T + ridge, D @ target)
         np.testing.assert_allclose(found.values[i], expected[1:], atol=1e-5)
         assert float(found["offset"][i]) == pytest.approx(expected[0], abs=1e-5)
-
-
-# Units --------------------------------------------------------------------------------------------

@@ -63,19 +63,6 @@ def test_a_pause_does_not_count(small, clock):
     assert 0 < seconds[0] < seconds[1] < seconds[2] < seconds[3] < 1000
 
 
-def test_a_resumable_fit_is_the_fit(small):
-    whole = nmd.decompose(small, 3, max_iter=7, random_state=0)
-    fit = ResumableFit(
-        prepare(small, 3, "relu", "frobenius", absent_are_zeros=True, random_state=0)
-    )
-    fit.advance(3, lambda state: False)
-    result = fit.advance(4, lambda state: False)
-    assert result.W.identical(whole.W)
-    assert result.H.identical(whole.H)
-    assert result.parameters["optimality"] == whole.parameters["optimality"]
-    assert result.parameters["observations_hash"] == whole.parameters["observations_hash"]
-
-
 def test_the_warm_up_of_a_resumable_fit_has_the_time_that_the_choice_left(small, clock):
     arguments = {"absent_are_zeros": True, "random_state": 0, "time_limit": 2.0}
     ready = prepare(small, 3, "modulus", "l1", **arguments)

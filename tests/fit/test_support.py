@@ -1,10 +1,12 @@
 """The table of what goes with what: each "yes" gives what another form of the same data gives."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from refused import check_all_refused
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
@@ -54,49 +56,38 @@ def in_form(data, folder):
     return np.where(seen(data), X, np.nan), {}
 
 
-def arguments(data, feature, folder):
-    """Return the arguments of a feature, those of the solver, and those of the machine."""
+def options(data, feature):
+    """Return the arguments of a call for a feature, but for those of the machine."""
     rng = np.random.default_rng(5)
-    some = (rng.random((M, N)) < 0.2) & seen(data)
-    model, solver, machine = {}, {}, {}
-    match feature:
-        case "rank":
-            model = {"rank": "auto", "validation": nmd.Choice(ranks=[2])}
-        case "choice":
-            model = {"rank": "auto", "alpha": "auto"}
-        case "kinds":
-            model = {"loss": ["l1", *["frobenius"] * (N - 2), "kl"], "nonlinearity": "identity"}
-            model["nonlinearity"] = ["identity"] * (N - 1) + ["exp"]
-            if data == "sample":
-                model = {"loss": ["l1", *["frobenius"] * (N - 2), "ordinal"]}
-        case "learned":
-            model = {"nonlinearity": "exp", "loss": "negative_binomial"}
-        case "nonlinearity":
-            model = {"nonlinearity": "relu"}
-        case "validation":
-            model = {"validation": np.where(some, numbers(), np.nan)}
-        case "offsets":
-            model = {"offsets": "both"}
-        case "split":
-            solver = {"split": "observed"}
-        case "limits":
-            model = {"at_most": some}
-            solver = {"limit_noise": 0.3}
-        case "weights" | "weights of kinds" | "weights of levels":
-            model = {"weights": rng.uniform(0.5, 2, (M, N))}
-            if feature == "weights of kinds":
-                model |= arguments(data, "kinds", folder)[0]
-            elif feature == "weights of levels":
-                model |= {"loss": "ordinal"}
-        case "constraint":
-            model = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
-        case "memory_limit":
-            machine = {"memory_limit": 1.0}
-        case "checkpoint":
-            machine = {"checkpoint": folder / "run.checkpoint", "checkpoint_every": 0}
-        case "threads":
-            machine = {"threads": 2}
-    return model, solver, machine
+    some, weights = (rng.random((M, N)) < 0.2) & seen(data), rng.uniform(0.5, 2, (M, N))
+    kinds = {"loss": ["l1", *["frobenius"] * (N - 2), "ordinal"]}
+    if data != "sample":
+        kinds = {"loss": ["l1", *["frobenius"] * (N - 2), "kl"]}
+        kinds["nonlinearity"] = ["identity"] * (N - 1) + ["exp"]
+    return {
+        "rank": {"rank": "auto", "validation": nmd.Choice(ranks=[2])},
+        "choice": {"rank": "auto", "alpha": "auto"},
+        "kinds": kinds,
+        "learned": {"nonlinearity": "exp", "loss": "negative_binomial"},
+        "nonlinearity": {"nonlinearity": "relu"},
+        "validation": {"validation": np.where(some, numbers(), np.nan)},
+        "offsets": {"offsets": "both"},
+        "split": {"solver": replace(PLAIN, split="observed")},
+        "limits": {"at_most": some, "solver": replace(PLAIN, limit_noise=0.3)},
+        "weights": {"weights": weights},
+        "weights of kinds": {"weights": weights} | kinds,
+        "weights of levels": {"weights": weights, "loss": "ordinal"},
+        "constraint": {"w_constraint": "nonnegative", "h_constraint": "nonnegative"},
+    }.get(feature, {})
+
+
+def machine(feature, folder):
+    """Return the arguments of a machine for a feature."""
+    return {
+        "memory_limit": {"memory_limit": 1.0},
+        "checkpoint": {"checkpoint": folder / "run.checkpoint", "checkpoint_every": 0},
+        "threads": {"threads": 2},
+    }.get(feature, {})
 
 
 @pytest.fixture(scope="module")
@@ -108,38 +99,37 @@ def client():
         yield connected
 
 
-def fitted(data, X, model, solver, machine):
+def fitted(data, X, given, of_machine):
     """Return a short fit of Algorithm 1 alone, unless something is chosen."""
     function = nmd.decompose if data == "zeros" else nmd.complete
-    start = {"rank": 2, "nonlinearity": "identity", "alpha": 0.1, "offsets": "none"}
-    if data == "zeros":
-        start["alpha"] = 0.0
-    settings = replace(PLAIN, **solver)
-    return function(X, **start | SHORT | model, solver=settings, compute=nmd.Compute(**machine))
+    start = {"rank": 2, "nonlinearity": "identity", "offsets": "none", "solver": PLAIN}
+    start["alpha"] = 0.0 if data == "zeros" else 0.1
+    return function(X, **start | SHORT | given, compute=nmd.Compute(**of_machine))
 
 
-def drawn(X, model, machine):
+def drawn(X, given, of_machine):
     """Return a short posterior."""
     short = {"rank": 2, "draws": 6, "tune": 3, "random_state": 0}
-    return nmd.sample(X, **short | model, compute=nmd.Compute(**machine))
+    return nmd.sample(X, **short | given, compute=nmd.Compute(**of_machine))
 
 
 @pytest.mark.parametrize(("data", "feature"), YES, ids=lambda each: each)
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 def test_each_yes_gives_the_result_of_another_form(data, feature, tmp_path, request):
-    model, solver, machine = arguments(data, feature, tmp_path)
+    given, of_machine = options(data, feature), machine(feature, tmp_path)
     X, needed = in_form(data, tmp_path)
     if data == "cluster":
         needed = {"client": request.getfixturevalue("client")}
     array = np.where(seen(data), numbers(), np.nan)
     stored = listed(np.nan_to_num(array))
     if data == "sample":
-        one, two = drawn(array, model, machine), drawn(stored, model, {})
+        given.pop("solver", None)
+        one, two = drawn(array, given, of_machine), drawn(stored, given, {})
         i, j = np.nonzero(seen(data))
         np.testing.assert_allclose(one.predict(i, j), two.predict(i, j), rtol=1e-7)
         return
-    one = fitted(data, X, model, solver, machine | needed)
-    two = fitted(data, stored if data == "dense" else array, model, solver, {})
+    one = fitted(data, X, given, of_machine | needed)
+    two = fitted(data, stored if data == "dense" else array, given, {})
     assert one.rank == two.rank
     np.testing.assert_allclose(one.objective, two.objective, rtol=1e-6)
     np.testing.assert_allclose(one.reconstruct(), two.reconstruct(), rtol=1e-4, atol=1e-4)
@@ -152,20 +142,17 @@ def test_each_no_has_words_of_the_table():
         assert one not in DATA or cell(one, other).startswith("no: ")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"alpha": "auto"}, {"loss": "ordinal"}, {"offsets": "both"}, {"validation": 0.2}),
-        *({"loss": {}}, {"compute": nmd.Compute(work_dir=".")}),
-    ],
-)
-def test_a_matrix_in_files_is_refused_what_one_in_memory_is(options, tmp_path):
+def test_a_matrix_in_files_is_refused_what_one_in_memory_is(tmp_path):
     X = sparse.csr_array(numbers())
     X.data.tofile(tmp_path / "data")
     on_disk = np.memmap(tmp_path / "data", float), X.indices, X.indptr
-    for data in (X, sparse.csr_array(on_disk, X.shape)):
-        with pytest.raises(ValueError, match="does not go with a sparse X"):
-            nmd.decompose(data, **{"rank": 2} | options)
+    options = {"alpha": "auto"}, {"loss": "ordinal"}, {"offsets": "both"}, {"validation": 0.2}
+    options += {"loss": {}}, {"compute": nmd.Compute(work_dir=".")}
+    check_all_refused(
+        ("does not go with a sparse X", partial(nmd.decompose, data, 2, **given))
+        for data in (X, sparse.csr_array(on_disk, X.shape))
+        for given in options
+    )
 
 
 def test_a_column_called_weights_is_no_weights():

@@ -33,21 +33,6 @@ def test_the_noise_of_each_loss():
     assert all(noise.values())
 
 
-def test_classes_of_the_users_own_have_defaults():
-    class Own(nmd.losses.Loss):
-        name = "own"
-
-    class Bent(nmd.nonlinearities.Nonlinearity):
-        name = "bent"
-
-    class Robust(nmd.L1):
-        """A loss that inherits everything."""
-
-    assert (Own.label, Own.noise) == ("own", "")
-    assert (Bent.label, Bent.linear) == ("bent", False)
-    assert (Robust.label, Robust.noise) == ("L1", "Laplace")
-
-
 T = np.array([-7.0, -1.0, -0.3, 0.0, 0.2, 1.0, 4.0, 1e6])
 SAME = [
     (PiecewiseLinear([0], [0, 1]), nmd.ReLU()),

@@ -36,22 +36,9 @@ def at_limits(panel, table):
     return np.asarray(table)[panel[2].to_numpy()]
 
 
-def error(panel, filled):
-    """Root mean squared error of the logarithms below the limits."""
-    ours, truth = (np.log(at_limits(panel, each)) for each in (filled, panel[0]))
-    return np.sqrt(np.mean((ours - truth) ** 2))
-
-
-def test_concentrations_are_filled_as_well_as_by_their_logarithms(panel, posterior):
-    _, X, below = panel
-    of_logs = nmd.impute(np.log(X), at_most=below, draws=100, random_state=0)
-    ours, half = (error(panel, filled) for filled in (posterior.impute(X), X / 2))
-    assert ours < 1.1 * error(panel, np.exp(of_logs)) < 0.75 * half
-    assert "6 numeric ('a' above 0," in repr(posterior)
-
-
 def test_a_posterior_draws_within_the_limits_of_its_fit(panel, posterior, tmp_path):
     truth, X, below = panel
+    assert "6 numeric ('a' above 0," in repr(posterior)
     posterior.save(tmp_path / "panel.nc")
     rows = X.index[::-7]  # some, in another order
     for each in (posterior, nmd.load(tmp_path / "panel.nc")):

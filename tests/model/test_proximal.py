@@ -7,7 +7,7 @@ import part_oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import PAIRS, subproblem
+from oracles import PAIRS
 
 import nmd_lab
 from nmd_lab.model.column_model import make_column_model
@@ -72,18 +72,7 @@ def test_keeps_dtype_and_inputs(dtype, rng):
 numbers = st.floats(-1e3, 1e3).map(lambda u: round(u, 9))
 data = st.floats(0, 1e3).map(lambda u: round(u, 9))
 penalties = st.floats(-4, 4).map(lambda e: 10.0**e)
-pairs = st.sampled_from(PAIRS)
 many = settings(max_examples=300, deadline=None, derandomize=True)
-
-
-@many
-@given(pairs, numbers, data, penalties, st.lists(numbers, max_size=20))
-def test_no_other_point_is_better(pair, v, x, rho, others):
-    t = nmd_lab.prox(v, x, rho, nonlinearity=pair[0], loss=pair[1])
-    points = np.array([*others, 0.0, 1.0, v, x, -x, np.sqrt(x), -np.sqrt(x), *(v * np.arange(5))])
-    value = subproblem(t, v, x, rho, *pair)
-    slack = 1e-14 * (1 + x) ** 2  # where the best value is 0, t's own rounding shows
-    assert value <= subproblem(points, v, x, rho, *pair).min() * (1 + 1e-9) + slack
 
 
 @many

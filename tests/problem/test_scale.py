@@ -16,7 +16,6 @@ from some import some
 import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity
 
 STORAGES = ("dense", "missing", "zeros", "observed")
 PLAIN = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)
@@ -182,16 +181,6 @@ def test_ordinary_data_are_not_copied():
         assert problem.units.exponent == 0
 
 
-class Shifted(Nonlinearity):
-    """A function without a degree."""
-
-    name = "shifted"
-
-    @staticmethod
-    def forward(t, p):
-        return max(t - 1.0, 0.0)
-
-
 class Rectified(nmd_lab.ReLU):
     """It inherits everything but the formula and the pieces, and so has no degree."""
 
@@ -213,9 +202,7 @@ class OwnLoss(Loss):
         return abs(x - y) + (x - y) * (x - y)
 
 
-@pytest.mark.parametrize(("f", "loss"), [
-    (Shifted(), "frobenius"), (Rectified(), "frobenius"), ("relu", OwnLoss()),
-])  # fmt: skip
+@pytest.mark.parametrize(("f", "loss"), [(Rectified(), "frobenius"), ("relu", OwnLoss())])
 @pytest.mark.exhaustive
 def test_parts_without_a_degree_keep_the_units_of_the_data(f, loss):
     problem = prepare(noisy() * 1e10, 3, f, loss, absent_are_zeros=True).problem

@@ -23,14 +23,6 @@ def test_every_script_has_a_place():
     assert sorted(site_module("gallery_order").ORDER) == [path.name for path in SCRIPTS]
 
 
-def test_there_are_enough_scripts_with_a_title():
-    assert len(SCRIPTS) >= 14
-    for path in SCRIPTS:
-        title, line = path.read_text(encoding="utf-8").splitlines()[1:3]
-        assert re.fullmatch("=+", line), path
-        assert len(line) == len(title), path
-
-
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_scripts_run_and_assert_what_they_say(path):
     mpl.use("Agg")

@@ -74,7 +74,7 @@ def test_blocks_of_code_run(page, tmp_path, monkeypatch):
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "README.md"]:
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" in target:
                 continue  # elsewhere

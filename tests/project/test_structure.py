@@ -104,21 +104,6 @@ def test_imports_go_down_and_close_no_cycle(texts):
     assert set(LAZY) <= lazy
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "problem"),
-    [
-        ("datasets.generators", "import nmd_lab.widgets.explore", "from above"),
-        ("model.losses", "from ..data import base", "should not import"),
-        ("fit.loop", "from .starts import solve", "import one another"),
-        ("fit.loop", "def f():\n    from .starts import all_starts", "not in the list"),
-        ("studies.study", "from nmd_lab import Decomposition", "not from the module"),
-    ],
-)
-def test_a_forbidden_import_is_found(texts, file, line, problem):
-    name = f"nmd_lab.{file}"
-    assert any(problem in found for found in problems(texts | {name: f"{line}\n{texts[name]}"}))
-
-
 def test_no_file_is_long():
     texts = {p.relative_to(PACKAGE).as_posix(): p.read_text("utf-8") for p in PACKAGE.rglob("*.py")}
     lengths = {name: len(text.splitlines()) for name, text in texts.items()}

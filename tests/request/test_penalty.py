@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from given import given, prepare
 from oracles import PAIRS
-from some import some
 
 import nmd_lab
 from nmd_lab.datasets import synthetic
@@ -113,28 +112,3 @@ def test_initial_rho_is_where_it_starts(loss, rho):
     assert fit.parameters["initial_rho"] == 0.07
     other = rule_for("relu", loss, rho=rho, initial_rho=0.07)
     assert other == replace(rule_for("relu", loss, rho=rho), initial=0.07)
-
-
-# Whether it is good -----------------------------------------------------------------------------
-
-
-OFTEN = [
-    ("relu", "l1"),
-    ("relu", "kl"),
-    ("minmax", "l1"),
-    ("identity", "l1"),
-    ("relu", "frobenius"),
-]
-
-
-@pytest.mark.parametrize(("f", "loss"), some(OFTEN, 1))
-def test_the_default_does_not_lose_to_the_best_fixed_penalty(f, loss):
-    X = np.abs(synthetic(60, 40, 4, f, noise=0.05, random_state=0).X.values)
-
-    def reached(solver):
-        options = {"max_iter": 300, "random_state": 0, "solver": solver}
-        return nmd_lab.decompose(X, 4, given(f), loss, **options).objective
-
-    best = min(reached(nmd_lab.ADMM(rho=rho)) for rho in (0.01, 0.1, 1.0, 10.0, 100.0))
-    for initial in (None, 0.1, 10.0):
-        assert reached(nmd_lab.ADMM(initial_rho=initial)) <= 1.02 * best

@@ -49,17 +49,6 @@ def test_one_prediction_whatever_names_its_entry(result):
     np.testing.assert_allclose(result.predict(matrix).data, by_label, rtol=1e-6)
 
 
-def test_the_best_columns_are_those_of_largest_prediction(result):
-    row = result.predict("u4", COLUMNS)
-    order = np.argsort(-row)
-    best = result.top("u4", 3)
-    assert best["column"].values.tolist() == [COLUMNS[j] for j in order[:3]]
-    np.testing.assert_allclose(best, row[order[:3]], rtol=1e-6)
-    both = result.top(["u4", 0], 2, exclude=[COLUMNS[order[0]]])
-    assert both.dims == ("row", "place")
-    np.testing.assert_array_equal(both.position[0], order[1:3])
-
-
 RESULTS = {
     "fit": lambda request: request.getfixturevalue("fit"),
     "posterior": lambda request: request.getfixturevalue("posterior"),

@@ -77,18 +77,6 @@ def test_intervals_hold_the_true_loadings_and_communalities(posterior):
     assert (wide["high"] - wide["low"] > found["high"] - found["low"]).all()
 
 
-def test_scores_are_the_regression_scores(items, posterior, analysis):
-    X, truth = items
-    scores, loadings = posterior.factor_scores(factors=3), posterior.loadings(3)["loading"].values
-    mean = matched(scores["mean"].values, loadings, analysis.components_.T)
-    expected = analysis.transform(X)
-    for k in range(3):
-        assert np.corrcoef(mean[:, k], expected[:, k])[0, 1] > 0.99
-        assert np.polyfit(expected[:, k], mean[:, k], 1)[0] == pytest.approx(1, abs=0.06)
-    error = np.sqrt(np.mean((matched(scores["mean"].values, loadings) - truth) ** 2))
-    assert np.sqrt(np.mean(scores["sd"].values ** 2)) == pytest.approx(error, rel=0.1)
-
-
 @pytest.mark.parametrize("rotation", ["none", "varimax", "oblimin", "promax"])
 def test_loadings_explain_the_correlations(posterior, rotation):
     found, r = posterior.loadings(3, rotation), posterior.correlations()["mean"].values

@@ -5,12 +5,11 @@ before and after the sweeps.  A test fails if one of its p-values is below 1e-4 
 which a right sampler does for one seed in ten thousand.
 """
 
-import numpy as np
 import pytest
 from joint_draws import p_values, run
 from prior_tables import Case, ImaginedLevels
 
-from nmd_lab.sampler import chain, problem, row_updates
+from nmd_lab.sampler import problem, row_updates
 
 SIGNIFICANT = 1e-4
 EVERY_KIND = Case(("number", "limited", "relu", "yes/no", "levels", "count", "laplace"), groups=3)
@@ -55,15 +54,3 @@ def test_sweeps_that_fill_holes_leave_the_joint_distribution(most, monkeypatch):
 @pytest.mark.exhaustive
 def test_many_sweeps_leave_the_joint_distribution(name):
     assert_unchanged(CASES[name], 300, 20)
-
-
-def test_noise_of_another_line_is_noticed(monkeypatch):
-    """Broken on purpose."""
-    draw = chain.draw_noise
-
-    def of_another_line(problem, state, squares, losses, rng):
-        draw(problem, state, np.roll(squares, 1), np.roll(losses, 1), rng)
-
-    monkeypatch.setattr(chain, "draw_noise", of_another_line)
-    found = p_values(run(CASES["counts"], 60, 4))
-    assert min(found.values()) * len(found) < SIGNIFICANT

@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from oracles import forward
 from peaks import peak
 from scipy import sparse
 from sklearn.datasets import load_digits
@@ -84,23 +83,6 @@ def test_a_given_alpha_needs_no_choice():
     assert plain.nonlinearity == nmd.Identity()
 
 
-@pytest.mark.parametrize(
-    "given",
-    some([{"rank": 3}, {"alpha": 0.4}, {"offsets": "rows"}, {"offset_alpha": 2.0},
-     {"nonlinearity": "relu"}, {"alpha": 0.0, "offsets": "both", "offset_alpha": 1.0}], 2),
-    ids=str,
-)  # fmt: skip
-def test_what_is_given_is_kept(given):
-    fit = nmd.complete(np.abs(holes()), **given, random_state=0)
-    for name, value in given.items():
-        if name == "nonlinearity":
-            assert fit.nonlinearity == nmd.ReLU()
-            continue
-        assert fit.parameters[name] == value
-        assert set(fit.selection[name].values.tolist()) == {value}
-        assert name not in fit.selection.attrs["options"].split(", ")
-
-
 def test_the_range_of_ratings_is_found():
     X, seen = table(shape=(80, 60))
     X = np.clip(np.round(X), 1, 5)
@@ -138,20 +120,6 @@ def test_the_rank_of_a_decomposition():
     assert fit.selection.attrs["options"] == "rank"
 
 
-@pytest.mark.parametrize(
-    ("f", "loss"), some([("square", "kl"), ("identity", "l1"), ("relu", "kl")], 1)
-)
-@pytest.mark.exhaustive
-def test_other_losses_and_nonlinearities(f, loss):
-    low_rank, seen = table(shape=(30, 20), offsets=False)
-    X = forward(f, low_rank)
-    fit = nmd.complete(X, 2, f, loss, observed=seen, random_state=0)
-    assert fit.selection.attrs["measure"] == "mean loss"
-    assert np.isfinite(fit.selection["error"]).any()
-    model, mean = (fit.loss(X, Y)[~seen].mean() for Y in (fit.reconstruct().values, X[seen].mean()))
-    assert model < 0.7 * mean
-
-
 # Units, seeds, precision --------------------------------------------------------------------------
 
 
@@ -169,26 +137,6 @@ def test_multiples_of_the_data_give_the_same_choice(scale):
     np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-4)
     predictions = other.reconstruct().values / scale
     np.testing.assert_allclose(predictions, one.reconstruct().values, rtol=1e-6, atol=1e-6)
-
-
-def test_a_seed_gives_the_same_bits():
-    again = nmd.complete(holes(), random_state=0)
-    np.testing.assert_array_equal(again.reconstruct().values, default().reconstruct().values)
-    np.testing.assert_array_equal(again.selection["error"], default().selection["error"])
-
-
-@pytest.mark.parametrize("container", some([sparse.csr_array, np.asarray, pd.DataFrame], 1))
-def test_single_precision_stays_and_data_are_not_changed(container):
-    X = holes().astype(np.float32)
-    X = np.nan_to_num(X) if container is sparse.csr_array else X
-    data = container(X)
-    if isinstance(data, np.ndarray):
-        data.flags.writeable = False
-    fit = nmd.complete(data, 2, random_state=0)
-    assert fit.W.dtype == fit.H.dtype == np.float32
-    assert fit.reconstruct().dtype == np.float32
-    after = data.toarray() if container is sparse.csr_array else np.asarray(data)
-    np.testing.assert_array_equal(after, X)
 
 
 def test_sparse_data_stay_sparse():
@@ -299,28 +247,6 @@ def test_a_constant_is_found_in_few_trials(value, share):
     assert fit.selection.sizes["trial"] <= TRIALS // 4
 
 
-def hard(kind):
-    """Return data in which there is little to find, and what is observed of it."""
-    rng = np.random.default_rng(1)
-    if kind == "outlier":
-        X, seen = table(noise=0.5)
-        seen[3, 4], X[3, 4] = True, 1e5
-        return X, seen
-    if kind == "few":
-        return rng.normal(size=(200, 150)) + 2, rng.random((200, 150)) < 0.01
-    return rng.normal(size=(40, 30)) + (5 if kind == "noise" else 0), rng.random((40, 30)) < 0.6
-
-
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
-@pytest.mark.parametrize("kind", some(["noise around 0", "noise", "outlier", "few"], 2))
-def test_no_worse_than_the_mean(kind):
-    X, seen = hard(kind)
-    fit = nmd.complete(X, observed=seen, random_state=0)
-    mean = math.sqrt(np.mean((X[~seen] - np.mean(X[seen])) ** 2))
-    assert rmse(fit, X, ~seen) <= 1.02 * mean
-
-
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")  # if there are no offsets
 def test_empty_rows_and_columns_get_finite_predictions():
     X = holes()
@@ -339,20 +265,6 @@ def test_entries_without_weight_do_not_count():
     same = nmd.complete(np.where(seen, X, np.nan), 2, random_state=0)
     assert fit.parameters["alpha"] == pytest.approx(same.parameters["alpha"], rel=1e-6)
     np.testing.assert_allclose(fit.reconstruct(), same.reconstruct(), rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("size", some([0.01, 100.0], 1))
-def test_weights_have_no_unit(size):
-    """The ridge has their unit, and the error that of X."""
-    X, seen = table(noise=1.0)
-    options = {"observed": seen, "offsets": "both", "random_state": 0}
-    one, other = (
-        nmd.complete(X, 2, "identity", weights=np.full(X.shape, weight), **options)
-        for weight in (1.0, size)
-    )
-    assert 0.2 < other.parameters["alpha"] / (size * one.parameters["alpha"]) < 5
-    assert float(chosen(other)["error"]) == pytest.approx(float(chosen(one)["error"]), rel=0.05)
-    assert rmse(other, X, ~seen) == pytest.approx(rmse(one, X, ~seen), rel=0.05)
 
 
 # Refusals -----------------------------------------------------------------------------------------

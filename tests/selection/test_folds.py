@@ -174,7 +174,7 @@ def test_blocks_are_not_looked_for_where_less_than_a_third_is_observed():
     assert not holes_depend_on_each_other(observe(blocks(width=22, every=1)))
 
 
-@pytest.mark.parametrize(("m", "rows"), [(4, {1}), (12, {3, 4, 5, 6, 7, 8})])
+@pytest.mark.parametrize(("m", "rows"), [(4, {1}), (5, {1, 2, 3}), (12, {3, 4, 5, 6, 7, 8})])
 def test_missing_entries_move_by_a_quarter_to_three_quarters_of_the_rows(m, rows):
     X, found = np.ones((m, 40)), set()
     X[0, :4] = np.nan

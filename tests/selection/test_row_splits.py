@@ -12,7 +12,6 @@ from sklearn.model_selection import (
 )
 from stored import mask_of
 
-import nmd_lab as nmd
 from nmd_lab.data.folds import row_folds, row_splits
 from nmd_lab.data.inputs import observe
 
@@ -104,38 +103,3 @@ def test_a_splitter_without_a_seed_gets_that_of_the_fit():
         np.testing.assert_array_equal(one, two)
     assert any(np.any(one[1] != two[1]) for one, two in zip(first, other, strict=True))
     assert splitter.random_state is None
-
-
-# What it is for -----------------------------------------------------------------------------------
-
-
-def repeated(seed=0, people=60, each=5, n=30):
-    """Return rows of people, who have much in common with themselves alone, and who they are."""
-    rng = np.random.default_rng(seed)
-    person = np.repeat(np.arange(people), each)
-    own = 0.7 * rng.normal(size=(people, n))[person]
-    low_rank = rng.normal(size=(person.size, 2)) @ rng.normal(size=(2, n))
-    return low_rank + own + 0.2 * rng.normal(size=own.shape), person
-
-
-def error_of_new(fit, new):
-    """Return the error in new rows of which each fifth of the columns is predicted in turn."""
-    squares = []
-    for part in range(5):
-        hidden = np.arange(new.shape[1]) % 5 == part
-        modelled = fit.append(np.where(hidden, np.nan, new)).reconstruct().values[-len(new) :]
-        squares.append(np.mean((modelled - new)[:, hidden] ** 2))
-    return np.sqrt(np.mean(squares))
-
-
-def test_groups_are_predicted_as_new_people_are():
-    X, person = repeated()
-    known = person < 50
-    by_person = nmd.Choice(splitter=GroupKFold(5), groups=person[known])
-    fits = [nmd.complete(X[known], validation=v, random_state=0) for v in (None, by_person)]
-    cells, people = (error_of_new(fit, X[~known]) for fit in fits)
-    tables = [fit.selection for fit in fits]
-    by_cells, by_people = (float(table["error"][table.attrs["chosen"]]) for table in tables)
-    assert people < 0.93 * cells
-    assert by_cells < 0.8 * cells  # of rows that are there, others of the same person tell
-    assert abs(by_people / people - 1) < 0.1

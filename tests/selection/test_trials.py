@@ -168,14 +168,6 @@ def test_the_smallest_components_go_first():
     assert two.error < 1.2 * cold.error
 
 
-def test_a_strong_ridge_removes_all_and_a_weak_one_finds_them_again():
-    trials = trials_of(data())
-    nothing = trials.run(setting(alpha=1e4))
-    for start in nothing.starts:
-        assert np.linalg.norm(start.W) * np.linalg.norm(start.H) < 1e-3
-    assert trials.run(setting(), nothing.starts).error < 0.3 * nothing.error
-
-
 # Manners ------------------------------------------------------------------------------------------
 
 

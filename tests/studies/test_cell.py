@@ -32,8 +32,6 @@ def test_what_other_methods_do_not_have_is_nan(study):
         assert np.isnan(results[name].sel(algorithm="admm")).all()
         assert np.isnan(results[name].sel(missing=0.0)).all()
         assert np.isfinite(results[name].sel(algorithm="sample", missing=0.3)).all()
-    coverage = results.held_out_coverage_90.sel(algorithm="sample", missing=0.3).mean()
-    assert abs(coverage - 0.9) < 0.04
 
 
 def test_cells_that_differ_in_a_ridge_share_their_chain(study):

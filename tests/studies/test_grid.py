@@ -1,36 +1,12 @@
 """The arguments of a study: which are refused, which fits are equal, and what "auto" leads to."""
 
-import re
-
 import numpy as np
 import pytest
 import xarray as xr
-from refused import check_all_refused, check_refused
+from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.result import netcdf
-
-BAD = {
-    "misspelt argument": ({"nonlinearty": "relu"}, "did you mean 'nonlinearity'?"),
-    "misspelt missing": ({"missing": {"colums": 0.1}}, "did you mean 'columns'?"),
-    "misspelt loss": ({"loss": ["l3"]}, "loss='l3'"),
-    "misspelt auto": ({"alpha": "atuo"}, "alpha='atuo'"),
-    "draws without a sampler": ({"draws": 3}, "draws"),
-    "negative noise": ({"noise": {"gaussian": [-1]}}, "noise=-1"),
-    "share above one": ({"noise": {"outliers": 1.5}}, "noise=1.5"),
-    "no light": ({"noise": {"poisson": 0}}, "noise=0"),
-    "rank too large": ({"rank": [3, 31]}, "rank=31"),
-    "rank missing": ({"rank": None}, "rank"),
-    "alpha": ({"alpha": [0, -1]}, "alpha=-1"),
-    "twice": ({"alpha": [0, 0.0]}, "alpha"),
-    "empty": ({"loss": []}, "loss=[]"),
-    "n_splits": ({"n_splits": 0}, "n_splits=0"),
-    "random_state": ({"random_state": None}, "random_state=None"),
-    "function": ({"init": print}, "init"),
-    "lambda": ({"method": lambda X, rank: None}, "method"),
-    "shape": ({"shape": (7, 7)}, "shape"),
-    "no rank": ({"method": "svd", "rank": ...}, "rank is not given"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +14,29 @@ def digits():
     return nmd.datasets.digits(30)
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_arguments_are_refused_in_one_sentence(case, digits):
-    options, text = BAD[case]
-    options = {name: v for name, v in ({"rank": 2} | options).items() if v is not ...}
-    check_refused(lambda: nmd.Study(digits, **options), re.escape(text))
+def test_bad_arguments_are_refused_in_one_sentence(digits):
+    study = lambda options: nmd.Study(digits, **{"rank": 2} | options)  # noqa: E731
+    check_all_refused([
+        (r"did you mean 'nonlinearity'\?", study, {"nonlinearty": "relu"}),
+        (r"did you mean 'columns'\?", study, {"missing": {"colums": 0.1}}),
+        ("loss='l3'", study, {"loss": ["l3"]}),
+        ("alpha='atuo'", study, {"alpha": "atuo"}),
+        ("draws", study, {"draws": 3}),
+        ("noise=-1", study, {"noise": {"gaussian": [-1]}}),
+        (r"noise=1\.5", study, {"noise": {"outliers": 1.5}}),
+        ("noise=0", study, {"noise": {"poisson": 0}}),
+        ("rank=31", study, {"rank": [3, 31]}),
+        ("rank", study, {"rank": None}),
+        ("alpha=-1", study, {"alpha": [0, -1]}),
+        ("alpha", study, {"alpha": [0, 0.0]}),
+        (r"loss=\[\]", study, {"loss": []}),
+        ("n_splits=0", study, {"n_splits": 0}),
+        ("random_state=None", study, {"random_state": None}),
+        ("init", study, {"init": print}),
+        ("method", study, {"method": lambda X, rank: None}),
+        ("shape", study, {"shape": (7, 7)}),
+        ("rank is not given", lambda method: nmd.Study(digits, method=method), "svd"),
+    ])  # fmt: skip
 
 
 def mine(X, rank, algorithm="lu"):

@@ -216,19 +216,10 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     assert explorer.pictures["n_painted"] == once
     act(explorer, "undo")
     assert explorer.result is first
-    painted(explorer, [(10, 10)], 4)
-    painted(explorer, [(20, 30)], 4)
-    unpaint(explorer)
-    assert explorer.result is first
     assert explorer.pictures["n_painted"] == 0
-    act(explorer, "continue")
-    assert explorer.join(PATIENCE)
-    repeats(explorer, X=X)
     painted(explorer, [(10, 10)], 4)
     done(explorer)
-    repeats(explorer, X=X)
     painted(explorer, [(20, 30)], 4)
-    repeats(explorer, X=X)
     unpaint(explorer)  # back to the run, which has paint of its own
     repeats(explorer, X=X)
     act(explorer, "undo")

@@ -163,6 +163,14 @@ def test_one_click_takes_columns_in_and_one_leaves_them_out_again():
     assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
 
 
+@pytest.mark.filterwarnings("ignore:column 'Name' has 80 categories")
+def test_of_a_file_the_same_columns_are_left_out(tmp_path):
+    titanic().to_csv(tmp_path / "passengers.csv", index=False)
+    explorer = done(widgets.explore(tmp_path / "passengers.csv", **QUICK))
+    assert sentence(explorer).endswith(f"\n{LEFT_OUT['titanic']} take them in")
+    repeats(explorer)
+
+
 def stars(m=1500, *, twice=False):
     rng = np.random.default_rng(0)
     pairs = rng.permutation(80 * 60)[:m]

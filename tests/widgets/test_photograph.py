@@ -89,15 +89,6 @@ def test_the_code_repeats_the_picture(X, capsys):
     assert explorer.result["picture"].dtype == X.dtype
 
 
-def test_a_picture_that_is_filled_anew_is_heard_of():
-    explorer, heard = filled(groups=2), []
-    explorer.observe(heard.append, ["result", "value"])
-    before = explorer.result
-    done(explorer)
-    assert explorer.result is not before
-    assert [each.new is explorer.result for each in heard] == [True, True]
-
-
 def test_a_stroke_is_filled_at_once_where_it_was():
     explorer = filled()
     before, result = explorer.state.fit.mean.copy(), explorer.result
@@ -130,19 +121,12 @@ def test_strokes_are_taken_back_and_forgotten():
     assert waits.any()
     assert explorer.join(PATIENCE)
     assert not np.isnan(picture(explorer, "spread")).any()
-    once = explorer.result
-    painted(explorer, [(60, 60)], **RAIN)
-    act(explorer, "undo")
-    assert explorer.join(PATIENCE)
-    xr.testing.assert_identical(explorer.result, once)
     painted(explorer, [(60, 60)], **RAIN)
     for _ in range(2):
         act(explorer, "undo")
     assert explorer.join(PATIENCE)
     xr.testing.assert_identical(explorer.result, first)
     repeats(explorer, X)
-    act(explorer, "brush", picture=0, points=[(40, 40)], radius=100)
-    assert "the brush would mask all of it" in said(explorer)
 
 
 def test_a_stroke_during_the_first_run_counts():

@@ -83,18 +83,6 @@ def test_an_array_of_pictures_with_labels():
     repeats(explorer, images=images)
 
 
-def test_several_at_once_do_not_mix():
-    X = datasets.digits(60)
-    explorers = [plain(widgets.Explorer, X, rank=r, iterations=40) for r in (2, 3, 4)]
-    for explorer in explorers:
-        explorer.start()
-    for rank, explorer in zip((2, 3, 4), explorers, strict=True):
-        explorer.join(PATIENCE)
-        assert explorer.result.rank == rank
-        expected = nmd.decompose(X, rank, random_state=0, max_iter=40).rotate()
-        np.testing.assert_array_equal(explorer.result.W, expected.W)
-
-
 @pytest.mark.parametrize("sampled", [False, True])
 def test_predictions_of_held_out_entries_are_marked(sampled):
     settings = {"rank": 2, "alpha": 15.0, "iterations": 10, "validation": 0.3, "draws": 10}
