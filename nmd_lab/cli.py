@@ -219,7 +219,17 @@ without names of rows and columns.  A table of columns userId, movieId, rating i
 
 OF_PYTHON = {
     *("X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise"),
-    *("bounds", "sample_dims", "callback", "progress", "work_dir", "client", "solver", "compute"),
+    *(
+        "bounds",
+        "order",
+        "sample_dims",
+        "callback",
+        "progress",
+        "work_dir",
+        "client",
+        "solver",
+        "compute",
+    ),
 }
 """Arguments that a command takes from its file, has in other words, or has no words for."""
 
@@ -242,6 +252,9 @@ HELP = {
     "checkpoint": "file from which the same command resumes after a stop",
 }
 """Help of the options that most people need; the docstrings of the library explain all."""
+
+
+ORDER = "rows in order: index or column of their places (dates); before it names of series"
 
 
 class _Parser(ArgumentParser):
@@ -294,6 +307,7 @@ def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
     else:
         parser.add_argument("--n", type=int, help="number of imputations, one below the other")
         parser.add_argument("--report", type=Path, help="page .html or .md: what was filled, how")
+        parser.add_argument("--order", nargs="+", metavar="NAME", help=ORDER)
         owners = [sample, Compute]
     reading = parser.add_argument_group("reading the data")
     reading.add_argument("--categories", nargs="+", metavar="NAME", help="columns of categories")

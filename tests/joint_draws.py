@@ -73,6 +73,9 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
         if noise == "after":
             y = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T
             found |= {f"beta {k}": state.beta[k], f"loss {k}": np.abs(x[at] - y).mean()}
+    if state.season is not None:
+        found["season"] = np.square(state.season[:, 0]).mean()
+        found["step of season"] = np.diff(state.season[:, 0]).sum()
     return found | of_priors(state, column_classes(problem))
 
 
@@ -93,6 +96,10 @@ def of_priors(state: ChainState, of_class: Array) -> dict[str, float]:
         found[f"mean of {name}"] = prior.mean[one, 0]
         found[f"offset of {name}"] = prior.mean[one, -1]
         found[f"size of {name}"] = np.square(vectors[:, 0]).sum()
+    if (phi := state.row_prior.phi) is not None:
+        memory = -np.log(1 - phi)
+        found["memory"], found["longest memory"] = memory[0], memory.max()
+        found["step"] = np.square(np.diff(state.rows[::2, 0])).mean()
     if (groups := state.groups) is not None:
         shares = state.row_prior.shares
         found["used groups"] = np.unique(labels).size

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from given import given
 from oracles import PAIRS as PAIRS
@@ -65,6 +66,11 @@ def others() -> dict[str, Run]:
         "learning": ("decompose", (counts, 2, "exp", nmd.losses.NegativeBinomial()), short),
         "gaussian chains": ("sample", (X, 2), chain),
         "ordinal chains": ("sample", (levels, 2, "identity", "ordinal"), chain),
+        "chains in order": ("sample", (X, 2), chain | {"order": "row"}),
+        "table in order": (
+            *("sample", (dated(X, seen),)),
+            {"draws": 12, "tune": 6, "chains": 2, "random_state": 0},
+        ),
         "auto": ("complete", (X,), {"observed": seen, "random_state": 0}),
         "divergence": ("decompose", (X, 2, "identity", "kl"), short | nonnegative),
         "orthonormal": ("decompose", (X, 2, "relu"), short | {"h_constraint": "orthonormal"}),
@@ -76,6 +82,14 @@ def others() -> dict[str, Run]:
         "learned f": ("decompose", (X, 2, "monotone"), short),
         "learned f of columns": ("decompose", (X, 2, ["monotone"] * X.shape[1]), short),
     }
+
+
+def dated(X: np.ndarray, seen: np.ndarray) -> pd.DataFrame:
+    """Return a table whose rows are days, some of them without any cell."""
+    dates = pd.date_range("2020-01-01", periods=len(X))
+    frame = pd.DataFrame(np.where(seen, X, np.nan)[:, :6], index=dates)
+    frame.iloc[4:7] = frame.iloc[15:18] = np.nan
+    return frame
 
 
 def kept(options: dict[str, Any], path: Path | str, every: float = 60) -> dict[str, Any]:

@@ -16,10 +16,12 @@ from scipy import stats
 from scipy.special import ndtr
 
 from nmd_lab.data.inputs import GivenLimits, observe
+from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import ChainState
 from nmd_lab.sampler.cut_points import CutPoints, Levels
+from nmd_lab.sampler.ordered_rows import PHIS, RowOrder
 from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 
@@ -62,6 +64,8 @@ class Case(NamedTuple):
     offsets: str = "auto"
     holes: float = 0.2
     weighted: bool = False
+    in_order: bool = False
+    period: int = 0
 
 
 class ImaginedLevels(Levels):
@@ -87,6 +91,7 @@ class Table:
     problem: SampledProblem
     limit: Array
     n_groups: int
+    places: RowPlaces | None = None
 
     @classmethod
     def of(cls, case: Case) -> Table:
@@ -117,9 +122,13 @@ class Table:
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
         prior = replace(prior, most_precise=np.inf)
         copied = problem.observations.with_values(problem.observations.values.copy())
-        return cls(
-            replace(problem, prior=prior, observations=copied, threads=1), limit, case.groups
-        )
+        problem = replace(problem, prior=prior, observations=copied, threads=1)
+        if not case.in_order:
+            return cls(problem, limit, case.groups)
+        times = rng.permutation(np.cumsum(rng.choice([1.0, 2, 6], case.rows)))  # uneven steps
+        series, phases = np.arange(case.rows) % 2, np.arange(case.rows) % max(case.period, 1)
+        places = RowPlaces(times, series, phases)
+        return cls(replace(problem, order=RowOrder.of(places)), limit, 1, places)
 
 
 def symmetric_root(covariance: Array) -> Array:
@@ -147,6 +156,18 @@ def draw_vectors(
     vectors = np.array([gaussian(mean, precision, rng) for _ in range(count)])
     prior = RowPrior((mean * units)[None], (precision / np.outer(units, units))[None])
     return vectors * units, prior
+
+
+def draw_ordered(
+    places: RowPlaces, units: Array, rng: np.random.Generator
+) -> tuple[Array, RowPrior]:
+    """Return vectors of rows in order, whose covariance is φ to the power of the distance."""
+    phi = rng.choice(PHIS, units.size)
+    distance = np.abs(places.times[:, None] - places.times) / places.median_step
+    is_same = places.series[:, None] == places.series
+    each = [symmetric_root(np.where(is_same, p**distance, 0.0)) for p in phi]
+    vectors = np.column_stack([root @ rng.standard_normal(len(root)) for root in each])
+    return vectors * units, RowPrior(np.zeros((1, units.size)), np.diag(units**-2)[None], phi=phi)
 
 
 def draw_grouped(
@@ -224,7 +245,9 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
     problem, prior = table.problem, table.problem.prior
     (m, n), units = problem.shape, problem.units
     groups = None
-    if table.n_groups == 1:
+    if table.places is not None:
+        rows, of_rows = draw_ordered(table.places, units[0], rng)
+    elif table.n_groups == 1:
         rows, of_rows = draw_vectors(m, units[0], prior.strength, rng)
     else:
         rows, of_rows, groups = draw_grouped(m, table.n_groups, units[0], rng)
@@ -238,6 +261,11 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
         columns[of_class == k] = vectors
     of_columns = RowPrior(*(np.concatenate([p[i] for _, p in each]) for i in range(3)))
     rho, beta = draw_levels(table, rng)
+    season = None
+    if problem.order is not None and (period := problem.order.period):
+        rate = prior.noise_rate * prior.spread**2
+        precision = rng.gamma(1.0, size=n) / rate
+        season = rng.standard_normal((period, n)) / np.sqrt(precision)
     firsts = [each and CutPoints.first(each.counts) for each in problem.levels]
     return ChainState(
         *(rows, columns, rho, beta, problem.values.copy()),
@@ -245,6 +273,8 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
         row_prior=of_rows,
         column_prior=of_columns,
         n_groups=table.n_groups,
+        in_order=table.places is not None,
+        season=season,
         groups=groups,
         cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
         x=None if problem.limits is None else problem.values.copy(),
@@ -252,13 +282,15 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
 
 
 def products(table: Table, state: ChainState) -> Array:
-    """Return WH with offsets as a matrix."""
+    """Return WH with offsets and the season as a matrix."""
     problem, rank = table.problem, table.problem.rank
     v: Array = state.rows[:, :rank] @ state.columns[:, :rank].T + problem.offset_columns.mean
     if problem.offset_columns.before:
         v = v + state.rows[:, rank:]
     if problem.offset_columns.after:
         v = v + state.columns[:, rank]
+    if state.season is not None:
+        v = v + state.season[table.places.phases]
     return v
 
 

@@ -104,6 +104,7 @@ def test_a_long_table_by_its_names_and_by_others(tmp_path, asked, capsys):
          {"loss": "ordinal", "chains": 2}),
         ("impute --out y.csv --noise after --seed 3 --draws 400", "sample",
          {"noise": "after", "random_state": 3, "draws": 400}),
+        ("impute --out y.csv --order station date", "sample", {"order": ["station", "date"]}),
     ],
 )  # fmt: skip
 def test_options_are_arguments(words, name, options, tmp_path, monkeypatch, asked, capsys):
@@ -216,6 +217,19 @@ def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, aske
     assert asked[0].X.dtypes.map(str).to_dict() == {
         "age": "float64", "sex": "category", "ill": "category",
     }  # fmt: skip
+
+
+def test_rows_in_order_of_a_column_are_filled_from_their_neighbours(tmp_path):
+    wave, out = np.sin(np.arange(80) / 8)[:, None] * np.arange(1, 5), tmp_path / "o.csv"
+    X, gaps = pd.DataFrame(wave, columns=list("abcd")), [20, 21, 22, 50, 51, 52]
+    X.iloc[gaps] = np.nan
+    day = pd.date_range("2020-01-01", periods=80).astype(str)
+    X.assign(day=day).to_csv(tmp_path / "a.csv", index=False)
+    words = ["--order", "day", "--no-index", "--seed", "0", "--draws", "60", "--quiet"]
+    assert main(["impute", str(tmp_path / "a.csv"), *words, "--out", str(out)]) == 0
+    filled = pd.read_csv(out)
+    assert filled["day"].tolist() == day.tolist()
+    assert np.abs(filled[list("abcd")] - wave).iloc[gaps].max(axis=None) < 1.5  # of a range of 8
 
 
 LAB = "sample,lead,zinc,site\na,0.7,<5,n\nb,<0.5,7,s\nc,1.2,>200,n\nd,ND,11,s\ne,2.2,12,n\n"

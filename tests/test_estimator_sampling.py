@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from people import check_filled, people, with_holes
+from refused import check_all_refused, check_refused
 from sklearn.base import clone
 from stored import stored
 
@@ -108,3 +109,61 @@ def test_copies_are_draws(of_table, table):
     assert not first.equals(second)
     pd.testing.assert_frame_equal(first, of_table.sample_transform(table, 2, random_state=0)[0])
     assert not hasattr(nmd.MatrixCompletion(2), "sample_transform")
+
+
+@pytest.fixture(scope="module", params=["index", "column", "table"])
+def series(request):
+    """Days of two oscillations in six columns, two gaps, and a model of the first 100 days."""
+    t, rng = np.arange(130), np.random.default_rng(0)
+    waves = np.column_stack([np.sin(t / 6), np.cos(t / 9)]) @ rng.normal(size=(2, 6))
+    days = pd.date_range("2020-01-01", periods=130, name="day")
+    X = pd.DataFrame(waves + 0.05 * rng.normal(size=waves.shape), days, list("abcdef"))
+    X.iloc[[*range(20, 26), *range(60, 65)]] = np.nan
+    if request.param == "table":
+        X["high"] = (X["a"] > 0).astype("boolean").mask(X["a"].isna())
+    X, order = (X.reset_index(), "day") if request.param == "column" else (X, None)
+    return X, nmd.MatrixCompletion(3, **SHORT, order=order).fit(X[:100])
+
+
+def test_later_rows_of_a_frame_are_forecast_as_by_the_posterior(series):
+    X, model = series
+    names = list("abcdef")
+    later = X[100:].mask(np.isin(X.columns, [*names, "high"]) & X[100:].notna())
+    wanted, truth, usual = model.posterior_.impute(later)[names], X[100:][names], X[:100][names]
+    filled = pd.DataFrame(model.transform(later), X.index[100:], X.columns)
+    np.testing.assert_allclose(filled[names].astype(float), wanted, rtol=1e-5, atol=1e-6)
+    assert (wanted - truth).iloc[0].abs().mean() < 0.5 * (truth.iloc[0] - usual.mean()).abs().mean()
+    copies = model.set_output(transform="default").sample_transform(later, 20, random_state=0)
+    spread = np.std(
+        [pd.DataFrame(each, X.index[100:], X.columns)[names] for each in copies], axis=0
+    )
+    assert spread[0].mean() < 0.7 * spread[-1].mean()  # less is known of days that are far away
+
+
+def test_rows_in_order_are_those_of_the_fit_by_entries_and_place(series):
+    X, model = series
+    wanted = model.posterior_.impute(X[:100])
+    for rows in (range(100), [61, 7, 22]):  # equal rows of the gaps have places of their own
+        found = pd.DataFrame(model.transform(X.iloc[rows]), X.index[rows], X.columns)
+        pd.testing.assert_frame_equal(
+            found.astype(wanted.dtypes), wanted.iloc[rows], check_freq=False
+        )
+    assert model.score(X[100:]) > 0.5
+
+
+def test_new_rows_without_a_place_are_refused(series):
+    X, model = series
+    words, rows = "X has no labels along 'day'", X[100:].reset_index(drop=True)
+    numbers = rows[list("abcdef")].to_numpy()
+    check_refused(lambda: model.posterior_.fold_in(numbers), "'day'")
+    if "day" not in X:
+        calls = (model.transform, model.predict, model.sample_transform, model.posterior_.impute)
+        check_all_refused([(words, call, rows) for call in calls])
+
+
+def test_new_rows_have_no_place_in_an_order_by_an_array(X):
+    model = nmd.MatrixCompletion(4, **SHORT, order=np.arange(70)).fit(X[:70])
+    assert model.posterior_.draws.times.values.tolist() == list(range(70))
+    assert np.isfinite(model.transform(X[:70])).all()
+    with pytest.raises(ValueError, match="since order= was an array"):
+        model.transform(X[70:])

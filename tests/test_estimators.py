@@ -85,7 +85,11 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
         for name, parameter in inspect.signature(getattr(nmd_lab, verb)).parameters.items()
         if name not in of_the_data
     }
-    sampling = {"inference": "fit", "n_draws": 300, "n_tune": None} if verb == "complete" else {}
+    sampling = (
+        {"inference": "fit", "n_draws": 300, "n_tune": None, "order": None}
+        if verb == "complete"
+        else {}
+    )
     if verb == "complete":
         sampling |= {"add_indicator": False, "keep_empty_features": False}
     assert own == {"n_components": "auto"} | defaults | sampling
@@ -230,7 +234,8 @@ def test_the_options_for_type_checkers_are_the_checked_ones():
     assert checked == of_all - data
     of_a_fit = set(typing.get_type_hints(EstimatorOptions))
     assert of_a_fit == checked | {"nonlinearity", "loss", "dtype"}
-    own = {"n_components", "inference", "n_draws", "n_tune", "add_indicator", "keep_empty_features"}
+    own = {"n_components", "inference", "n_draws", "n_tune", "order"}
+    own |= {"add_indicator", "keep_empty_features"}
     for estimator in (NMD, MatrixCompletion):
         assert set(estimator().get_params()) - own == of_a_fit
 

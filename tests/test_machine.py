@@ -4,11 +4,13 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import psutil
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 from waiting import PATIENCE
 
+import nmd_lab
 from nmd_lab._runtime import machine
 from nmd_lab._runtime.machine import one_thread
 
@@ -46,6 +48,14 @@ def test_what_is_free_is_not_exceeded(monkeypatch):
     assert str(caught.value) == "a fit needs 1 GiB, 1 GiB are free: take 90%."
     with pytest.raises(MemoryError, match=r"1 GiB are free and memory_limit=0.25: wait\."):
         machine.refuse_above(GIB // 2, "a fit", "wait", 0.25)
+
+
+def test_factors_of_rows_in_order_need_memory(monkeypatch):
+    X, short = np.random.default_rng(0).normal(size=(300, 40)), {"rank": 30, "draws": 1, "tune": 1}
+    monkeypatch.setattr(machine, "free_memory", lambda: 8 * 300 * 30**2)
+    nmd_lab.sample(X, **short)
+    with pytest.raises(MemoryError, match=r"needs 0\.00\d+ GiB"):
+        nmd_lab.sample(X, **short, order=np.arange(300))
 
 
 CHILD = """

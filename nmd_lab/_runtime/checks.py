@@ -140,6 +140,10 @@ SYNONYMS = {word: option for option, words in SYNONYMS_OF.items() for word in wo
 """Options of this package by the names that they have in other libraries."""
 
 
+OF_SAMPLE = ("order", "bounds", "groups", "draws", "chains", "noise")
+"""Options that only posteriors have."""
+
+
 def check_option_names(names: Iterable[str], options: Iterable[str], owner: str) -> None:
     """Raise TypeError if a keyword is not an option; the message names the nearest one."""
     options = list(options)
@@ -148,6 +152,8 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
             hint = nearest(name, options)
             if name in SYNONYMS:
                 hint = f"did you mean {SYNONYMS[name]!r}?"
+            if name in OF_SAMPLE:
+                hint = "use sample() or impute()."
             hint = hint or f"the options are {options}."
             raise TypeError(f"{name}= is not an option of {owner}: {hint}")
 

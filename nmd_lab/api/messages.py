@@ -135,10 +135,12 @@ CODES_OF_MISSING = [sign * (10**k - 1) for k in range(6, 1, -1) for sign in (-1,
 """Numbers such as -99 and 9999 that may mean the same, the largest first."""
 
 
-def message_of_cells(frame: Any, observed: Any, facts: Facts) -> Messages:
+def message_of_cells(
+    frame: Any, observed: Any, facts: Facts, *, in_order: bool = False
+) -> Messages:
     """Return messages on cells of a DataFrame that may be missing, and on rows without any cell.
 
-    None of them is changed.
+    None of them is changed.  Rows in an order need no cells.
     """
     table, labels, texts = facts.labels.table, facts.labels, []
     for column in [] if table is None else table.columns:
@@ -160,6 +162,7 @@ def message_of_cells(frame: Any, observed: Any, facts: Facts) -> Messages:
     found: Messages = {NMDWarning: " ".join(texts)}
     pairs = zip((labels.rows, labels.columns), facts.empty, strict=True)
     rows, columns = (first_few(labels.flat(dims)[at].tolist()) for dims, at in pairs)
+    rows = "" if in_order else rows
     if named := [
         f"{axis} {names}" for axis, names in (("row", rows), ("column", columns)) if names
     ]:

@@ -232,6 +232,8 @@ def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
 
 
 HELD_OUT_SHARE = 0.1  # fraction of the observed entries that a fold holds out
+MIN_CORRELATION = 0.25  # of missing entries of a row and the next, from which they are in runs
+MIN_OBSERVED = 1 / 16  # share of observed entries below which missing ones are not in runs
 MIN_HELD_OUT = 2000  # held-out entries from which one fold is enough
 MAX_HELD_OUT = 100_000  # largest number of held-out entries of a fold
 MAX_FOLDS = 10  # largest number of folds, with which each entry is held out about once
@@ -388,6 +390,66 @@ def moved_holes(
             break
     rows, columns, _ = observations.entries()
     return np.asarray(hidden[rows, columns])
+
+
+def moved_runs(
+    observations: Observations,
+    share: float,
+    rng: np.random.Generator,
+    sequence: NDArray[np.integer],
+) -> NDArray[np.bool_]:
+    """Return a mask of a fraction of the observed entries, in runs as the missing ones are.
+
+    A run goes on from row to row of a sequence: in one column, or in all columns of rows that have
+    none of the entries that are missing anywhere.  The runs of a column are moved together, to
+    other rows, and the indicators of a category are hidden together.
+    """
+    missing, table = _missing(observations)[sequence], observations.labels.table
+    of_column = np.arange(missing.shape[1]) if table is None else table.first_of_cell
+    columns, of_column = np.unique(of_column, return_inverse=True)
+    missing = missing[:, columns]
+    has_gaps, (m, n) = missing.any(axis=0), missing.shape
+    empty = missing[:, has_gaps].all(axis=1, keepdims=True)
+    rows = np.roll(empty, rng.integers(1, m), axis=0)
+    cells = (missing & ~empty)[(np.arange(m)[:, None] - rng.integers(1, m, n)) % m, np.arange(n)]
+    of_rows, of_cells = _runs(rows), _runs(cells)
+    run = np.where(rows, of_rows, of_rows.max(initial=0) + of_cells)
+    t, k = np.nonzero((rows & has_gaps | cells) & ~missing)
+    # One run after another, at random; the last one may be cut.
+    one_by_one = np.lexsort((t, rng.permutation(run.max(initial=0) + 1)[run[t, k]]))
+    some = one_by_one[: max(round(share * np.count_nonzero(~missing)), 1)]
+    hidden = np.zeros_like(missing)
+    hidden[t[some], k[some]] = True
+    found = np.zeros(observations.shape, dtype=bool)
+    found[sequence] = hidden[:, of_column]
+    i, j, _ = observations.entries()
+    return np.asarray(found[i, j])
+
+
+def _runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the number, from 1, of the run along its column that each entry of a mask is in."""
+    begins = mask & ~np.vstack([np.zeros_like(mask[:1]), mask[:-1]])
+    return np.asarray(np.cumsum(begins.T).reshape(mask.T.shape).T)
+
+
+def missing_in_runs(observations: Observations, sequence: NDArray[np.integer]) -> bool:
+    """Return whether entries of a column are missing in rows that follow each other in a sequence.
+
+    The correlation of a missing entry with that behind it says so, or more rows than by chance
+    without any of the entries that are missing anywhere.
+    """
+    m, n = observations.shape
+    if observations.n_observed < MIN_OBSERVED * m * n:  # and so many cells need no mask
+        return False
+    missing = _missing(observations)[sequence]
+    share = missing.mean(axis=0)
+    empty = np.count_nonzero(missing[:, share > 0].all(axis=1))
+    if empty > 2 * m * share[share > 0].prod():  # than by chance
+        return True
+    both = np.count_nonzero(missing[1:] & missing[:-1], axis=0)
+    ends = missing[[0, -1]].sum(axis=0)  # in one of the two sums that `both` is compared with
+    together = np.sum(both - share * (2 * m * share - ends) + (m - 1) * share**2)
+    return bool(together > MIN_CORRELATION * np.sum(m * share * (1 - share)) > 0)
 
 
 def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:

@@ -300,7 +300,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for fold in range(folds):
             hidden = source % folds == fold
             visible = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, in_units(dense - self._modelled(visible)), 0)[:, hidden]
+            wrong = np.where(seen, in_units(dense - self._modelled(visible, X)), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
         whole = in_units(dense - (0 if kinds is None else kinds.expected(np.zeros(n), 0, columns)))
         size = float(np.sum(np.square(whole[seen], dtype=np.float64)))
@@ -365,8 +365,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fitted = self.decomposition_._fitted
         return fitted._replace(W=W, offsets=fitted.offsets._replace(rows=offsets)).block()
 
-    def _modelled(self, X: Any) -> FloatArray:
-        """Return f(WH) for checked rows of X."""
+    def _modelled(self, X: Any, labelled: Any) -> FloatArray:
+        """Return f(WH) for checked rows of X; `labelled` has them with their labels."""
         return self._at(*self._fold(X))
 
     def _reconstruction_error(self, X: Any) -> float:

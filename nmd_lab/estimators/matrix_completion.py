@@ -21,11 +21,12 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.folds import without_rows
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import Labels, any_frame, is_frame
-from nmd_lab.data.matching import MatchedData, row_keys
+from nmd_lab.data.matching import MatchedData, mixed_with, observe_like, row_keys
+from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.fill import copies, filled
-from nmd_lab.result.fold_in import at_rows, draw_new_rows
+from nmd_lab.result.fold_in import at_rows, draw_new_rows, places_of_new_rows
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.predict import means, stds
 
@@ -115,6 +116,9 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         Number of draws of "sample".
     n_tune : int, optional
         Number of sweeps of "sample" before them; by default 100.
+    order : str, list of str or array_like, optional
+        Order of the rows for "sample", as for `sample`; rows of a DataFrame with sorted dates as
+        its index are in their order by themselves.  `transform` then forecasts later rows.
     add_indicator : bool, default False
         Whether `transform` appends a column for each one with missing cells in the fit, which is 1
         where a cell is missing, by a `sklearn.impute.MissingIndicator`.
@@ -215,6 +219,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     _absent_are_zeros = False
 
     inference: str
+    order: Any
     add_indicator: bool
     keep_empty_features: bool
     posterior_: Posterior
@@ -228,6 +233,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         inference: Literal["fit", "sample"] = "fit",
         n_draws: int = 300,
         n_tune: int | None = None,
+        order: str | list[str] | ArrayLike | None = None,
         add_indicator: bool = False,
         keep_empty_features: bool = False,
         **parameters: Unpack[EstimatorOptions],
@@ -251,10 +257,10 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
         if self._keeps_types and is_frame(X):
-            place, others = self._draws_of(checked)
+            place, others = self._draws_of(checked, X)
             draws, parts = self.posterior_._draws, self._to_fill(X, checked, place)
             return self._as_output(filled(draws, *parts, others=others), checked)
-        model = self._modelled(checked).astype(checked.dtype, copy=False)
+        model = self._modelled(checked, X).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
         return self._as_output(np.where(seen, values, model), checked)
 
@@ -280,11 +286,9 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         check_is_fitted(self)
         count, rng = check_integer("n", n, 1), as_generator(random_state)
         checked = self._checked(X, reset=False)
-        place, new = self._places(checked, numbered=True)
-        all_new = new is not None and bool((place < 0).all())
-        labels, draws = self.posterior_._labels, self.posterior_._draws
-        draws = draws.evenly() if all_new else draws
-        others = None if new is None else draw_new_rows(labels, draws, new, numbered=True)
+        place, others = self._draws_of(checked, X, numbered=True)
+        draws = self.posterior_._draws
+        draws = draws.evenly() if (place < 0).all() else draws
         draws = at_rows(draws, np.maximum(place, -1), others)
         each = copies(draws, *self._to_fill(X, checked, np.arange(place.size)), count, rng)
         return [self._as_output(copy, checked) for copy in each]
@@ -345,7 +349,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
             return self._predict_entries(pairs[:, 0], pairs[:, 1], return_std)
         checked = self._checked(X, reset=False)
-        return self._of_rows(checked, std=True) if return_std else self._modelled(checked)
+        return self._of_rows(checked, X, std=True) if return_std else self._modelled(checked, X)
 
     def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
         """Return the model at entries of the fitted matrix, perhaps with standard deviations."""
@@ -360,10 +364,16 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
         for name in LEARNED:
             self.__dict__.pop(name, None)
         if self.inference == "fit":
+            if self.order is not None:
+                raise ValueError(
+                    "order= is of a posterior: leave it out, or use inference='sample'."
+                )
             super()._run(data, checked, options)
         else:
             self.posterior_ = draw(data, options)
-            keys = row_keys(observe(checked), numbered=True).tolist()
+            draws = self.posterior_._draws
+            places = draws.places if draws.is_ordered_by_name else None
+            keys = self._keys(checked, places).tolist()
             self._positions = {key: position for position, key in enumerate(keys)}
             self.n_components_ = self.posterior_.rank
             self.n_iter_ = int(self.posterior_.parameters["sweeps"])
@@ -406,33 +416,48 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     def _labels(self) -> Labels:
         return self.posterior_._labels if self._is_sampled else super()._labels
 
-    def _modelled(self, X: Any) -> FloatArray:
-        return self._of_rows(X)[0] if self._is_sampled else super()._modelled(X)
+    def _modelled(self, X: Any, labelled: Any) -> FloatArray:
+        return self._of_rows(X, labelled)[0] if self._is_sampled else super()._modelled(X, labelled)
 
-    def _places(self, X: Any, numbered: bool = False) -> tuple[NDArray[np.intp], Any]:
-        """Return the position of each row in the fit, < 0 for new ones, and these as observations.
+    def _keys(
+        self, X: Any, places: RowPlaces | None, *, numbered: bool = True
+    ) -> NDArray[np.int64]:
+        """Return a hash of the observed entries of each row, and of its place in an order.
 
-        Equal rows are the same, unless they are numbered.
+        Equal rows have equal ones, unless they are numbered or have other places.
         """
-        keys = row_keys(observe(X, may_be_empty=True), numbered=numbered).tolist()
+        numbered &= places is None
+        keys = row_keys(observe(X, may_be_empty=True), numbered=numbered)
+        for each in places or ():
+            keys = mixed_with(keys, each.view(np.int64))
+        return keys
+
+    def _draws_of(
+        self, X: Any, labelled: Any, *, numbered: bool = False
+    ) -> tuple[NDArray[np.intp], Any]:
+        """Return the position of each row in the fit, < 0 for new ones, and draws of these.
+
+        They are drawn given 60 draws of H, whatever the other rows are.  If rows are numbered,
+        equal ones have draws of their own, and these are all draws if some rows are fitted ones.
+        """
+        labels, draws, places = self.posterior_._labels, self.posterior_._draws, None
+        if draws.is_ordered_by_name:
+            observed = observe_like(labels, labelled, may_be_empty=True)
+            places = places_of_new_rows(labels, draws, observed)
+        keys = self._keys(X, places, numbered=numbered).tolist()
         place = np.array([self._positions.get(key, -1) for key in keys], dtype=np.intp)
         new = np.flatnonzero(place < 0)
         place[new] = ~np.arange(new.size)
-        rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
-        return place, observe(rows, may_be_empty=True) if new.size else None
+        if not new.size:
+            return place, None
+        rows = observe((X.tocsr() if hasattr(X, "tocsr") else X)[new], may_be_empty=True)
+        draws = draws if numbered and new.size < place.size else draws.evenly()
+        places = None if places is None else RowPlaces._make(each[new] for each in places)
+        return place, draw_new_rows(labels, draws, rows, numbered=numbered, places=places)
 
-    def _draws_of(self, X: Any) -> tuple[NDArray[np.intp], Any]:
-        """Return the positions of rows as `_places` does, and the draws of the new ones.
-
-        They are drawn given 60 draws of H, whatever the other rows are.
-        """
-        (place, new), labels = self._places(X), self.posterior_._labels
-        draws = self.posterior_._draws
-        return place, None if new is None else draw_new_rows(labels, draws.evenly(), new)
-
-    def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
+    def _of_rows(self, X: Any, labelled: Any, std: bool = False) -> tuple[Array, Array | None]:
         """Return posterior means, and perhaps standard deviations, of all entries of some rows."""
-        place, others = self._draws_of(X)
+        place, others = self._draws_of(X, labelled)
         found = np.empty((1 + std, *X.shape))
         for draws, at in ((self.posterior_._draws, place >= 0), (others, place < 0)):
             if at.any():

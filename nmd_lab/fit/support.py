@@ -40,6 +40,7 @@ FEATURES = {
     "limits": "`at_most=` or `at_least=`",
     "weights": "`weights=`",
     "constraint": "`w_constraint=` or `h_constraint=`",
+    "order": "`order=`",
     "client": "`client=`",
     "device": "`device=`",
     "work_dir": "`work_dir=`",
@@ -63,7 +64,7 @@ NO_SUCH_ARGUMENT = {
 }
 """Features that the sampler cannot be asked for."""
 
-NOT_OF_FITS = {"client"}
+NOT_OF_FITS = {"client", "order"}
 """Features of the sampler alone; `client=` makes the data of a fit those on workers."""
 
 MACHINE = ("device", "work_dir", "memory_limit")

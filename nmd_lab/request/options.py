@@ -162,8 +162,9 @@ class Asked:
         change the result are left out.
         """
         plain = {name: each for name, each in vars(self).items() if name not in NOT_PLAIN}
-        for name, kinds in (("init", str), ("random_state", Integral | None)):
-            if not isinstance(plain[name], kinds):
+        simple = {"init": str, "random_state": Integral | None, "order": str | list | None}
+        for name, kinds in simple.items():
+            if name in plain and not isinstance(plain[name], kinds):
                 plain[name] = f"given {type(plain[name]).__name__}"
         plain = {name: each for name, each in (plain | others).items() if name not in left_out}
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
@@ -286,6 +287,7 @@ class SampleOptions(Asked):
     noise: str = "auto"
     noise_by: str = "auto"
     bounds: Any = None
+    order: Any = None
 
     function = "sample"
     inits = ("auto", "random", "svd")
@@ -298,6 +300,8 @@ class SampleOptions(Asked):
             check_integer(name, getattr(self, name), 1)
         if self.groups != "auto":
             check_integer("groups", self.groups, 1)
+            if self.order is not None and int(self.groups) > 1:
+                raise ValueError(f"groups={self.groups} does not go with order=: leave it out.")
         if self.tune is not None:
             check_integer("tune", self.tune, 0)
         if self.keep is not None:

@@ -16,6 +16,7 @@ from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import Observations
+from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.model import Model, each_group
 
@@ -25,7 +26,7 @@ from .predictive import KINDS
 Positions = NDArray[np.integer]
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
-GROUP, LIMIT = "group", "limit"
+GROUP, LIMIT, SEASON = "group", "limit", "phase"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
 
 LIMITS = ("limit_row", "limit_column", "limit_code", "limit_value", "limit_upper")
@@ -117,6 +118,10 @@ class Draws:
         Typed columns of X.
     repeated : dict of RepeatedValues
         Values that new observations of a column repeat, by its position.
+    places : RowPlaces or None
+        Places of the rows in their order, if they have one.
+    order : str, list of str or None
+        Names of what they are labelled by.
     """
 
     W: FloatArray
@@ -130,6 +135,13 @@ class Draws:
     scale: tuple[float, float] | None
     table: TypedTable | None
     repeated: Mapping[int, RepeatedValues] = field(default_factory=dict)
+    places: RowPlaces | None = None
+    order: str | list[str] | None = None
+
+    @property
+    def is_ordered_by_name(self) -> bool:
+        """Whether the rows are in an order that their labels or columns say, not an array."""
+        return self.places is not None and not str(self.order).startswith("given ")
 
     @property
     def rank(self) -> int:
@@ -168,13 +180,13 @@ class Draws:
         offsets = self.numbers.get("row_offsets")
         return self.W if offsets is None else np.concatenate([self.W, offsets[:, :, None]], axis=2)
 
-    def with_rows(self, vectors: FloatArray) -> Draws:
-        """Return the draws with other rows, given as `row_vectors`."""
+    def with_rows(self, vectors: FloatArray, places: RowPlaces | None = None) -> Draws:
+        """Return the draws with other rows, given as `row_vectors`, and their places."""
         numbers = {name: a for name, a in self.numbers.items() if name != "row_group"}
         if "row_offsets" in numbers:
             numbers["row_offsets"] = vectors[:, :, self.rank]
         W = np.ascontiguousarray(vectors[:, :, : self.rank])
-        return replace(self, W=W, numbers=numbers)
+        return replace(self, W=W, numbers=numbers, places=places)
 
     @property
     def row_prior(self) -> RowMixture:
@@ -265,6 +277,8 @@ class Draws:
         for name, at in (("row_offsets", i), ("column_offsets", j)):
             if name in self.numbers:
                 out += np.where(at < 0, 0, self.numbers[name][draws][:, at])
+        if (season := self.season) is not None:
+            out += np.where((i < 0) | (j < 0), 0, season[draws][:, self._phases(i), j])
         return out
 
     def linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
@@ -275,6 +289,8 @@ class Draws:
             out += self.numbers["row_offsets"][:, i, None]
         if "column_offsets" in self.numbers:
             out += self.numbers["column_offsets"][:, None, j]
+        if (season := self.season) is not None:
+            out += season[:, self._phases(i)][:, :, j]
         return np.asarray(out.reshape(len(self), -1))
 
     def linear_at_unknown_column(self, i: Positions) -> NDArray[np.float64]:
@@ -286,7 +302,21 @@ class Draws:
             v += self.numbers["row_offsets"][:, i]
         if "column_offsets" in self.numbers:
             v += self.numbers["column_offsets"][each, j][:, None]
+        if (season := self.season) is not None:
+            v += season[each[:, None], self._phases(i), j[:, None]]
         return np.asarray(v)
+
+    @property
+    def season(self) -> FloatArray | None:
+        """Offsets by phase of the season and column (draws, period, n)."""
+        if "season" not in self.numbers:
+            return None
+        season = self.numbers["season"].reshape(len(self), -1, self.shape[1])
+        return season if self.places is not None else season.mean(axis=1, keepdims=True)
+
+    def _phases(self, i: Any) -> Positions:
+        """Return the phase of some rows; rows without a place have the mean of all phases."""
+        return np.zeros_like(i) if self.places is None else self.places.phases[i]
 
     def drawn_at(self, i: Positions, j: Positions, draw: int | None = None) -> NDArray[np.float64]:
         """Return v of new observations in one draw, or in all, at single entries (draws, entries).
@@ -320,7 +350,7 @@ class Draws:
         others = v[self._partners] if others is None else others
         # The squares of a share and of the rest add to that of the spread
         share = 0.5 + 0.5 * np.sqrt(np.maximum(2 * spread[draws] ** 2 - 1, 0))
-        is_number = np.isin(self.noises, OF_NUMBERS)[columns]
+        is_number = np.broadcast_to(np.isin(self.noises, OF_NUMBERS), self.shape[1])[columns]
         return np.where(is_number, share * v + (1 - share) * others, v)
 
     def batch(self, numbers: int) -> int:
@@ -344,6 +374,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "row_precision": (GROUP, PART, f"{PART}_"),
     "row_share": (GROUP,),
     "row_group": (ROWS,),
+    "phi": (PART,),
+    "season": (SEASON, COLUMNS),
     "member": (),
     "spread": (),
     "temperature": (NOISES,),
@@ -354,11 +386,14 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 TRACE = ("log_likelihood", "prediction")
 """Variables of the trace."""
 
+PLACES = RowPlaces._fields
+"""Coordinates of rows in an order."""
+
 PROBES = ("probe_row", "probe_column")
 """Coordinates of the trace: positions of the entries whose predictions it has."""
 
-TAKEN = {CHAIN, DRAW, SWEEP, PROBE, CUT, PART, f"{PART}_", GROUP, LIMIT, COMPONENT}
-TAKEN |= {*LIMITS, *JOINT, *VARIABLES, *TRACE, *PROBES}
+TAKEN = {CHAIN, DRAW, SWEEP, PROBE, CUT, PART, f"{PART}_", GROUP, LIMIT, SEASON, COMPONENT}
+TAKEN |= {*LIMITS, *JOINT, *VARIABLES, *TRACE, *PROBES, *PLACES}
 """Names that dimensions and coordinates of X do not have in the draws."""
 
 
@@ -372,6 +407,8 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
     dims_of[NOISES] = renamed.columns if by_column else ()
     shares = arrays.get("row_share")
     sizes = renamed.sizes | {GROUP: 1 if shares is None else shares.shape[-1]}
+    if "season" in arrays:
+        sizes[SEASON] = arrays["season"].shape[2]
     dataset = xr.Dataset()
     for name, dims in VARIABLES.items():
         if (array := arrays.get(name)) is not None:
@@ -379,7 +416,10 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
             shape = [sizes.get(dim, array.shape[-1]) for dim in along]
             dataset[name] = (CHAIN, DRAW, *along), array.reshape(*outer, *shape)
     dataset["H"] = dataset["H"].transpose(CHAIN, DRAW, COMPONENT, *renamed.columns)
-    counts = {dim: np.arange(dataset.sizes[dim]) for dim in (CHAIN, DRAW, COMPONENT)}
+    counts: dict[str, Any] = {n: np.arange(dataset.sizes[n]) for n in (CHAIN, DRAW, COMPONENT)}
+    of_rows = tuple(renamed.sizes[dim] for dim in renamed.rows)
+    for name in set(PLACES) & set(arrays):
+        counts[name] = renamed.rows, arrays[name].reshape(of_rows)
     return dataset.assign_coords(renamed.coords_along(*map(str, dataset.dims))).assign_coords(
         counts
     )
@@ -405,6 +445,7 @@ def plain_draws(posterior: Any) -> Draws:
         for name, v in variables.items()
         if v.dims[:2] == (CHAIN, DRAW) and name not in ("W", "H")
     }
+    places: list[Any] = [variables[name].values.ravel() for name in PLACES if name in variables]
     by_component = variables["H"].values.reshape(n_draws, rank, -1)
     return Draws(
         W=_for_kernels(variables["W"].values.reshape(n_draws, -1, rank)),
@@ -417,6 +458,8 @@ def plain_draws(posterior: Any) -> Draws:
         dtype=np.dtype(posterior.parameters.get("dtype", "float64")),
         scale=posterior.parameters.get("scale"),
         table=posterior._labels.table,
+        places=RowPlaces(*places) if places else None,
+        order=posterior.parameters.get("order"),
     )
 
 
@@ -435,6 +478,8 @@ def with_rows(posterior: Any, draws: Draws, labels: Labels) -> Any:
     arrays |= {"H": draws.H.reshape(*outer, *draws.H.shape[1:])}
     if "row_offsets" in draws.numbers:
         arrays["row_offsets"] = draws.numbers["row_offsets"].reshape(*outer, -1)
+    if draws.places is not None:
+        arrays |= draws.places._asdict()
     return replace(
         posterior,
         _labels=labels,

@@ -28,6 +28,7 @@ from nmd_lab.data.matching import (
     row_keys,
 )
 from nmd_lab.data.observations import Observations
+from nmd_lab.data.row_places import RowPlaces, names_of, row_places
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import NO_LIMIT_MODEL, LimitModel
@@ -282,14 +283,53 @@ def draw_new_rows(
     random_state: Any = 0,
     *,
     numbered: bool = False,
+    places: RowPlaces | None = None,
 ) -> Draws:
-    """Return the draws of new rows; equal ones have draws of their own if they are numbered."""
-    observations, columns = match_rows(labels, new, unknown)
+    """Return the draws of new rows; equal ones have draws of their own if they are numbered.
+
+    Rows in an order need no entries of their own.  Their places are those of their labels, unless
+    they are given.
+    """
+    if places is None and draws.places is not None:
+        places = places_of_new_rows(labels, draws, new)
+    observations, columns = match_rows(labels, new, unknown if places is None else "offsets")
     check_values(draws.model, columns, observations)
     m, n = observations.shape[0], draws.shape[1]
-    seen = MatchedData(observations, np.arange(m), columns).as_sparse(Labels.plain((m, n)))
+    more = 0 if places is None else draws.shape[0]  # fitted rows, behind the new ones
+    labels = Labels.plain((m + more, n))
+    seen = MatchedData(observations, np.arange(m), columns).as_sparse(labels)
     seed = int(as_generator(random_state).integers(2**62))
-    return _draw_rows(draws, seen, row_keys(seen, numbered=numbered), seed)
+    keys = row_keys(seen, numbered=numbered or places is not None)
+    return _draw_rows(draws, seen, keys, seed, places)
+
+
+def places_of_new_rows(labels: Labels, draws: Draws, new: Observations) -> RowPlaces:
+    """Return the places of new rows in the order of the fitted ones, which have these labels.
+
+    Rows without labels are those of the fit again.
+    """
+    if not draws.is_ordered_by_name:
+        raise ValueError(
+            "the places of new rows are not known, since order= was an array: give the name of a "
+            "dimension, a level of the index or a column, or add empty rows before the fit."
+        )
+    assert draws.places is not None
+    last = names_of(draws.order)[-1]
+    sizes = {each.size(each.rows) for each in (labels, new.labels)}
+    are_others = len(sizes) > 1 or not _is_unlabelled(labels, last)
+    if last in labels.rows and are_others and _is_unlabelled(new.labels, last):
+        raise ValueError(
+            f"X has no labels along {last!r}, which order= places its rows by: give a DataFrame or "
+            "a DataArray with labels."
+        )
+    period = 0 if draws.season is None else draws.season.shape[1]
+    return row_places(new, draws.order).with_phases(draws.places, period)
+
+
+def _is_unlabelled(labels: Labels, name: str) -> bool:
+    """Return whether rows have no labels along a dimension but their positions."""
+    index = labels.index(name) if name in labels.rows else None
+    return index is None or is_default(name, index)
 
 
 def unknown_row(draws: Draws) -> Draws:
@@ -298,15 +338,22 @@ def unknown_row(draws: Draws) -> Draws:
     return _draw_rows(draws, seen, row_keys(seen), int(as_generator(0).integers(2**62)))
 
 
-def _draw_rows(draws: Draws, seen: SparseObservations, keys: NDArray[np.int64], seed: int) -> Draws:
+def _draw_rows(
+    draws: Draws,
+    seen: SparseObservations,
+    keys: NDArray[np.int64],
+    seed: int,
+    places: RowPlaces | None = None,
+) -> Draws:
     """Return the draws of rows, given their observed entries at their places among all columns."""
     from nmd_lab.sampler.chain import draw_new_rows
+    from nmd_lab.sampler.ordered_rows import RowOrder
 
     both = "row_offsets" in draws.numbers, "column_offsets" in draws.numbers
     kind = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(both)
     vectors = draw_new_rows(
         seen,
-        _draws_of_H(draws, seen.dtype),
+        _draws_of_H(draws, seen.dtype, in_order=places is not None),
         seed,
         row_keys=keys,
         model=draws.model,
@@ -314,37 +361,48 @@ def _draw_rows(draws: Draws, seen: SparseObservations, keys: NDArray[np.int64], 
         rank=draws.rank,
         offsets=kind or "global",
         mean=draws.mean,
+        order=None if places is None else RowOrder.of(places, draws.places),
     )
-    return draws.with_rows(np.stack([each.astype(draws.W.dtype) for each in vectors]))
+    return draws.with_rows(np.stack([each.astype(draws.W.dtype) for each in vectors]), places)
 
 
-def _draws_of_H(draws: Draws, dtype: Any) -> Iterator[Any]:
+def _draws_of_H(draws: Draws, dtype: Any, *, in_order: bool) -> Iterator[Any]:
     from nmd_lab.sampler.chain import DrawOfH
     from nmd_lab.sampler.priors import RowPrior
 
     numbers, (shares, means, precisions) = draws.numbers, draws.row_prior
     beta, cuts, member = (numbers.get(name) for name in ("beta", "cut_points", "member"))
+    vectors, season = draws.row_vectors, draws.season
     n_kinds, of_chain = numbers["rho"].shape[1], len(draws) // draws.n_chains
     for s, columns in enumerate(draws.H):
         if "column_offsets" in numbers:
             columns = np.column_stack([columns, numbers["column_offsets"][s]])
         some = shares[s] > 1e-250  # a member of an ensemble has no share of the groups of others
+        prior = RowPrior(means[s, some], precisions[s, some], shares[s, some].astype(np.float64))
+        if in_order and numbers["phi"][s].any():
+            prior = prior._replace(phi=numbers["phi"][s].astype(np.float64))
         yield DrawOfH(
             columns.astype(dtype),
             numbers["rho"][s].astype(np.float64),
             np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
-            RowPrior(means[s, some], precisions[s, some], shares[s, some].astype(np.float64)),
+            prior,
             None if cuts is None else cuts[s].reshape(n_kinds, -1),
             (s // of_chain, 0 if member is None else int(member[s, 0])),
+            vectors[s] if in_order else None,
+            season[s] if in_order and season is not None else None,
         )
 
 
 def at_rows(draws: Draws, positions: Positions, others: Draws | None = None) -> Draws:
     """Return the draws of some rows; where a position is -1, of the next row of others."""
     rows = draws.row_vectors[:, positions]
+    places = None if draws.places is None else draws.places.at(positions)
     if others is not None:
         rows[:, positions < 0] = others.row_vectors
-    return draws.with_rows(rows)
+        if places is not None and others.places is not None:
+            for mine, theirs in zip(places, others.places, strict=True):
+                mine[positions < 0] = theirs
+    return draws.with_rows(rows, places)
 
 
 def append(fit: Any, rows: Any, **options: Any) -> Any:

@@ -47,7 +47,9 @@ class Posterior(Drawn):
         where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
         the rows of W: row_mean and row_precision of each group (the offset is the last part), and
         if there are several, row_share and row_group, the group of each row, and in an ensemble the
-        member that made the draw.  All are in the units of X; in a table of several kinds, T is in
+        member that made the draw.  Rows in order have the autoregression phi of each component (0
+        in members without an order), perhaps a season by phase and column, and the coordinates
+        times, series and phases.  All are in the units of X; in a table of several kinds, T is in
         units of its column, which has rho, beta and cut points for itself.  Components of different
         draws are not the same components.
     trace : xarray.Dataset
@@ -97,9 +99,10 @@ class Posterior(Drawn):
             Data with missing entries, with the columns of the fitted data or, by label, some of
             them.  Their rows are those of the fitted data if all labels of rows occur there, each
             once, or if one of the two has no labels and they have as many; the default labels 0, 1,
-            2, ... count as none.  Otherwise all are new rows, which are drawn as by `fold_in`, but
-            from about 60 of the draws: the first rows of a table without labels are, too.  Use
-            `fold_in` for all draws, and for as many new rows without labels.
+            2, ... count as none.  Otherwise all are new rows, which are drawn as by `fold_in` (in
+            order of time, later ones are forecasts), but from about 60 of the draws: the first rows
+            of a table without labels are, too.  Use `fold_in` for all draws, and for as many new
+            rows without labels.
         n : int, optional
             Number of completed copies, for multiple imputation.  By default there is one result,
             without randomness, with a prediction of each entry.
@@ -212,7 +215,8 @@ class Posterior(Drawn):
         """Return the posterior of new rows, given the draws of H; these do not learn from them.
 
         The draws of a row depend on its entries, and not on its place or on the other rows: equal
-        rows have equal draws.
+        rows have equal draws.  In a posterior of rows in order they depend on all rows around it.
+        Labels or columns say the places, later rows are forecasts, and none needs an entry.
 
         Parameters
         ----------

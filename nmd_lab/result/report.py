@@ -261,8 +261,11 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
         fractions = np.bincount(posterior.draws["member"].values.ravel()) / len(posterior._draws)
         listed = ", ".join(f"{each:.0%}" for each in fractions)
         ensemble = [f"An ensemble of {many(fractions.size, 'model')} made the draws: {listed}."]
-        if (spread := f"{np.mean(posterior.draws.get('spread', 1)):.2f}") != "1.00":
-            ensemble += [f"Intervals of numbers are {spread} times as wide, as held-out cells ask."]
+    asked = posterior.parameters
+    if asked.get("order") is not None:
+        ensemble += [f"Rows are in the order of {asked['order']!r}: each depends on those near it."]
+    if "spread" in posterior.draws:
+        ensemble += [_calibrated(posterior)] * ("covered" in asked)
     if (joint := posterior._joint) is not None:
         of_rows = many(int(joint.sizes["joint_group"]), "group")
         ensemble += [
@@ -279,6 +282,15 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
         "behind each cell is linear in these.",
         *ensemble,
         *(text for noise, text in ASSUMED.items() if noise in noises),
+    )
+
+
+def _calibrated(posterior: Any) -> str:
+    """Return what hidden cells say of the intervals."""
+    asked, spread = posterior.parameters, float(posterior.draws["spread"].mean())
+    return (
+        f"90 % intervals covered {asked['covered']:.0%} of {many(asked['hidden'], 'number')} "
+        f"hidden {asked['hidden_cells']}, when they were made {spread:.2f} times as wide."
     )
 
 

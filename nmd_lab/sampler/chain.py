@@ -34,6 +34,7 @@ from nmd_lab.problem.scaling import OffsetColumns
 
 from .cut_points import CutPoints, ends_in_rows, padded, put
 from .latent_draws import Batch, latent_kernel
+from .ordered_rows import RowOrder
 from .priors import (
     MIN_SHARE,
     NO_PRIOR,
@@ -50,6 +51,7 @@ from .priors import (
 from .problem import SampledProblem, problem_of_rows
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, Keys, numbers
 from .row_updates import NO_LABELS, RowInputs, StreamId, each_share
+from .season import draw_season
 
 Doubles = NDArray[np.float64]
 
@@ -76,6 +78,10 @@ class ChainState:
         Priors of the rows and of the columns.
     n_groups : int
         Largest number of groups of rows.
+    in_order : bool
+        Whether each row depends on the one before it.
+    season : ndarray (period, n) or None
+        Offsets of each column by phase of the season, if there is one.
     groups : Groups or None
         Groups of the rows; None before the first sweep, or if there is one.
     x : ndarray (n_entries,) or None
@@ -98,6 +104,8 @@ class ChainState:
     row_prior: RowPrior = NO_PRIOR
     column_prior: RowPrior = NO_PRIOR
     n_groups: int = 1
+    in_order: bool = False
+    season: FloatArray | None = None
     groups: Groups | None = None
     cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
     x: FloatArray | None = None
@@ -109,7 +117,7 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
     losses = np.zeros(problem.counts.size)
     if state.T is None or not problem.batches:  # X itself
         return losses
-    products = problem.products(state.rows, state.columns)
+    products = linear_at_entries(problem, state)
     for batch in problem.batches:
         T, V = state.T[batch.entries], products[batch.entries]
         x = batch.x if state.x is None else state.x[batch.entries]
@@ -170,6 +178,8 @@ class ChainStart(NamedTuple):
         Number of sweeps in which step widths are tuned.
     n_groups : int
         Largest number of groups of rows.
+    in_order : bool
+        Whether each row depends on the one before it.
     """
 
     rows: FloatArray
@@ -177,6 +187,7 @@ class ChainStart(NamedTuple):
     seed: int
     tune: int = 0
     n_groups: int = 1
+    in_order: bool = False
 
 
 class Chain:
@@ -190,6 +201,7 @@ class Chain:
             seed=start.seed,
             tuning=start.tune,
             n_groups=start.n_groups,
+            in_order=start.in_order,
             cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
             x=None if problem.limits is None else problem.values.copy(),
         )
@@ -200,11 +212,14 @@ class Chain:
         rng = numbers(state.seed, state.sweep, HYPER)
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
         losses = draw_T(problem, state)
-        T = T_of(problem, state)
+        T = without_season(problem, state)
         squares = sums_of_squares(problem, state, T, draw_rows(problem, state, T))
         draw_noise(problem, state, squares, losses, rng)
         state.column_prior = _draw_prior_of_columns(problem, state, rng)
         draw_columns(problem, state, T)
+        if state.season is not None:
+            residual = T_of(problem, state) - problem.products(state.rows, state.columns)
+            state.season = draw_season(problem, state.season, residual, state.rho, rng)
         draw_cut_points(problem, state, rng)
         state.tuning -= 1
         return state
@@ -221,6 +236,10 @@ class Chain:
         }
         if any(state.cuts):
             draw["cut_points"] = padded(state.cuts)
+        if state.row_prior.phi is not None:
+            draw["phi"] = state.row_prior.phi
+        if state.season is not None:
+            draw["season"] = state.season.astype(np.float32)
         if (groups := state.groups) is not None:
             draw["row_share"] = state.row_prior.shares.copy()
             draw["row_group"] = groups.labels.astype(np.int16)
@@ -244,6 +263,16 @@ def _draw_prior_of_rows(
 ) -> RowPrior:
     """Return a draw of the prior of the rows; every few sweeps their groups are to be drawn."""
     units = problem.units[0]
+    if state.in_order:
+        assert problem.order is not None
+        if state.sweep > 1:
+            prior, groups, rank = state.column_prior, problem.column_groups, problem.rank
+            scaled = state.rows[:, :rank] / units[:rank]
+            sizes = problem.order.draw_sizes(scaled, state.columns, prior, groups, rng)
+            state.rows[:, :rank] *= sizes
+            state.columns[:, :rank] /= sizes
+        phi = problem.order.draw_phi(state.rows / units, rng)
+        return RowPrior(np.zeros((1, units.size)), np.diag(units**-2)[None], phi=phi)
     if state.n_groups == 1:
         return draw_row_prior(state.rows, units, problem.prior.strength, rng)
     if state.groups is None:
@@ -265,7 +294,7 @@ def _draw_prior_of_columns(
     groups = problem.column_groups
     if not groups.size:
         return draw_row_prior(state.columns, units, strength, rng)
-    each = [draw_row_prior(state.columns[groups == k], units, strength, rng) for k in range(2)]
+    each = [draw_row_prior(state.columns[groups == k], units, strength, rng)[:3] for k in range(2)]
     return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
@@ -329,6 +358,8 @@ def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> Floa
     other = problem.factor_for_rows(state.columns)
     key = StreamId(state.seed, state.sweep, ROWS, problem.keys.rows)
     inputs = RowInputs(other, prior, state.rho, key, labels)
+    if prior.phi is not None:
+        return problem.draw_in_order(T, inputs, state.rows, state.columns)
     return problem.updates[0].draw(T, inputs, state.rows)
 
 
@@ -360,12 +391,42 @@ def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.G
     drawn = [k for k, cuts in enumerate(state.cuts) if cuts and cuts.steps.size > 1]
     if not drawn:
         return
-    V = problem.products(state.rows, state.columns)
+    V = linear_at_entries(problem, state)
     for k in drawn:
         cuts, levels, v = state.cuts[k], problem.levels[k], V[problem.entries_of_kinds[k]]
         assert cuts is not None
         assert levels is not None
         state.log_likelihood += cuts.draw(levels, v, rng, tune=state.tuning > 0)
+
+
+def season_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray | None:
+    """Return the season at the stored entries; None if there is none."""
+    if state.season is None:
+        return None
+    return state.season.ravel()[problem.season_of_entries].astype(problem.dtype)
+
+
+def without_season(problem: SampledProblem, state: ChainState) -> FloatArray:
+    """Return T without units and without the season."""
+    T, season = T_of(problem, state), season_at_entries(problem, state)
+    return T if season is None else T - season
+
+
+def linear_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray:
+    """Return WH with offsets, and with the season, at the stored entries."""
+    products = problem.products(state.rows, state.columns)
+    season = season_at_entries(problem, state)
+    return products if season is None else products + season
+
+
+def linear_at(
+    problem: SampledProblem, state: ChainState, i: NDArray[np.intp], j: NDArray[np.intp]
+) -> FloatArray:
+    """Return WH with offsets, and with the season, at single entries, rows i and columns j."""
+    v = problem.at(state.rows, state.columns, i, j)
+    if state.season is None or problem.order is None:
+        return v
+    return v + state.season[problem.order.phases[i], j].astype(v.dtype)
 
 
 def T_of(problem: SampledProblem, state: ChainState) -> FloatArray:
@@ -398,6 +459,10 @@ class DrawOfH(NamedTuple):
         Cut points of each kind, NaN where it has fewer; None without levels.
     member : tuple of int
         Chain, and member of its ensemble, that made the draw.
+    rows : ndarray (m, rank [+ 1])
+        Vectors of the rows that are fitted, if they have an order.
+    season : ndarray (period, n) or None
+        Season of the columns.
     """
 
     columns: FloatArray
@@ -406,6 +471,8 @@ class DrawOfH(NamedTuple):
     row_prior: RowPrior
     cuts: NDArray[np.float64] | None
     member: tuple[int, int] = (0, 0)
+    rows: FloatArray | None = None
+    season: FloatArray | None = None
 
 
 def draw_new_rows(
@@ -419,11 +486,12 @@ def draw_new_rows(
     rank: int,
     offsets: str,
     mean: float,
+    order: RowOrder | None = None,
 ) -> Iterator[FloatArray]:
     """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
 
     The priors of the rows are drawn already.  What is drawn for a row depends on its key, and not
-    on its position.
+    on its position.  With an order, fitted rows stand behind the new ones, without entries.
     """
     of_entries = np.repeat(row_keys, np.diff(observations.indptr))
     problem = problem_of_rows(
@@ -433,7 +501,9 @@ def draw_new_rows(
         rank=rank,
         offset_columns=OffsetColumns(offsets, mean),
         keys=Keys(row_keys, mixed_with(of_entries, observations.indices)),
+        order=order,
     )
+    n_new = row_keys.size if order is None else np.count_nonzero(~order.is_known)
     states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
     for number, draw in enumerate(draws_of_H):
         steps = SWEEPS_LATENT if "after" in problem.noises else 1
@@ -441,13 +511,15 @@ def draw_new_rows(
             steps = max(steps, SWEEPS_FROM_PRIOR)
             states[draw.member] = _first(problem, draw.columns, draw.row_prior, seed)
         state = states[draw.member]
-        state.columns, state.rho, state.beta, state.row_prior, cuts, _ = draw
+        state.columns, state.rho, state.beta, state.row_prior, cuts, _, rows, state.season = draw
+        if rows is not None:
+            state.rows[n_new:] = rows
         if cuts is not None:
             put(state.cuts, cuts)
         _draw_rows_alone(
             problem, state, range(number * SWEEPS_LATENT, number * SWEEPS_LATENT + steps)
         )
-        yield state.rows.copy()
+        yield state.rows[:n_new].copy()
 
 
 def unhide_cells(problem: SampledProblem, state: ChainState) -> ChainState:
@@ -487,4 +559,4 @@ def _draw_rows_alone(problem: SampledProblem, state: ChainState, sweeps: Iterabl
         if state.groups is not None:
             state.groups.labels[:] = UNLABELLED
         draw_T(problem, state)
-        draw_rows(problem, state, T_of(problem, state))
+        draw_rows(problem, state, without_season(problem, state))

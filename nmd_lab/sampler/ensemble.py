@@ -24,6 +24,7 @@ evidence of a row gets weaker or stronger, and a class without any keeps its fre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -31,12 +32,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
-from nmd_lab.data.folds import first_of_cells, test_set
+from nmd_lab.data.folds import (
+    first_of_cells,
+    holes_depend_on_each_other,
+    missing_in_runs,
+    moved_holes,
+    moved_runs,
+    test_set,
+)
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
-from .chain import Chain, ChainState, Draw, unhide_cells, with_groups
+from .chain import Chain, ChainState, Draw, linear_at, unhide_cells, with_groups
 from .cut_points import ends_in_rows
 from .first_state import COLUMNS, full_rank, with_cut_points, with_rank
 from .problem import SampledProblem, problem_of
@@ -48,11 +56,15 @@ MIN_PROBABILITY = 1e-12
 COVERED = 0.9
 """Fraction of the hidden numbers within the intervals that get their spread."""
 
+HALF_WIDTH = float(ndtri((1 + COVERED) / 2))
+"""Half the width of a normal interval that covers as much, in standard deviations."""
+
 CELLS_OF_PRIOR = 100
 """Number of cells that the prior counts for, by which the spread is 1."""
 
-MIN_SPREAD, MAX_SPREAD = 0.71, 1.4
-"""Limits of the spread: a weighted mean of two draws can have no smaller one."""
+MIN_SPREAD, MAX_SPREAD, MAX_SPREAD_OF_GAPS = 0.71, 1.4, 4.0
+"""Limits of the spread, of cells alone and of gaps with a shape: a weighted mean of two draws can
+have no smaller one."""
 
 TEMPERATURES = np.exp(np.linspace(-1.4, 0.4, 37))
 """Temperatures among which that of each column is found."""
@@ -129,9 +141,10 @@ class Hidden(NamedTuple):
         cells = first_of_cells(i, j, table)
         limits, values = hidden.limits, np.full(x.size, np.nan)
         kinds: Any = zip(problem.noises, problem.model.column_models, strict=True)
-        is_level = (np.array(problem.noises) == "ordinal")[j]
+        which = problem.kinds_of(j)
+        is_level = (np.array(problem.noises) == "ordinal")[which]
         for k, (noise, kind) in enumerate(kinds):
-            at = np.flatnonzero(j == k)
+            at = np.flatnonzero(which == k)
             if noise == "ordinal":
                 values[at] = kind.loss.codes(x[at])
             elif knows_T(noise, kind.nonlinearity):
@@ -147,7 +160,8 @@ class Hidden(NamedTuple):
         counts = [np.empty(0) if each is None else each.counts for each in problem.levels]
         frequency = [(c[1] + 0.5) / (c.sum() + 1) if c.size == 2 else 1.0 for c in counts]
         n_codes = max(each.size for each in counts)
-        of_levels = cell.ravel(), is_indicator[at], firsts[at], n_codes, np.array(frequency)
+        of_columns = np.array(frequency)[problem.kinds_of(np.arange(problem.shape[1]))]
+        of_levels = cell.ravel(), is_indicator[at], firsts[at], n_codes, of_columns
         return cls(i, j, values[known], is_level[known], *of_levels)
 
     def no_scores(self) -> Scores:
@@ -158,8 +172,8 @@ class Hidden(NamedTuple):
 
     def scores(self, problem: SampledProblem, state: ChainState) -> Scores:
         """Return what a state of a chain says of the cells."""
-        v = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
-        rho = state.rho[self.columns]
+        v = linear_at(problem, state, self.rows, self.columns).astype(np.float64)
+        rho = state.rho[problem.kinds_of(self.columns)]
         z = np.sqrt(rho) * (self.values - v)
         logs = 0.5 * np.log(rho) - 0.5 * z**2
         masses = self._masses(problem, state, v[self.is_level])
@@ -170,9 +184,9 @@ class Hidden(NamedTuple):
         """Return the probability of each level of the hidden levels, given WH there."""
         if not v.size:
             return np.zeros((0, self.n_codes))
-        columns = self.columns[self.is_level]
-        centre, size = problem.units_of_kinds[columns].T
-        ends = ends_in_rows(state.cuts)[columns] - (centre + size * v)[:, None]
+        kinds = problem.kinds_of(self.columns[self.is_level])
+        centre, size = problem.units_of_kinds[kinds].T
+        ends = ends_in_rows(state.cuts)[kinds] - (centre + size * v)[:, None]
         return np.asarray(interval_mass(ends[:, :-1], ends[:, 1:]))
 
     def _observed(self, masses: Array) -> Array:
@@ -194,7 +208,7 @@ class Hidden(NamedTuple):
         each = np.broadcast_to(temperature, self.frequency.shape)
         return {"spread": np.array(spread), "temperature": each, "frequency": self.frequency}
 
-    def spread(self, below: Array) -> float:
+    def spread(self, below: Array, largest: float = MAX_SPREAD) -> float:
         """Return the spread of intervals that cover their share of the numbers.
 
         `below` has the probability that the mixture gives to T below each cell.
@@ -202,8 +216,8 @@ class Hidden(NamedTuple):
         if self.is_level.all():
             return 1.0
         z = np.abs(ndtri(np.clip(below[~self.is_level], MIN_PROBABILITY, 1 - MIN_PROBABILITY)))
-        ratio = np.quantile(z, COVERED) / ndtri((1 + COVERED) / 2)
-        return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), MIN_SPREAD, MAX_SPREAD))
+        ratio = np.quantile(z, COVERED) / HALF_WIDTH
+        return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), MIN_SPREAD, largest))
 
     def temperatures(self, masses: Array) -> Array | float:
         """Return the temperature of each column of the matrix; `masses` are those of the mixture.
@@ -239,7 +253,7 @@ TUNING_SWEEPS_SINGLE, TUNING_SWEEPS_MEMBER = 100, 90
 RARE = 10
 """Number of cells of a level below which none of them is hidden."""
 
-N_SCORED_SWEEPS = 30
+N_SCORED_SWEEPS, N_SCORED_IN_SHAPE = 30, 60
 """Sweeps of each member after these, whose predictions of hidden cells are scored."""
 
 SWEEPS_AFTER_UNHIDING = 10
@@ -261,10 +275,16 @@ class Size(NamedTuple):
         Largest number of groups of rows.
     is_full : bool
         Whether it is of full rank, and levels are numbers.
+    in_order : bool
+        Whether each row depends on the one before it.
+    is_small : bool
+        Whether it has half of the components.
     """
 
     groups: int
     is_full: bool = False
+    in_order: bool = False
+    is_small: bool = False
 
 
 @dataclass
@@ -318,6 +338,8 @@ class Ensemble:
         Number of sweeps of all members together with all cells before the draws that count.
     draws : int
         Number of sweeps of all members whose draws count.
+    in_shape : bool
+        Whether cells are hidden as others are missing, in gaps with a shape.
     """
 
     problem: SampledProblem
@@ -331,6 +353,7 @@ class Ensemble:
     scored: int
     returned: int
     draws: int
+    in_shape: bool = False
 
     def init(self, k: int, asked: Any) -> Any:
         """Return the start of a member, where `asked` is that of the options."""
@@ -354,9 +377,17 @@ class Ensemble:
         """
         draw = Chain().iterate(self.problems[k], state)
         if len(self.problems) == 1:
-            return draw
+            names = (
+                ("spread", "temperature", "frequency") if self.problem.by_column else ("spread",)
+            )
+            return draw | {name: member.calibration[name] for name in names if self.hidden}
         draw = with_groups(draw, max(size.groups for size in self.sizes))
         rank = self.problems[k].rank
+        if (order := self.problem.order) is not None:  # other members have neither φ nor a season
+            draw = {"phi": np.zeros(draw["rows"].shape[1])} | draw
+            if order.period:
+                season = np.zeros((order.period, self.problem.shape[1]), np.float32)
+                draw = {"season": season} | draw
         draw = with_rank(draw, rank, self.problem.rank - rank)
         return draw | member.calibration | {"member": np.array(k, np.int16)}
 
@@ -408,19 +439,36 @@ class Ensemble:
         weights = np.array([each.weight for each in members])
         return np.asarray(logsumexp(logs, axis=0, b=weights[:, None]) - np.log(self.scored))
 
+    def _mixture(self, members: list[Member], weights: Array) -> tuple[Array, Array]:
+        """Return the probability of a T below each hidden cell in the mixture, and of levels."""
+        scores = [each.scores for each in members if each.scores is not None]
+        below, masses = (
+            np.tensordot(weights, each, 1) / self.scored
+            for each in zip(*((each.below, each.masses) for each in scores), strict=True)
+        )
+        return below, masses
+
+    def coverage(self, members: list[Member]) -> dict[str, Any]:
+        """Return which share of the hidden numbers their 90 % intervals cover, with the spread."""
+        if self.hidden is None or self.hidden.is_level.all():
+            return {}
+        below, _ = self._mixture(members, np.array([each.weight for each in members]))
+        spread = members[0].calibration["spread"]
+        inside = np.abs(below[~self.hidden.is_level] - 0.5) <= ndtr(HALF_WIDTH * spread) - 0.5
+        shape = "in the shape of the gaps" if self.in_shape else "at random"
+        return {"hidden": inside.size, "covered": float(inside.mean()), "hidden_cells": shape}
+
     def weigh(self, members: list[Member]) -> None:
-        """Give each member its number of draws, the calibration, and all cells."""
+        """Give each member its weight and number of draws, the calibration, and all cells."""
         hidden, scores = self.hidden, [each.scores for each in members if each.scores is not None]
         assert hidden is not None
         weights = stacked(np.array([each.log_densities for each in scores]), self.sizes)
         exact = weights * self.draws
         counts = np.floor(exact).astype(int)
         counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
-        below, masses = (
-            np.tensordot(weights, each, 1) / self.scored
-            for each in zip(*((each.below, each.masses) for each in scores), strict=True)
-        )
-        calibration = hidden.calibration(hidden.spread(below), hidden.temperatures(masses))
+        below, masses = self._mixture(members, weights)
+        spread = hidden.spread(below, MAX_SPREAD_OF_GAPS if self.in_shape else MAX_SPREAD)
+        calibration = hidden.calibration(spread, hidden.temperatures(masses))
         each_member = zip(members, self.problems, counts, weights.tolist(), strict=True)
         for member, problem, count, weight in each_member:
             member.draws, member.calibration, member.weight = int(count), calibration, weight
@@ -453,6 +501,17 @@ def stacked(log_densities: NDArray[np.float64], sizes: tuple[Size, ...]) -> NDAr
     return weights[at] / counts[at]
 
 
+def hides_in_shape(
+    observations: Observations, sequence: NDArray[np.integer] | None
+) -> Callable[[np.random.Generator], NDArray[np.bool_]] | None:
+    """Return a function that hides cells as others are missing; None if these have no shape."""
+    if sequence is not None and missing_in_runs(observations, sequence):
+        return lambda rng: moved_runs(observations, HIDDEN_SHARE, rng, sequence)
+    if holes_depend_on_each_other(observations):
+        return lambda rng: moved_holes(observations, HIDDEN_SHARE, rng)
+    return None
+
+
 def make_ensemble(
     problem: SampledProblem,
     observations: Observations,
@@ -466,11 +525,14 @@ def make_ensemble(
     Cells of a rare level or class are not hidden, since its cut point would drift without them.
     """
     tune, draws = options.tune, options.draws
-    if len(sizes) == 1:
+    sequence = None if problem.order is None else problem.order.sequence
+    hide = hides_in_shape(few, sequence)
+    if len(sizes) == 1 and sequence is None and hide is None:
         tuned, one = TUNING_SWEEPS_SINGLE if tune is None else tune, [problem]
         return Ensemble(problem, sizes, one, one, few, observations, None, tuned, 0, 0, draws)
     (i, j, x), table = few.entries(), few.labels.table
-    common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
+    common = np.ones(x.size, bool)
+    at = np.flatnonzero((np.array(problem.noises) == "ordinal")[problem.kinds_of(j)])
     if at.size:
         levels = np.column_stack([j[at], x[at]])
         _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
@@ -478,24 +540,35 @@ def make_ensemble(
         common[first[at[counts[level.ravel()] < RARE]]] = False
         common = common[first]
     is_hidden = np.zeros(x.size, bool)
-    is_hidden[common] = test_set(i[common], j[common], x[common], table, HIDDEN_SHARE, rng)
+    if hide is not None:
+        is_hidden = common & hide(rng)
+    if not is_hidden.any():
+        is_hidden[common] = test_set(i[common], j[common], x[common], table, HIDDEN_SHARE, rng)
     observed, hidden = few.select(~is_hidden), few.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.scaling, problem.noises)
-    pairs = {False: (problem, trial)}
+    pairs = {(False, False): (problem, trial)}
     if any(size.is_full for size in sizes):
         full = full_rank(problem, observations, options)
         units = full.rank, full.scaling, full.noises
-        pairs[True] = full, problem_of(observed, options, *units)
-    alone = {  # the members have threads of their own
-        is_full: [replace(each, threads=1) for each in pair] for is_full, pair in pairs.items()
+        pairs[True, False] = full, problem_of(observed, options, *units)
+    if any(size.is_small for size in sizes):
+        half = problem.rank // 2
+        pairs[False, True] = replace(problem, rank=half), replace(trial, rank=half)
+    order, threads = problem.order, 1 if len(sizes) > 1 else problem.threads
+    alike = {
+        key: [replace(each, order=order, threads=threads) for each in pair]
+        for key, pair in pairs.items()
     }
-    problems, trials = ([alone[size.is_full][k] for size in sizes] for k in (0, 1))
+    problems, trials = ([alike[size.is_full, size.is_small][k] for size in sizes] for k in (0, 1))
     form = replace(problem, rank=max(each.rank for each in problems))
-    before, returned = (
-        most if tune is None else min(tune, most)
-        for most in (TUNING_SWEEPS_MEMBER, SWEEPS_AFTER_UNHIDING)
-    )
-    scored = min(N_SCORED_SWEEPS, draws)
+    most = TUNING_SWEEPS_MEMBER, SWEEPS_AFTER_UNHIDING
+    before, returned = most if tune is None else (min(tune, each) for each in most)
+    if len(sizes) == 1:  # it has no others that make up for it
+        before = before if tune is None else tune
+        returned = max(returned, before // 2)
+    scored = min(N_SCORED_SWEEPS if hide is None else N_SCORED_IN_SHAPE, draws)
     cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
     members = sizes, problems, trials
-    return Ensemble(form, *members, few, observed, cells, tuned, scored, returned, draws)
+    return Ensemble(
+        form, *members, few, observed, cells, tuned, scored, returned, draws, hide is not None
+    )

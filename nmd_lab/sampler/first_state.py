@@ -34,10 +34,11 @@ from nmd_lab.problem.initialization import svd_by_random_range
 from nmd_lab.problem.scaling import Scaling
 from nmd_lab.request.options import Options, SampleOptions
 
-from .chain import Chain, ChainStart, ChainState, Draw
+from .chain import Chain, ChainStart, ChainState, Draw, T_of
 from .cut_points import CutPoints
 from .problem import SampledProblem, problem_of
 from .row_updates import BLOCK_ROWS
+from .season import first_season
 
 SMALL = 0.1
 """Size of random factors, in units of the prior."""
@@ -67,13 +68,19 @@ def first_chain(
     tune: int,
     rng: np.random.Generator,
     n_groups: int = 1,
+    *,
+    in_order: bool = False,
 ) -> ChainState:
     """Return the state of a chain before its first sweep; `init` is a name or a fit."""
     seed, is_name = int(rng.integers(2**62)), isinstance(init, str)
     factors = _first_factors(problem, observations, init if is_name else "random", rng)
     if not is_name:
         factors = _factors_of_fit(problem, init, *factors)
-    state = Chain().init(problem, ChainStart(*factors, seed, tune, n_groups))
+    if in_order:
+        factors = _of_unit_variance(problem, *factors)
+    state = Chain().init(problem, ChainStart(*factors, seed, tune, n_groups, in_order))
+    if in_order and problem.order is not None and problem.order.period:
+        state.season = first_season(problem, T_of(problem, state))
     if is_name and init == COLUMNS:
         state.rho[:] = PRECISION / problem.prior.spread**2
     for k, kind in enumerate(problem.model.column_models):
@@ -81,6 +88,18 @@ def first_chain(
             of_objective = problem.scaling.log2_unit_of_objective
             state.beta[problem.levels_of(k)] = math.ldexp(1.0, of_objective)
     return state
+
+
+def _of_unit_variance(
+    problem: SampledProblem, rows: FloatArray, columns: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same product with components of the rows as large as their prior says."""
+    rank = problem.rank
+    sizes = np.sqrt(np.mean(np.square(rows[:, :rank]), axis=0)) / problem.units[0][:rank]
+    sizes[sizes == 0] = 1.0
+    rows[:, :rank] /= sizes
+    columns[:, :rank] *= sizes
+    return rows, columns
 
 
 def _factors_of_fit(
@@ -195,13 +214,16 @@ def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainS
     roots = np.sqrt(state.rho[at])
     columns, rho, cuts = state.columns.copy(), state.rho.copy(), list(state.cuts)
     rho[at] = 1.0
+    season = None if state.season is None else state.season.copy()
+    if season is not None:
+        season[:, at] *= roots
     columns[at] *= roots[:, None]
     columns[at, -1] += roots * centres / sizes
     for j, root, size in zip(at, roots, sizes, strict=True):
         values = np.asarray(problem.model.column_models[j].loss.level_values)
         inner = 0.5 * (values[1:] + values[:-1]) * root / size
         cuts[j] = CutPoints(np.concatenate([[-np.inf], inner, [np.inf]]), np.ones(inner.size))
-    return replace(state, columns=columns, rho=rho, cuts=cuts)
+    return replace(state, columns=columns, rho=rho, cuts=cuts, season=season)
 
 
 def with_rank(draw: Draw, rank: int, more: int) -> Draw:
@@ -210,4 +232,6 @@ def with_rank(draw: Draw, rank: int, more: int) -> Draw:
     precisions = np.insert(np.insert(draw["row_precisions"], at, 0, axis=1), at, 0, axis=2)
     precisions[:, new, new] = 1.0
     padded = {name: np.insert(draw[name], at, 0, axis=1) for name in names}
+    if "phi" in draw:
+        padded["phi"] = np.insert(draw["phi"], at, 0)
     return draw | padded | {"row_precisions": precisions}

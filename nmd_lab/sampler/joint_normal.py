@@ -65,6 +65,9 @@ MAX_LOSS, MAX_LOSS_OF_ENSEMBLE = 0.05, 0.1
 """Mean log score of a hidden cell that one group may lose to several, and a joint distribution to
 an ensemble."""
 
+MAX_IN_ORDER = 0.1
+"""Largest weight of members in an order, which the rows of a joint distribution do not have."""
+
 MIN_LOG_DENSITY = -4.0
 """Least log-density of a hidden cell, so that one outlier does not decide."""
 
@@ -397,14 +400,18 @@ def joint_draws(
 ) -> JointDraws | None:
     """Return draws of the joint distribution, from which tables are completed.
 
-    None if few rows are known, something that was asked speaks against them, or the draws of the
-    ensemble are much better.  A distribution with groups has to be better than one without.
+    None if few rows are known, something that was asked or the order of the rows speaks against
+    them, or the draws of the ensemble are much better.  A distribution with groups has to be better
+    than one without.
     """
     base, table = ensemble.problem, ensemble.observations.labels.table
     kinds = zip(base.noises, base.model.column_models, strict=True)
     known = all(noise == "ordinal" or knows_T(noise, kind.nonlinearity) for noise, kind in kinds)
     is_default = is_auto(options.rank) and is_auto(options.init) and is_auto(options.offsets)
-    if ensemble.hidden is None or not (is_default and known) or base.weights is not None:
+    if len(ensemble.sizes) == 1 or not (is_default and known) or base.weights is not None:
+        return None
+    pairs = zip(members, ensemble.sizes, strict=True)
+    if sum(member.weight for member, size in pairs if size.in_order) > MAX_IN_ORDER:
         return None
     m, d = ensemble.complete.shape[0], columns_with_scores(table, base.shape[1]).size
     if m < MIN_ROWS_PER_SCORE * d or d > MAX_SCORES:

@@ -121,11 +121,14 @@ class RowPrior(NamedTuple):
         Inverse of its covariance.
     shares : ndarray (n_groups,)
         Probability of each group.
+    phi : ndarray (d,) or None
+        Autoregression of each component of rows in order, which have no groups.
     """
 
     mean: Doubles
     precision: Doubles
     shares: Doubles = np.ones(1)
+    phi: Doubles | None = None
 
     @property
     def linear(self) -> Doubles:
@@ -238,7 +241,7 @@ class Groups:
         if not self.labels.size or self.labels[0] == UNLABELLED:
             return prior, self.labels
         used, labels = np.unique(self.labels, return_inverse=True)
-        return RowPrior(*(each[used] for each in prior)), labels
+        return RowPrior(*(each[used] for each in prior[:3])), labels
 
 
 def first_groups(

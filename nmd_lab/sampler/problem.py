@@ -27,6 +27,7 @@ from nmd_lab.request.options import SampleOptions
 
 from .cut_points import Levels
 from .latent_draws import DRAWS_OF_X, LEVEL, NO_LIMITS, Batch, SampledLimits
+from .ordered_rows import PHIS, RowOrder, draw_ordered_rows
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
 from .row_updates import (
@@ -34,6 +35,7 @@ from .row_updates import (
     DenseUpdate,
     Labels,
     OtherFactor,
+    RowInputs,
     SparseUpdate,
     each_block,
     positions_of_most,
@@ -81,6 +83,8 @@ class SampledProblem:
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     keys : Keys
         What stands for the positions of new rows and their entries in random streams.
+    order : RowOrder or None
+        Order of the rows, if they have one.
     """
 
     scaling: Scaling
@@ -92,6 +96,7 @@ class SampledProblem:
     threads: int
     mean_of_T: float = 0.0
     keys: Keys = NO_KEYS
+    order: RowOrder | None = None
 
     @cached_property
     def model(self) -> Model:
@@ -175,6 +180,13 @@ class SampledProblem:
         counts = zip(self.units, self.shape, strict=True)
         return sum(units.size * count for units, count in counts)
 
+    @property
+    def work_bytes(self) -> int:
+        """Memory of T, and of positions in a table of several members, and of rows in order."""
+        of_row = 8 * (self.rank**2 + 3 * PHIS.size)  # factor, and densities of φ
+        of_order = 0 if self.order is None else self.shape[0] * of_row
+        return (30 if self.by_column else 4) * self.values.nbytes + of_order
+
     def factor_for_rows(self, columns: FloatArray) -> OtherFactor:
         """Return what a row depends on: the vectors of the columns, and their offsets."""
         return self._other(columns, self.offset_columns.before, self.offset_columns.after)
@@ -225,6 +237,10 @@ class SampledProblem:
         """Column of each stored entry of a table of several kinds."""
         assert isinstance(self.storage, CsrStorage)
         return self.storage.indices
+
+    def kinds_of(self, columns: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the position of the kind of each of some columns."""
+        return columns if self.by_column else np.zeros_like(columns)
 
     def levels_of(self, k: int) -> slice:
         """Return the positions of the noise levels of a kind among all."""
@@ -359,6 +375,26 @@ class SampledProblem:
             SparseUpdate(transposed, order, of_columns, threads, ("all", "rows")[self.by_column]),
         )
 
+    @cached_property
+    def season_of_entries(self) -> NDArray[np.int64]:
+        """Position of the phase and column of each stored entry in the season, flat."""
+        assert self.order is not None
+        rows = np.repeat(self.order.phases, np.diff(self.starts))
+        return np.asarray(rows * self.shape[1] + self.column_of)
+
+    def draw_in_order(
+        self, target: FloatArray, inputs: RowInputs, rows: FloatArray, columns: FloatArray
+    ) -> FloatArray:
+        """Draw all rows given T, each near the one before it; see `SparseUpdate.draw`."""
+        assert self.order is not None
+        assert isinstance(self.storage, CsrStorage)
+        weights = self.weights_of_T
+        draw_ordered_rows(self.order, self.storage, weights, target, inputs, rows)
+        if self.by_column:
+            return np.empty(0)
+        squares = np.square(target - self.products(rows, columns), dtype=np.float64)
+        return squares if weights is None else squares * weights
+
     def products(self, rows: FloatArray, columns: FloatArray) -> FloatArray:
         """Return WH with offsets at every stored entry, flat."""
         A, B = self.augmented(rows, columns)
@@ -419,7 +455,7 @@ def problem_of(
     by_column = model.is_mixed
     complete = observations.weights is None and observations.pattern is None
     one_group = is_auto(options.groups) or int(options.groups) == 1
-    is_dense = complete and one_group and not by_column
+    is_dense = complete and one_group and not by_column and options.order is None
     stored = observations if is_dense else observations.as_sparse()
     offsets = options.offsets
     if offsets == "auto":

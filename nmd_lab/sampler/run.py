@@ -15,12 +15,12 @@ from nmd_lab._runtime.checks import is_auto, many, new_stream
 from nmd_lab._runtime.machine import all_threads, in_threads
 from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.folds import some_rows
+from nmd_lab.data.folds import missing_in_runs, some_rows
 from nmd_lab.data.observations import Observations
 from nmd_lab.fit.loop import Stopping
 from nmd_lab.request.options import SampleOptions
 
-from .chain import Chain, Draw, unhide_cells
+from .chain import Chain, Draw, linear_at, unhide_cells
 from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
 from .first_state import first_chain
 from .problem import SampledProblem
@@ -177,14 +177,16 @@ class Chains:
             rng = np.random.default_rng([self._state.members[0].state.seed, k])
         init = ensemble.init(k, self._options.init)
         start = ensemble.trials[k], ensemble.observations, init, ensemble.tuned
-        return ensemble.member(first_chain(*start, rng, ensemble.sizes[k].groups))
+        size = ensemble.sizes[k]
+        chain = first_chain(*start, rng, size.groups, in_order=size.in_order)
+        return ensemble.member(chain)
 
     def _record(self, k: int, member: Member, number: int) -> None:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
         run, ensemble = self._state, self._ensemble
         run.log_likelihood[-1].append(member.state.log_likelihood)
         state = ensemble.in_form(k, member.state)
-        run.products[-1].append(ensemble.form(k).at(state.rows, state.columns, *self._probes))
+        run.products[-1].append(linear_at(ensemble.form(k), state, *self._probes))
         if number % self._thin == 0:
             run.draws[-1].append(ensemble.draw(k, state, member))
 
@@ -258,6 +260,8 @@ class Chains:
             "row_precision": arrays.pop("row_precisions") / np.outer(units, units),
             "predictions": np.ldexp(arrays["predictions"].astype(dtype), scaling.log2_unit_of_x),
         }
+        if "season" in arrays:
+            arrays["season"] = scaled(arrays["season"], of_T)
         if problem.offset_columns.before:
             arrays["row_offsets"] = scaled(rows[..., rank], of_T)
         if problem.offset_columns.after:
@@ -275,6 +279,9 @@ SIZES_WITH_FULL = FULL[0], *FACTORS, *FULL, *FACTORS[::-1]
 MIN_MEMBERS, DRAWS_OF_A_MEMBER = 3, 40
 """Number of members for few draws or a large X, and of draws for each of more members."""
 
+MIN_RANK_OF_TWO = 4
+"""Rank from which rows of an array in order that have gaps have a member of half the rank."""
+
 MIN_ROWS_OF_A_GROUP = 6
 """Smallest number of rows for each group."""
 
@@ -290,28 +297,39 @@ def ensemble_for(
     observations: Observations,
     options: SampleOptions,
     rng: np.random.Generator,
+    *,
+    is_table: bool = True,
 ) -> Ensemble:
     """Return the members of a chain; those of a large X are tuned with some of its rows.
 
-    Some may be of full rank if nothing was asked that speaks against it.  Limits, and other noise
-    than the normal one, have no form as numbers.
+    An array in order has one member, or two.  Some of a table may be of full rank if nothing was
+    asked that speaks against it.  Limits, and other noise than the normal one, have no form as
+    numbers.
     """
     m, few = problem.shape[0], observations
     largest = m // MIN_ROWS_OF_A_GROUP
-    if not (is_auto(options.groups) and problem.by_column and largest >= 2):
-        sizes: tuple[Size, ...] = (Size(1 if is_auto(options.groups) else int(options.groups)),)
+    order = problem.order
+    is_alone = order is not None and not is_table
+    if not (is_auto(options.groups) and problem.by_column and largest >= 2) or is_alone:
+        groups = 1 if is_auto(options.groups) else int(options.groups)
+        sizes: tuple[Size, ...] = (Size(groups, in_order=order is not None),)
+        has_two = is_alone and is_auto(options.rank) and problem.rank >= MIN_RANK_OF_TWO
+        if order is not None and has_two and missing_in_runs(observations, order.sequence):
+            sizes = *sizes, Size(groups, in_order=True, is_small=True)
         return make_ensemble(problem, observations, observations, options, sizes, rng)
     was_asked = not (is_auto(options.rank) and is_auto(options.init))
     is_normal = problem.limits is None and "after" not in problem.noises
     may_be_full = is_normal and not was_asked and not problem.offset_columns.before
     all_sizes = SIZES_WITH_FULL if may_be_full else SIZES
     number = max(MIN_MEMBERS, options.draws // DRAWS_OF_A_MEMBER)
-    if observations.n_observed > MAX_CELLS and isinstance(options.init, str):
+    if observations.n_observed > MAX_CELLS and isinstance(options.init, str) and order is None:
         rows = max(MAX_CELLS * m // observations.n_observed, MIN_ROWS)
         rare = _rows_of_rare_levels(problem, rows / m)
         number, few = MIN_MEMBERS, some_rows(observations, rows, rng, rare)
         largest = few.shape[0] // MIN_ROWS_OF_A_GROUP
     sizes = tuple(size._replace(groups=min(size.groups, largest)) for size in all_sizes[:number])
+    if order is not None:
+        sizes += tuple(Size(1, each, in_order=True) for each in {False, may_be_full})
     return make_ensemble(problem, observations, few, options, sizes, rng)
 
 

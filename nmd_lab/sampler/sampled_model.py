@@ -24,10 +24,9 @@ from nmd_lab.model.monotone import Monotone, f_within_limits
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.model.relations import with_relations
 from nmd_lab.problem.columns import NUMBER, is_by_column, mixed_model, model_for, with_data
 from nmd_lab.request.options import SampleOptions
-
-from .relations import with_relations
 
 NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
 """Kinds of noise.
@@ -145,8 +144,8 @@ def with_ends(
             continue
         elif isinstance(kind.nonlinearity, Monotone) and least <= most:
             learns = kind.nonlinearity.learns
-            if not learns and facts.is_limited:
-                continue
+            if not learns and (facts.is_limited or len(kind.nonlinearity.t) == 2):
+                continue  # the line of a column with limits, or of few values
             beyond = (BEYOND if learns else MAX_BEYOND) * deviation
             least = least - beyond if least < 0 else max(least - beyond, 0.0)
             f = kind.nonlinearity.within(least, most + beyond)
@@ -188,6 +187,8 @@ def sampled_model(
             f"noise_by={noise_by!r} does not go with columns of several kinds: leave it out."
         )
     by_column = has_kinds or noise_by == "columns"
+    if is_auto(noise_by) and options.order is not None:
+        by_column = True
     if is_auto(noise_by) and is_table and is_auto(nonlinearity) and loss == NUMBER:
         (m, n), count = facts.shape, facts.n_observed
         enough = facts.is_small_table and count >= ENTRIES_OF_A_COLUMN * n

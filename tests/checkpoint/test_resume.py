@@ -80,7 +80,7 @@ def test_a_fit_goes_on_as_if_never_stopped(f, loss, storage, ticks, tmp_path):
 
 
 @pytest.mark.parametrize("seed", some(range(3), 1))
-@pytest.mark.parametrize("name", some([name for name in others() if name != "unseeded"], 7))
+@pytest.mark.parametrize("name", some([name for name in others() if name != "unseeded"], 9))
 def test_every_other_run_goes_on_too(name, seed, ticks, tmp_path):
     check(others()[name], ticks, tmp_path / "run.nc", seed)
 

@@ -15,9 +15,9 @@ def cells(path):
     return json.loads(path.read_text(encoding="utf-8"))["cells"]
 
 
-def test_there_are_thirteen_in_order():
+def test_there_are_fourteen_in_order():
     tutorials = sorted(path.name[:2] for path in NOTEBOOKS.glob("*.ipynb"))
-    assert tutorials == [f"{k:02}" for k in range(1, 14)]
+    assert tutorials == [f"{k:02}" for k in range(1, 15)]
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)

@@ -41,6 +41,7 @@ LAZY = {
     ("nmd_lab.result.fill", "nmd_lab.sampler.sampled_model"): "a fit is filled without it",
     ("nmd_lab.result.fill", "nmd_lab.result.joint_copies"): "likewise",
     ("nmd_lab.result.fold_in", "nmd_lab.sampler.chain"): "only new rows need the sampler",
+    ("nmd_lab.result.fold_in", "nmd_lab.sampler.ordered_rows"): "only new rows need the sampler",
     ("nmd_lab.result.fold_in", "nmd_lab.sampler.priors"): "likewise",
     ("nmd_lab.api.prepare", "nmd_lab.cluster.inputs"): "the one door to the cluster",
     ("nmd_lab.devices", "nmd_lab.devices.tensors"): "it needs PyTorch",

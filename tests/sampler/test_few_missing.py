@@ -61,7 +61,7 @@ def draws(problem, missing, sweeps=1, labels=None, rows=None, weights=None):
 
 def law(problem, missing, weights=1.0):
     """Return the probability of each group, and the mean and precision of a row in each."""
-    T, rho, (vectors, constants, mean), (means, precisions, _) = problem
+    T, rho, (vectors, constants, mean), (means, precisions, *_) = problem
     seen = np.setdiff1d(np.arange(N), missing)
     P, tau, y = vectors[seen], (rho * weights)[seen], T[seen] - constants[seen] - mean
     densities, found = np.empty(SHARES.size), []

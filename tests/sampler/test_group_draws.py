@@ -76,7 +76,7 @@ def drawn_between(drawn):
     before = RowPrior(np.ones((NUMBER, D)), np.tile(np.eye(D), (NUMBER, 1, 1)), np.ones(NUMBER))
     for _ in range(DRAWS):
         prior = draw_used_priors(groups, before, rows, UNITS, rng)
-        for now, each in zip(prior, before, strict=True):
+        for now, each in zip(prior[:3], before[:3], strict=True):
             np.testing.assert_array_equal(now[2], each[2])  # it has no rows
         found.append((prior.mean / UNITS, prior.precision * np.outer(UNITS, UNITS)))
     return [np.array(each) for each in zip(*found, strict=True)]

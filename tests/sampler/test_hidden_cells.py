@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import nmd_lab as nmd
+from nmd_lab.sampler.ensemble import MAX_SPREAD
 
 from .test_ensemble import curve, mixed, prepared
 
@@ -22,7 +23,7 @@ def test_hidden_numbers_narrow_or_widen_their_mixture():
     for sd in (0.8, 0.9, 1.3):
         mean = hidden.values - sd * rng.normal(size=n)
         ratio = np.quantile(np.abs(hidden.values - mean), 0.9) / norm.ppf(0.95)
-        spread = hidden.spread(norm.cdf(hidden.values, mean))
+        spread = hidden.spread(norm.cdf(hidden.values, mean), MAX_SPREAD)
         assert spread == pytest.approx(ratio ** (n / (n + 100)))
         assert (spread < 1) == (sd < 1)
 

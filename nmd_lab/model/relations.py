@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nmd_lab.model.monotone import Monotone
+from .monotone import Monotone
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ MAX_OTHERS, MIN_ROWS, MAX_ROWS, MIN_SLOPE = 5, 50, 2000, 0.05
 """Number of other columns in a relation at most, of rows that know all of them at least, of rows
 that are looked at, and smallest slope in standard deviations."""
 
-LINE = Monotone([0.0, 1.0], [0.0, 1.0])
+LINE = Monotone([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0])
 
 
 def with_relations(functions: list[Any], X: Array) -> list[Monotone]:

@@ -8,7 +8,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.model.monotone import Monotone
-from nmd_lab.sampler.relations import LINE, with_relations
+from nmd_lab.model.relations import LINE, with_relations
 
 N = 500
 

@@ -1,0 +1,301 @@
+"""Rows in order through `sample` and `impute`: what they find, and what comes back."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from in_order import DAYS, autoregression
+from made_runs import bits_of
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.sampler.problem import SampledProblem
+
+M, N = 60, 8
+SHORT = {"draws": 20, "tune": 10, "random_state": 0}
+
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
+
+
+def series(m=M, n=N, phi=(0.95, 0.8), noise=0.2, seed=0):
+    """Return a matrix of rows in order, with noise."""
+    rng = np.random.default_rng(seed)
+    W = autoregression(m, np.array(phi), rng)
+    return W @ rng.normal(size=(len(phi), n)) + noise * rng.normal(size=(m, n))
+
+
+def with_holes(X, share=0.2, seed=1):
+    X = X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return X
+
+
+def with_days_out(X, days=4, every=20):
+    """Return a matrix without the entries of some days in turn, and these."""
+    out = np.arange(len(X)) % every >= every - days
+    return np.where(out[:, None], np.nan, X), out
+
+
+def frame(X):
+    names = list("abcdefghijkl")[: X.shape[1]]
+    return pd.DataFrame(X, index=DAYS[: len(X)], columns=names)
+
+
+def mixed(m=150):
+    """Return a table of every kind whose rows have an order, and the same with gaps."""
+    T = series(m, 9, (0.97, 0.9, 0.8))
+    whole = pd.DataFrame(
+        {
+            "number": 20 + 3 * T[:, 0],
+            "rain": np.maximum(T[:, 1], 0),
+            "yes": pd.array(T[:, 2] > 0, dtype="boolean"),
+            "level": pd.Categorical(np.digitize(T[:, 3], [-1, 0, 1]), ordered=True),
+            "kind": pd.Categorical(np.take(list("xyz"), np.argmax(T[:, 4:7], axis=1))),
+            "percent": 100 / (1 + np.exp(-2 * T[:, 7])),
+        },
+        index=DAYS[:m],
+    )
+    out = pd.DataFrame(np.random.default_rng(2).random(whole.shape) < 0.1, DAYS[:m], whole.columns)
+    out[with_days_out(T)[1]] = True
+    return whole, whole.mask(out)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_bits_depend_on_the_seed_and_not_on_the_number_of_threads(dtype):
+    X = with_holes(series(600, 40)).astype(dtype)
+    before = X.copy()
+    order = np.arange(600)
+    one, two, again, other = (
+        nmd.sample(
+            *(X, 3),
+            draws=4,
+            tune=4,
+            order=order,
+            random_state=seed,
+            compute=nmd.Compute(threads=threads),
+        )
+        for threads, seed in ((1, 0), (2, 0), (1, 0), (1, 1))
+    )
+    assert bits_of(one) == bits_of(two) == bits_of(again)
+    assert bits_of(one) != bits_of(other)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(order, np.arange(600))
+    assert one.parameters["dtype"] == np.dtype(dtype).name
+
+
+def test_bits_of_a_table_do_not_depend_on_the_number_of_threads():
+    _, table = mixed(80)
+    before = table.copy(deep=True)
+    one, two = (
+        nmd.sample(table, **SHORT, compute=nmd.Compute(threads=threads)) for threads in (1, 2)
+    )
+    assert bits_of(one) == bits_of(two)
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_chains_have_random_numbers_of_their_own():
+    posterior = nmd.sample(with_holes(series()), 2, order="row", chains=3, **SHORT)
+    W = posterior.draws["W"].values
+    assert W.shape[:2] == posterior.draws["phi"].shape[:2] == (3, 20)
+    assert np.abs(W[0] - W[1]).max() > 0.01
+    assert np.abs(W[1] - W[2]).max() > 0.01
+
+
+def test_sparse_data_are_not_made_dense():
+    """Absent entries are missing; the same as an array with NaN, and no array of all cells."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((6000, 600), density=0.005, rng=rng, format="csr")
+    small = X[:40, :30]
+    order = np.arange(6000)
+    nmd.sample(small, 1, order=order[:40], **SHORT)  # what is compiled counts for nothing
+    tracemalloc.start()
+    posterior = nmd.sample(X, 2, order=order, draws=3, tune=2, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * X.shape[0] * X.shape[1] / 2
+    assert np.isfinite(posterior.draws["W"]).all()
+
+
+def test_unsorted_rows_have_the_order_of_their_places():
+    """What is drawn for a row depends on its position, so that the same is found on average."""
+    X, out = with_days_out(series(120, noise=0.1))
+    at = np.random.default_rng(3).permutation(120)
+    labelled = xr.DataArray(X, dims=("day", "place"), coords={"day": DAYS[:120]})
+    options = {"draws": 300, "tune": 100, "random_state": 0, "order": "day", "sample_dims": "day"}
+    found = []
+    for each in (labelled, labelled.isel(day=at)):
+        posterior = nmd.sample(each, 2, **options)
+        found.append(posterior.reconstruct().sortby("day").sel(day=DAYS[:120][out]))
+    spread = np.nanstd(X)
+    assert np.sqrt(np.mean((found[0] - found[1]).values ** 2)) < 0.15 * spread
+
+
+@pytest.mark.parametrize("phi", [0.4, 0.8, 0.95])
+def test_the_memory_of_a_component_is_found(phi):
+    """300 rows tell φ to about (1 - φ²) / 17, and the scale is drawn with it."""
+    X = with_holes(series(300, 6, (phi,), 0.3))
+    posterior = nmd.sample(X, 1, order="row", draws=200, tune=100, random_state=0)
+    assert posterior.draws["phi"].values.mean() == pytest.approx(phi, abs=0.15)
+
+
+def test_rows_without_memory_are_found_to_have_none():
+    X = with_holes(series(300, 6, (0.0,), 0.3))
+    posterior = nmd.sample(X, 1, order="row", draws=200, tune=50, random_state=0)
+    assert posterior.draws["phi"].values.mean() < 0.25
+
+
+def test_days_out_are_filled_better_in_order():
+    """Against the same table without dates, and linear interpolation; intervals hold."""
+    errors, covered = {"order": [], "none": [], "line": []}, []
+    for seed in range(2):
+        full = frame(series(200, 6, (0.98, 0.95), 0.2, seed))
+        X, out = with_days_out(full.to_numpy())
+        table, sd = frame(X), full.std().to_numpy()
+        filled, posterior = nmd.impute(table, random_state=0, return_posterior=True)
+        with pytest.warns(nmd.warnings.UnobservedWarning):
+            plain = nmd.impute(table.reset_index(drop=True), random_state=0)
+        guesses = {"order": filled, "none": plain, "line": table.interpolate(limit_area=None)}
+        for name, guess in guesses.items():
+            residual = (guess.to_numpy() - full.to_numpy())[out] / sd
+            errors[name].append(np.sqrt(np.nanmean(residual[:-4] ** 2)))  # the last are ahead
+        i, j = np.nonzero(np.broadcast_to(out[:, None], X.shape))
+        low, high = posterior.predict_interval(i, j).T
+        x = full.to_numpy()[i, j]
+        covered.append(np.mean((low <= x) & (x <= high)))
+    errors = {name: np.mean(each) for name, each in errors.items()}
+    assert errors["order"] < 0.5 * errors["none"]
+    assert errors["order"] < 1.05 * errors["line"]
+    assert 0.8 < np.mean(covered) < 0.99
+
+
+@pytest.mark.parametrize("index", [pd.RangeIndex(M), DAYS[:M][::-1], pd.Index(range(5, M + 5))])
+def test_a_table_without_rising_dates_has_no_order(index, monkeypatch):
+    """Nothing of the draw of rows in order runs, and the bits are those of the bare values."""
+    table = frame(with_holes(series()))
+    plain = bits_of(nmd.sample(table.reset_index(drop=True), **SHORT))
+
+    def never(*_):
+        raise AssertionError("no order was asked for")
+
+    monkeypatch.setattr(SampledProblem, "draw_in_order", never)
+    posterior = nmd.sample(table.set_axis(index), **SHORT)
+    assert bits_of(posterior) == plain
+    assert not {"phi", "times", "series"} & set(posterior.draws.variables)
+
+
+@pytest.mark.parametrize("of", ["naive", "zone", "objects"])
+def test_a_column_of_dates_comes_back_as_it_was(of):
+    _, table = mixed(80)
+    day = DAYS[:80] + pd.Timedelta("1h7min")
+    day = {"naive": day, "zone": day.tz_localize("Asia/Tokyo"), "objects": day.date}[of]
+    table = table.reset_index(drop=True).assign(day=day)
+    filled, posterior = nmd.impute(table, order="day", return_posterior=True, **SHORT)
+    pd.testing.assert_series_equal(filled["day"], table["day"])
+    for copy in posterior.impute(table, 2, random_state=0):
+        pd.testing.assert_series_equal(copy["day"], table["day"])
+    assert list(filled.columns) == list(table.columns)
+    assert not filled.isna().any(axis=None)
+
+
+def test_a_table_of_every_kind_has_an_order():
+    """Values stay in their domain and bounds, in guesses, copies and forecasts."""
+    whole, table = mixed()
+    bounds = {"percent": (0, 100)}
+    posterior = nmd.sample(table, draws=60, random_state=0, bounds=bounds)
+    assert posterior.draws["phi"].values.max() > 0.8
+    ahead = table.iloc[:0].reindex(DAYS[150:160])
+    for copy in (
+        posterior.impute(table),
+        posterior.impute(ahead),
+        *posterior.impute(table, 20, random_state=0),
+        *posterior.impute(ahead, 20, random_state=0),
+    ):
+        assert not copy.isna().any(axis=None)
+        assert copy["percent"].between(0, 100).all()
+        assert (copy["rain"] >= 0).all()
+        assert set(copy["kind"]) <= set("xyz")
+        assert set(copy["level"]) <= {0, 1, 2, 3}
+        pd.testing.assert_series_equal(copy.dtypes, table.dtypes)
+    filled, out = posterior.impute(table), table["number"].isna()
+    error = (filled["number"] - whole["number"])[out].to_numpy()
+    assert np.sqrt(np.mean(error**2)) < 0.8 * whole["number"].std()
+
+
+def test_a_saved_posterior_of_a_table_in_order_is_the_same(tmp_path):
+    _, table = mixed(80)
+    posterior = nmd.sample(table, **SHORT)
+    posterior.save(tmp_path / "drawn.nc")
+    loaded = nmd.load(tmp_path / "drawn.nc")
+    assert bits_of(loaded) == bits_of(posterior)
+    ahead = table.iloc[:0].reindex(DAYS[80:85])
+    for copies in zip(
+        *(each.impute(ahead, 3, random_state=0) for each in (posterior, loaded)), strict=True
+    ):
+        pd.testing.assert_frame_equal(*copies)
+
+
+def test_names_of_an_order_are_kept_as_a_list():
+    index = pd.MultiIndex.from_product([["x", "y"], DAYS[:30]], names=["station", "day"])
+    table = frame(series()).set_axis(index)
+    names = ["station", "day"]
+    for order in (names, tuple(names), np.array(names), pd.Index(names)):
+        assert nmd.sample(table, 1, order=order, **SHORT).parameters["order"] == names
+    assert nmd.sample(table, 1, order="day", **SHORT).parameters["order"] == "day"
+
+
+def test_new_rows_without_labels_are_not_taken_for_others():
+    """The rows of the fit again have their places; fewer rows may be any."""
+    X = with_holes(series())
+    posterior = nmd.sample(X, 2, order="row", **SHORT)
+    rows = posterior.fold_in(X).draws["W"].values
+    np.testing.assert_allclose(rows.mean(axis=1), posterior.draws["W"].mean("draw"), atol=0.1)
+    for each in (posterior, nmd.sample(frame(X).rename_axis(None), **SHORT)):
+        with pytest.raises(ValueError, match=r"X has no labels along 'row', .*: give a DataFrame"):
+            each.fold_in(X[:5])
+
+
+def test_a_complete_table_may_have_an_order_and_a_given_f():
+    table = np.abs(frame(series()))
+    posterior = nmd.sample(table, 2, "relu", **SHORT)
+    assert "phi" in posterior.draws
+
+
+def test_weights_count_in_order():
+    """An entry of weight zero is no entry, and one of weight two counts as two."""
+    X, weights = series(), np.ones((M, N))
+    weights[10:14] = 0
+    holes = np.where(weights == 0, np.nan, X)
+    both = [
+        nmd.sample(each, 2, order="row", weights=w, **SHORT).draws["W"].values
+        for each, w in ((X, weights), (holes, np.ones((M, N))))
+    ]
+    np.testing.assert_array_equal(*both)
+
+
+def test_copies_of_days_out_are_as_rough_as_the_data():
+    """Steps between the days of a copy are those of the autoregression, with noise."""
+    full = frame(series(200, 6, (0.98, 0.95), 0.1, 0))
+    X, out = with_days_out(full.to_numpy())
+    posterior = nmd.sample(frame(X), random_state=0)
+    copies = np.stack(posterior.impute(frame(X), 30, random_state=0))[:, out]
+    steps = copies.reshape(30, -1, 4, 6)[:, :-1]
+    true = full.to_numpy()[out].reshape(-1, 4, 6)[:-1]
+    found, expected = (np.sqrt(np.mean(np.diff(each, axis=-2) ** 2)) for each in (steps, true))
+    assert 0.6 < found / expected < 1.7
+
+
+def test_one_posterior_has_the_draws_of_its_members():
+    """Members without order have φ = 0, and rows of their own; forecasts know both."""
+    posterior = nmd.sample(frame(with_days_out(series(120))[0]), draws=60, tune=20, random_state=0)
+    phi, member = posterior.draws["phi"].values[0], posterior.draws["member"].values[0]
+    in_order = phi.any(axis=1)
+    assert set(member[in_order]).isdisjoint(member[~in_order])
+    ahead = posterior.fold_in(frame(series(125)).iloc[120:] * np.nan)
+    rows = ahead.draws["W"].values[0]
+    assert np.isfinite(rows).all()
+    W = posterior.draws["W"].values[0]
+    near = np.abs(rows[in_order, 0] - W[in_order, -1]).mean()
+    far = np.abs(rows[in_order, 4] - W[in_order, 20]).mean()
+    assert near < far
