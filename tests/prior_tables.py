@@ -128,7 +128,9 @@ class Table:
         times = rng.permutation(np.cumsum(rng.choice([1.0, 2, 6], case.rows)))  # uneven steps
         series, phases = np.arange(case.rows) % 2, np.arange(case.rows) % max(case.period, 1)
         places = RowPlaces(times, series, phases)
-        return cls(replace(problem, order=RowOrder.of(places)), limit, 1, places)
+        return cls(
+            replace(problem, order=RowOrder.of(places, period=case.period)), limit, 1, places
+        )
 
 
 def symmetric_root(covariance: Array) -> Array:

@@ -391,15 +391,16 @@ def draw_posterior(
         counts, keeps_empty = observations.counts(0), "keep_empty_features" in X.attrs
         refuse_table(observations.labels, counts, keeps_empty=keeps_empty)
     is_table = form.is_frame or observations.labels.table is not None
-    asked, places = with_order(asked, observations.labels, is_table=is_table), None
+    asked, places, period = with_order(asked, observations.labels, is_table=is_table), None, 0
     if asked.order is not None:
         places = row_places(observations, asked.order)
-        places = places.with_phases(places, find_period(observations, places))
+        period = find_period(observations, places)
+        places = places.with_phases(places, period)
     by_column = is_table or observations.is_small_table or observations.limits is not None
     facts = facts_of(observations, by_column=by_column or asked.order is not None)
     problem = prepare_sample(observations, facts, asked, is_table=is_table)
     if places is not None:
-        problem = replace(problem, order=RowOrder.of(places))
+        problem = replace(problem, order=RowOrder.of(places, period=period))
     model = problem.scaling.model
     check_bounds(asked.bounds, facts, model)
     codes = names_of_codes(facts) if is_table else ()

@@ -400,8 +400,8 @@ def moved_runs(
 ) -> NDArray[np.bool_]:
     """Return a mask of a fraction of the observed entries, in runs as the missing ones are.
 
-    A run goes on from row to row of a sequence: in one column, or in all columns of rows that have
-    none of the entries that are missing anywhere.  The runs of a column are moved together, to
+    A run continues from row to row of a sequence: in one column, or in all columns of rows that
+    have none of the entries that are missing anywhere.  The runs of a column are moved together, to
     other rows, and the indicators of a category are hidden together.
     """
     missing, table = _missing(observations)[sequence], observations.labels.table

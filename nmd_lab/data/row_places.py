@@ -53,13 +53,11 @@ class RowPlaces(NamedTuple):
         finite = self.steps[np.isfinite(self.steps)]
         return float(np.median(finite)) if finite.size else 1.0
 
-    @property
-    def positions(self) -> NDArray[np.int64]:
-        """Position of each row in an evenly spaced grid that begins with the earliest row."""
-        return self.on_grid_of(self)
-
     def on_grid_of(self, others: RowPlaces) -> NDArray[np.int64]:
-        """Return the positions in the grid of other places; months and years are even steps."""
+        """Return the position of each row in an evenly spaced grid.
+
+        The grid begins with the earliest of other rows; their months and years are even steps.
+        """
         steps, most = others.steps, 1.5 * others.median_step
         unit = steps[steps < most].mean() if np.any(steps < most) else 1.0
         return np.asarray(np.rint((self.times - others.times.min()) / unit), dtype=np.int64)
@@ -133,7 +131,7 @@ def _names_of_rows(labels: Labels) -> pd.DataFrame:
 
 
 def _column(observations: Observations, name: str) -> NDArray[Any]:
-    """Return the values of a column of X in all rows, those of a class as text."""
+    """Return the values of a column of X in all rows, positions of classes."""
     labels = observations.labels
     names = labels.flat(labels.columns).tolist()
     if labels.table is not None:

@@ -452,7 +452,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
             return place, None
         rows = observe((X.tocsr() if hasattr(X, "tocsr") else X)[new], may_be_empty=True)
         draws = draws if numbered and new.size < place.size else draws.evenly()
-        places = None if places is None else RowPlaces._make(each[new] for each in places)
+        places = None if places is None else places.at(new)
         return place, draw_new_rows(labels, draws, rows, numbered=numbered, places=places)
 
     def _of_rows(self, X: Any, labelled: Any, std: bool = False) -> tuple[Array, Array | None]:

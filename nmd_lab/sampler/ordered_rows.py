@@ -65,15 +65,18 @@ class RowOrder:
         Rows whose vectors are not drawn.
     phases : ndarray of int (m,)
         Phase of each row in the season.
+    period : int
+        Number of phases, some of which may have no row; 0 if there is no season.
     """
 
     sequence: NDArray[np.int64]
     steps: Doubles
     is_known: NDArray[np.bool_]
     phases: NDArray[np.int64]
+    period: int = 0
 
     @classmethod
-    def of(cls, places: RowPlaces, fitted: RowPlaces | None = None) -> RowOrder:
+    def of(cls, places: RowPlaces, fitted: RowPlaces | None = None, period: int = 0) -> RowOrder:
         """Return the order of rows at some places, with fitted rows, which are known, behind them.
 
         The unit is the median step of the fitted rows.
@@ -81,12 +84,8 @@ class RowOrder:
         both = places if fitted is None else places.followed_by(fitted)
         unit = (fitted or places).median_step
         is_known = np.arange(both.times.size) >= places.times.size
-        return cls(both.sequence, np.maximum(both.steps / unit, SHORTEST), is_known, both.phases)
-
-    @property
-    def period(self) -> int:
-        """Number of phases of the season; 0 if there is none."""
-        return int(self.phases.max(initial=-1)) + 1 if self.phases.any() else 0
+        steps = np.maximum(both.steps / unit, SHORTEST)
+        return cls(both.sequence, steps, is_known, both.phases, period)
 
     @cached_property
     def _densities(self) -> tuple[Doubles, Doubles, Doubles]:

@@ -186,9 +186,8 @@ def sampled_model(
         raise ValueError(
             f"noise_by={noise_by!r} does not go with columns of several kinds: leave it out."
         )
-    by_column = has_kinds or noise_by == "columns"
-    if is_auto(noise_by) and options.order is not None:
-        by_column = True
+    in_order = is_auto(noise_by) and options.order is not None
+    by_column = has_kinds or noise_by == "columns" or in_order
     if is_auto(noise_by) and is_table and is_auto(nonlinearity) and loss == NUMBER:
         (m, n), count = facts.shape, facts.n_observed
         enough = facts.is_small_table and count >= ENTRIES_OF_A_COLUMN * n

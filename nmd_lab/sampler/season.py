@@ -40,7 +40,7 @@ MAX_ROWS = 1 << 17
 
 def find_period(observations: Observations, places: RowPlaces) -> int:
     """Return the period in steps between rows; 0 if there is none."""
-    at = places.positions
+    at = places.on_grid_of(places)
     series = np.unique(places.series, return_inverse=True)[1]
     length = int(at.max(initial=0)) + 1
     i, j, x = observations.entries()

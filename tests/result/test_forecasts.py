@@ -203,3 +203,17 @@ def test_new_rows_have_no_places_in_an_array(order):
     posterior = nmd.sample(X, 1, order=order, draws=4, tune=2, random_state=0)
     with pytest.raises(ValueError, match="order= was an array: give the name of a dimension"):
         posterior.fold_in(X)
+
+
+def test_phases_without_rows_keep_the_period_of_the_season():
+    """Rows from 8 to 17 hours alone: the day still has 24 phases, and a new row its own."""
+    hours = pd.date_range("2024-01-01", periods=24 * 20, freq="h", name="hour")
+    hours = hours[(hours.hour >= 8) & (hours.hour < 18)]
+    rng = np.random.default_rng(0)
+    X = np.sin(hours.hour.to_numpy()[:, None] / [2, 3, 4]) + 0.1 * rng.normal(size=(hours.size, 3))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(X, hours, list("abc"))
+    fit = nmd.sample(frame[:-10], 1, order="hour", groups=1, draws=20, tune=20, random_state=0)
+    assert fit.draws.sizes["phase"] == 24
+    later = fit.fold_in(frame[-10:])
+    np.testing.assert_array_equal(later.draws["phases"], (hours[-10:].hour - 8) % 24)
