@@ -39,10 +39,10 @@ LOSSES = "model/test_likelihoods.py model/test_log_scores.py"
 PROXIMAL = "model/test_parts.py::test_exact model/test_proximal.py::test_worked_examples"
 TARGETS = {
     "fit/held_out.py": f"fit/test_holding_out.py fit/test_held_out.py {REFUSALS}",
-    "data/folds.py": f"{FOLDS} data/test_split.py",
+    "data/folds.py": f"{FOLDS} data/test_split.py data/test_moved_runs.py",
     "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
     "kernels/row_sums.py": ROW_SUMS,
-    "kernels/sweep.py": f"{CONTRACT} test_sparse.py {ROW_SUMS}",
+    "kernels/sweep.py": f"{CONTRACT} test_sparse.py {ROW_SUMS} cluster/test_fits.py",
     "engines/admm.py": f"{CONTRACT} request/test_penalty.py checkpoint/test_resume.py",
 }
 SWAPS: dict[type, list[type]] = {

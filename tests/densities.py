@@ -1,4 +1,4 @@
-"""Densities of T by numerical integration, and compiled loops of draws, for the tests of draws.
+"""Densities of T by numerical integration, loops of draws, and laws of draws, for their tests.
 
 The densities use the formulas of `oracles` alone.
 """
@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 from oracles import distance, forward
+from scipy import stats
 
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
@@ -16,6 +17,34 @@ from nmd_lab.sampler.random_numbers import new_stream, start_of
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
 STEPS = 10.0 ** np.arange(-12, 4, 0.05)
+SIGNIFICANT = 1e-4
+"""A correct sampler fails one of its tests with this probability, for another seed."""
+
+
+def standardised(draws, mean, covariance):
+    """Return standard normal numbers (number, draw), if the draws have this mean and covariance."""
+    return np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T)
+
+
+def assert_standard_normal(z):
+    """Test numbers (number, draw), each for itself and together with the others."""
+    limit = 5 / np.sqrt(z.shape[1])
+    for number in z:
+        assert stats.kstest(number, "norm").pvalue > SIGNIFICANT
+    np.testing.assert_allclose(z.mean(axis=1), 0, atol=limit)
+    np.testing.assert_allclose(z.var(axis=1), 1, atol=1.2 * limit)
+    np.testing.assert_allclose(np.corrcoef(z), np.eye(len(z)), atol=limit)
+
+
+def assert_wishart(precisions, scale, degrees):
+    """Test aᵀ Λ a over aᵀ V a and |Λ| over |V|, for a scale V of each draw or of all."""
+    d = precisions.shape[-1]
+    for a in (*np.eye(d), np.linspace(1, -0.7, d)):
+        ratio = np.einsum("i,...ij,j", a, precisions, a) / np.einsum("i,...ij,j", a, scale, a)
+        assert stats.kstest(ratio, stats.chi2(degrees).cdf).pvalue > SIGNIFICANT
+    volume = np.linalg.det(precisions) / np.linalg.det(scale)  # a product of d chi-squared
+    pivots = stats.chi2(degrees - np.arange(d)).rvs((len(volume), d), random_state=1).prod(axis=1)
+    assert stats.ks_2samp(volume, pivots).pvalue > SIGNIFICANT
 
 
 class Distribution:

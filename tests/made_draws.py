@@ -1,10 +1,14 @@
 """Posteriors of made-up draws, and their distributions by brute force."""
 
+from dataclasses import fields
+
 import numpy as np
 from oracles import forward
 
 import nmd_lab
 from nmd_lab.data.labels import labels_of
+from nmd_lab.model.losses import as_loss
+from nmd_lab.model.nonlinearities import as_nonlinearity
 
 A, B = -0.4, 0.9
 CUTS, LEVELS = np.array([-0.8, 0.1, 1.2]), (1.0, 2.0, 3.5, 5.0)
@@ -37,10 +41,17 @@ def made_up(
     if noise == "ordinal":
         arrays["rho"] = np.ones(outer)
         arrays["cut_points"] = CUTS + 0.05 * rng.normal(size=(*outer, 3))
-        arrays["levels"] = LEVELS
-    arrays |= more
+        more["levels"] = LEVELS
     f = nmd_lab.MinMax(A, B) if f == "minmax" else f
-    return nmd_lab.Posterior._from_arrays(labels, nonlinearity=f, loss=loss, noise=noise, **arrays)
+    return posterior_of(labels, nonlinearity=f, loss=loss, noise=noise, **arrays | more)
+
+
+def posterior_of(labels, nonlinearity="identity", loss="frobenius", noise="gaussian", **more):
+    """A posterior of arrays and of other fields."""
+    names = {each.name for each in fields(nmd_lab.Posterior)} - {"mean"} & more.keys()
+    others = {"stop_reason": "", "noise": noise} | {name: more.pop(name) for name in names}
+    f, d = as_nonlinearity(nonlinearity), as_loss(loss)
+    return nmd_lab.Posterior._from_arrays(labels, more, nonlinearity=f, loss=d, **others)
 
 
 def plain(posterior):

@@ -69,14 +69,12 @@ def asked(monkeypatch):
     return calls
 
 
-def test_a_long_table_by_its_names_and_by_others(tmp_path, asked, capsys):
-    usual, other = tmp_path / "usual.csv", tmp_path / "other.csv"
-    usual.write_text("userId,movieId,rating\n1,31,2.5\n1,10,3.0\n2,10,4.0\n2,31,1.0\n")
+def test_a_long_table_by_names_of_its_columns(tmp_path, asked, capsys):
+    other = tmp_path / "other.csv"
     other.write_text("who,movie,stars,seat\nann,7,4,1\nann,9,5,2\nbo,7,3,3\n")
-    assert main(["fit", str(usual)]) == 2
-    assert "2 rows (userId) x 2 columns (movieId), 4 values (rating)" in capsys.readouterr().out
     names = ["--row", "who", "--column", "movie", "--value", "stars"]
     assert main(["fit", str(other), *names]) == 2
+    assert "2 rows (who) x 2 columns (movie), 3 values (stars)" in capsys.readouterr().out
     assert asked[-1].X.labels.dims == ("who", "movie")
     assert asked[-1].X.values.tolist() == [4, 5, 3]
 
@@ -217,19 +215,6 @@ def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, aske
     assert asked[0].X.dtypes.map(str).to_dict() == {
         "age": "float64", "sex": "category", "ill": "category",
     }  # fmt: skip
-
-
-def test_rows_in_order_of_a_column_are_filled_from_their_neighbours(tmp_path):
-    wave, out = np.sin(np.arange(80) / 8)[:, None] * np.arange(1, 5), tmp_path / "o.csv"
-    X, gaps = pd.DataFrame(wave, columns=list("abcd")), [20, 21, 22, 50, 51, 52]
-    X.iloc[gaps] = np.nan
-    day = pd.date_range("2020-01-01", periods=80).astype(str)
-    X.assign(day=day).to_csv(tmp_path / "a.csv", index=False)
-    words = ["--order", "day", "--no-index", "--seed", "0", "--draws", "60", "--quiet"]
-    assert main(["impute", str(tmp_path / "a.csv"), *words, "--out", str(out)]) == 0
-    filled = pd.read_csv(out)
-    assert filled["day"].tolist() == day.tolist()
-    assert np.abs(filled[list("abcd")] - wave).iloc[gaps].max(axis=None) < 1.5  # of a range of 8
 
 
 LAB = "sample,lead,zinc,site\na,0.7,<5,n\nb,<0.5,7,s\nc,1.2,>200,n\nd,ND,11,s\ne,2.2,12,n\n"

@@ -23,7 +23,7 @@ from nmd_lab.result.draws import LIMITS
 from nmd_lab.result.fill import OF_LIMITS, Bounded, draws_within
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.report import sentence_of_codes
-from nmd_lab.result.summary import N_FEW_DRAWS, few_draws, unfinished
+from nmd_lab.result.summary import few_draws, unfinished
 from nmd_lab.warnings import (
     NMDWarning,
     NotConvergedWarning,
@@ -212,7 +212,7 @@ def message_of_limits(posterior: Posterior, facts: Facts) -> Messages:
         return {}
     at = np.flatnonzero((codes == AT_MOST) & (values > 0))
     bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])
-    negative = (draws_within(few_draws(posterior._draws, N_FEW_DRAWS), bounded) < 0).mean(axis=0)
+    negative = (draws_within(few_draws(posterior._draws), bounded) < 0).mean(axis=0)
     shares = np.bincount(j[at], negative) / np.maximum(np.bincount(j[at]), 1)
     if not (wrong := np.flatnonzero(shares > 0.01)).size:  # fewer are harmless
         return {}

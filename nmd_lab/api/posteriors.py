@@ -30,6 +30,7 @@ from nmd_lab.data.units import (
 )
 from nmd_lab.fit.loop import nothing
 from nmd_lab.fit.support import DATA, features_of_data, refuse
+from nmd_lab.model.losses import as_loss
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.request.settings import Compute
@@ -486,13 +487,14 @@ def package(
     is_ordinal = loss.classes == "ordered"
     return Posterior._from_arrays(
         observations.labels,
+        drawn,
         nonlinearity=nonlinearity,
-        loss="frobenius" if is_ordinal else loss,
-        kinds=model if by_column else None,
+        loss=as_loss("frobenius") if is_ordinal else loss,
+        _kinds=model if by_column else None,
         noise=noises if by_column else noises[0],
         levels=loss.level_values if is_ordinal else None,
         stop_reason=reason,
-        limits=limits_of(observations) if facts.is_limited else None,
+        _limits=limits_of(observations) if facts.is_limited else None,
         parameters={
             "rank": problem.rank,
             **decided.plain(),
@@ -501,5 +503,4 @@ def package(
             "sweeps": (decided.tune or 0) + drawn["log_likelihood"].shape[1],
             **provenance(facts, observations.dtype, observations.fingerprint()),
         },
-        **drawn,
     )

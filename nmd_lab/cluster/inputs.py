@@ -101,28 +101,26 @@ MAX_PARTITION_BYTES = 64 << 20
 
 
 def checked_client(X: Any, client: Any) -> Any:
-    """Return the client of a fit: that which is given, or the active one."""
-    if client is None or isinstance(client, str):
-        return _active_client(X, client)
-    if not hasattr(client, "scheduler_info") or not hasattr(client, "submit"):
-        raise TypeError(
-            f"client={client!r} is no client of Dask: give a distributed.Client, 'active', or "
-            "leave it out."
-        )
-    if getattr(client, "asynchronous", False):
-        raise TypeError("client= is asynchronous: give a client without asynchronous=True.")
-    return client
+    """Return the client of a fit: that which is given, or the active one.
 
-
-def _active_client(X: Any, client: str | None) -> Any:
-    """Return the active client; None for a DataArray over a Dask array if there is none."""
-    if client is not None:
+    It is None for a DataArray over a Dask array if no client is active.
+    """
+    if isinstance(client, str):
         check_word("client", client, ["active"], ", or a distributed.Client")
     try:
-        from distributed import default_client
+        from distributed import Client, default_client
     except ImportError as error:
         remedy = "pip install dask distributed"
         raise ImportError(f"a fit on a cluster needs Dask: {remedy}.") from error
+    if client is not None and client != "active":
+        if not isinstance(client, Client):
+            raise TypeError(
+                f"client={client!r} is no client of Dask: give a distributed.Client, 'active', or "
+                "leave it out."
+            )
+        if client.asynchronous:
+            raise TypeError("client= is asynchronous: give a client without asynchronous=True.")
+        return client
     try:
         return default_client()
     except ValueError:
@@ -175,13 +173,9 @@ def _blocks_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Lab
     """Return the sources of the blocks of a Dask array, or of a DataArray over one."""
     from dask.delayed import delayed
 
+    matrix, labels = X, labels_of(X, how["sample_dims"])
     if isinstance(X, xr.DataArray):
-        labels = labels_of(X, how["sample_dims"])
         matrix = X.transpose(*labels.rows, *labels.columns).data.reshape(labels.matrix_shape)
-    else:
-        if X.ndim != 2:
-            raise ValueError(f"X has {X.ndim} dimensions: give a matrix.")
-        matrix, labels = X, Labels.plain(X.shape)
     if any(np.isnan(size) for size in matrix.shape):
         raise ValueError("X has unknown chunk sizes: call X.compute_chunk_sizes() before.")
     if matrix.size == 0:
@@ -214,12 +208,11 @@ def _like(name: str, other: Any, matrix: Any) -> Any:
         return [None] * matrix.numblocks[0]
     import dask.array
 
-    array = other.data if isinstance(other, xr.DataArray) else other
-    if np.shape(array) != matrix.shape:
+    array = dask.array.asarray(other if form_of(other).is_dask else plain_array(other))
+    if array.shape != matrix.shape:
         raise ValueError(
-            f"{name} has shape {np.shape(array)}, and X {matrix.shape}: give one of that shape."
+            f"{name} has shape {array.shape}, and X {matrix.shape}: give one of that shape."
         )
-    array = array if form_of(array).is_dask else dask.array.from_array(plain_array(other))
     return array.rechunk(matrix.chunks).to_delayed().ravel()
 
 

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -24,21 +25,8 @@ from nmd_lab.data.entries import FloatArray, GivenOffsets, IntArray, Transform
 from nmd_lab.data.folds import rows_of, split, without
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
-from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
-from nmd_lab.fit.held_out import score_of
-from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.model.model import Model
-from nmd_lab.problem.initialization import Start, svd_start
-from nmd_lab.problem.problem import sweep_of
 
-from .partitions import ClusterRows, Partitions, RowProducts, stacked, svd_on_cluster, unit_columns
-from .sweeps import (
-    ClusterEntries,
-    HeldOutOnCluster,
-    PartitionSweep,
-    optimality_on_cluster,
-    sweep_on_cluster,
-)
+from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts, stack, unit_columns
 
 
 class PartitionFiles:
@@ -123,7 +111,7 @@ PLAIN = Classes()
 """The file of a partition has arrays and numbers alone."""
 
 
-def write_partition(path: str, sweep: PartitionSweep | None, *blocks: FloatArray) -> None:
+def write_partition(path: str, sweep: Any, *blocks: FloatArray) -> None:
     """Write T and U of a partition, and its rows of matrices."""
     encoder = Encoder(PLAIN)
     state = encoder.encode([None if sweep is None else vars(sweep.sweep.state), *blocks])
@@ -136,6 +124,9 @@ def read_partition(path: str) -> list[Any]:
     state: list[Any] = Decoder(PLAIN, arrays).decode(header["state"])
     return state
 
+
+MAX_RESULT_BYTES = 1 << 28
+"""Size of a factor up to which a result has it as an array."""
 
 NO_PATTERN = (np.empty(0, np.intp), np.empty(0, np.intp))
 """What stands for the pattern of sparse data, which the client does not have."""
@@ -221,8 +212,25 @@ class ClusterObservations(Observations):
         return [(mean, None if rows is None else rows[here], columns) for here in ranges]
 
     def stacked(self, pieces: Sequence[Any], dtype: Any) -> ClusterRows:  # type: ignore[override]
-        """Return a W of pieces side by side."""
-        return stacked(self.partitions, pieces, dtype)
+        """Return a W of pieces side by side: matrices on the workers, arrays, numbers."""
+        matrices = [each for each in pieces if isinstance(each, ClusterRows)]
+        arrays = any(isinstance(each, np.ndarray) for each in pieces)
+        if len({id(each.blocks) for each in matrices}) == 1 and not arrays:
+            ones = np.eye(len(matrices[0].columns))[:, -1:]
+            columns = [each * ones if isinstance(each, float) else each.columns for each in pieces]
+            return matrices[0].with_columns(np.hstack(columns))
+        local: list[Any] = []
+        for each in pieces:
+            if isinstance(each, ClusterRows):
+                local.append(each.parts)
+            elif isinstance(each, np.ndarray):
+                ranges = self.partitions.ranges
+                local.append([each[rows].astype(dtype, copy=False) for rows in ranges])
+            else:
+                local.append([each] * len(self.partitions))
+        blocks = self.partitions.map(partial(stack, np.dtype(dtype)), *local)
+        width = sum(each.shape[1] if np.ndim(each) == 2 else 1 for each in pieces)
+        return ClusterRows(self.partitions, blocks, width, dtype)
 
     def allow(self, W: ClusterRows, solved: slice, constraint: Any, empty: IntArray) -> None:
         """Set columns of W to the nearest allowed ones; the partitions have their empty rows."""
@@ -231,8 +239,17 @@ class ClusterObservations(Observations):
         W.columns = unit_columns(W.shape[1])
 
     def gathered(self, W: ClusterRows) -> Any:
-        """Return W for a result, as an array or an array of Dask."""
-        return W.for_result()
+        """Return W as an array, or one of Dask if it is large, whose blocks stay on the workers."""
+        if W.size * W.dtype.itemsize <= MAX_RESULT_BYTES:
+            return np.array(W)
+        import dask.array
+        from dask.delayed import delayed
+
+        arrays = []
+        for rows, block in zip(self.partitions.ranges, W.parts, strict=True):
+            shape = (rows.stop - rows.start, W.shape[1])
+            arrays.append(dask.array.from_delayed(delayed(block), shape, W.dtype))
+        return dask.array.concatenate(arrays)
 
     def computing(self) -> AbstractContextManager[Any]:
         """Return a context in which arrays of Dask are computed on the workers."""
@@ -341,31 +358,3 @@ def _(
     """Let each partition hold out its rows of a matrix."""
     ranges = observations.partitions.ranges
     return observations.divided(without, [rows_of(held_out, rows) for rows in ranges])
-
-
-@score_of.register
-def _(held_out: ClusterObservations, model: Any) -> HeldOutOnCluster:
-    return HeldOutOnCluster(held_out.partitions, held_out.parts, model)
-
-
-@sweep_of.register
-def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = None) -> Any:
-    return sweep_on_cluster(problem, observations.partitions, observations.parts, rank, state)
-
-
-@optimality.register
-def _(observations: ClusterObservations, problem: Any, W_aug: Any, H_aug: Any) -> float:
-    where = observations.partitions, observations.parts
-    return optimality_on_cluster(problem, *where, W_aug, H_aug, OPTIMALITY_PENALTIES)
-
-
-@svd_start.register
-def _(
-    observations: ClusterObservations,
-    model: Model,
-    rank: int,
-    offsets: Offsets,
-    rng: np.random.Generator,
-    kind: str = "svd",
-) -> Start:
-    return svd_on_cluster(observations, model.pseudo_inverse, rank, offsets, rng, kind)

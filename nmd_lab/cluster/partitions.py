@@ -11,6 +11,7 @@ The matrices are a W, what an SVD starts from, and its factors.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,15 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.data.entries import FloatArray, GivenOffsets, Transform, has_offsets
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
-from nmd_lab.kernels.lowrank import RowBlocks
-from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.problem.initialization import MAX_GRAM, Start, nonnegative_parts
 
 WORKER_LOST = (
     "a worker of the cluster is gone, and with it a part of the fit: call nmd_lab.resume() with "
@@ -75,16 +71,14 @@ class Partitions:
         actor: bool = False,
     ) -> list[Any]:
         """Return futures of a function of each partition, of local and of shared arguments."""
-        arguments = self._submit(partial(packed, *shared)) if shared else ()
-        futures: list[Any] = [None] * len(self)
-        for worker in dict.fromkeys(self.workers):
-            here = [k for k in range(len(self)) if self.workers[k] == worker]
-            columns = [[function] * len(here), [arguments] * len(here)]
-            columns += [[each[k] for k in here] for each in local]
+        arguments = self._submit(partial(tuple, shared)) if shared else ()
+        futures: list[Any] = []
+        for worker, count in Counter(self.workers).items():  # which has partitions side by side
+            here = slice(len(futures), len(futures) + count)
+            columns: list[Any] = [[each] * count for each in (function, arguments)]
+            columns += [each[here] for each in local]
             with silent():
-                mapped = self.client.map(run, *columns, workers=[worker], actor=actor, pure=False)
-            for k, future in zip(here, mapped, strict=True):
-                futures[k] = future
+                futures += self.client.map(run, *columns, workers=worker, actor=actor, pure=False)
         return futures
 
     def answers(
@@ -149,11 +143,6 @@ def silent() -> Iterator[None]:
         yield
 
 
-def packed(*arguments: Any) -> tuple[Any, ...]:
-    """Return the arguments."""
-    return arguments
-
-
 def run(function: Callable[..., Any], shared: tuple[Any, ...], *local: Any) -> Any:
     """Return the value of a function, with the object of an actor in the place of the actor."""
     from distributed import Actor, get_worker
@@ -203,6 +192,24 @@ class RowProducts(NamedTuple):
     cross: FloatArray
     squares: FloatArray
     value: float
+
+
+class ClusterEntries:
+    """T and U on the workers.
+
+    Attributes
+    ----------
+    norm_of_initial_T : float
+        Norm of T at the start.
+    sweeps : list of Future or None
+        The `PartitionSweep` of each partition, an actor; None if it is not made yet.
+    stored : list of Future or None
+        Arrays that were read from a checkpoint, for each partition.
+    """
+
+    def __init__(self, norm_of_initial_T: float, stored: list[Any] | None = None) -> None:
+        self.norm_of_initial_T, self.stored = norm_of_initial_T, stored
+        self.sweeps: list[Any] | None = None
 
 
 class ClusterRows:
@@ -308,26 +315,9 @@ class ClusterRows:
             out[at] = rows
         return out if self.ndim == 2 else out[:, 0]
 
-    def for_result(self) -> Any:
-        """Return an array, or one of Dask if it is large, whose blocks stay on the workers."""
-        if self.size * self.dtype.itemsize <= MAX_RESULT_BYTES:
-            return np.array(self)
-        import dask.array
-        from dask.delayed import delayed
-
-        arrays = []
-        for rows, block in zip(self.partitions.ranges, self.parts, strict=True):
-            shape = (rows.stop - rows.start, self.columns.shape[1])
-            arrays.append(dask.array.from_delayed(delayed(block), shape, self.dtype))
-        return dask.array.concatenate(arrays)
-
     def copy(self) -> ClusterRows:
         """Return the matrix itself, whose rows never change."""
         return self
-
-
-MAX_RESULT_BYTES = 1 << 28
-"""Size of a factor up to which a result has it as an array."""
 
 
 def unit_columns(width: int) -> FloatArray:
@@ -341,87 +331,6 @@ def columns_of(block: FloatArray, columns: FloatArray) -> FloatArray:
     return np.asarray(block @ columns[:-1] + columns[-1])
 
 
-def stacked(partitions: Partitions, pieces: Sequence[Any], dtype: DTypeLike) -> ClusterRows:
-    """Return a matrix of adjacent pieces: matrices on the workers, arrays, numbers."""
-    matrices = [each for each in pieces if isinstance(each, ClusterRows)]
-    arrays = any(isinstance(each, np.ndarray) for each in pieces)
-    if len({id(each.blocks) for each in matrices}) == 1 and not arrays:
-        ones = np.eye(len(matrices[0].columns))[:, -1:]
-        columns = [each * ones if isinstance(each, float) else each.columns for each in pieces]
-        return matrices[0].with_columns(np.hstack(columns))
-    local: list[Any] = []
-    for each in pieces:
-        if isinstance(each, ClusterRows):
-            local.append(each.parts)
-        elif isinstance(each, np.ndarray):
-            local.append([each[rows].astype(dtype, copy=False) for rows in partitions.ranges])
-        else:
-            local.append([each] * len(partitions))
-    blocks = partitions.map(partial(stack, np.dtype(dtype)), *local)
-    width = sum(each.shape[1] if np.ndim(each) == 2 else 1 for each in pieces)
-    return ClusterRows(partitions, blocks, width, dtype)
-
-
 def stack(dtype: Any, *pieces: Any) -> FloatArray:
     """Return the pieces of a partition side by side."""
     return np.ascontiguousarray(Observations.stacked(pieces, dtype))
-
-
-def svd_on_cluster(
-    observations: Any,
-    to_T: Transform,
-    rank: int,
-    offsets: Offsets,
-    rng: np.random.Generator,
-    kind: str,
-) -> Start:
-    """Return the start of `svd_start`, U √Σ, whose rows stay on the workers, and √Σ Vᵀ.
-
-    They come from the eigenvectors of Aᵀ A, so that only vectors of the length of a row travel.
-    """
-    partitions, fill = observations.partitions, 0.0
-    filled_offsets: GivenOffsets = offsets
-    (m, n), dtype = observations.shape, observations.dtype
-    if observations.n_observed < m * n and not has_offsets(offsets):
-        fill = observations.sum_of(lambda x, _: to_T(x)) / observations.n_observed
-        filled_offsets = fill, None, None
-    local = observations.parts, observations.each_offsets(filled_offsets)
-    A = partitions.map(residual, *local, shared=(to_T, fill))
-
-    def twice(v: FloatArray) -> FloatArray:
-        return np.asarray(partitions.sum(twice_multiplied, A, shared=(v.reshape(-1, 1),)).ravel())
-
-    if n <= max(MAX_GRAM, 2):
-        gram = partitions.sum(RowBlocks.gram, A)
-        found: Any = eigh(gram, subset_by_index=[max(n - rank, 0), n - 1])
-    else:
-        product = LinearOperator((n, n), matvec=twice, dtype=np.float64)
-        k = min(rank, n - 1)  # iterations find no more
-        found = eigsh(product, k, v0=rng.standard_normal(n), tol=1e-10)
-    order = np.argsort(found[0])[::-1]
-    root, V = np.maximum(found[0][order], 0) ** 0.25, found[1][:, order]
-    H, scaled = np.zeros((rank, n)), np.zeros((n, rank))
-    H[: len(root)] = root[:, None] * V.T
-    np.divide(V, root, out=scaled[:, : len(root)], where=root > 1e-12 * root.max(initial=0))
-    W: Any = ClusterRows(partitions, partitions.map(times, A, shared=(scaled, dtype)), rank, dtype)
-    if kind == "nndsvd":
-        W, H = (each.astype(dtype) for each in nonnegative_parts(np.asarray(W), H.astype(dtype)))
-    return Start(W, H.astype(dtype), False, offsets, kind=kind)
-
-
-def residual(
-    observations: Observations, offsets: GivenOffsets, transform: Transform, fill: float
-) -> RowBlocks:
-    """Return the rows of transform(X) minus offsets, as `Observations.centred`."""
-    matrix, constant = observations.centred(transform, offsets)
-    return RowBlocks(matrix, constant + fill)
-
-
-def twice_multiplied(A: RowBlocks, V: FloatArray) -> FloatArray:
-    """Return Aᵀ (A V) for the rows of a partition."""
-    return A.both_products(V)[1]
-
-
-def times(A: RowBlocks, V: FloatArray, dtype: DTypeLike) -> FloatArray:
-    """Return A V for the rows of a partition."""
-    return np.ascontiguousarray(A.product(V), dtype=dtype)

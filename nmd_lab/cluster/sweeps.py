@@ -1,27 +1,38 @@
-"""Passes over rows that lie on workers: those of Algorithm 1, and what tells the optimality."""
+"""What a fit does with rows on workers: the SVD of its start, passes, held-out errors, optimality.
+
+Each is the form of a function of the library for `ClusterObservations`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.entries import FloatArray, GivenOffsets, Transform, has_offsets
 from nmd_lab.data.observations import Observations
 from nmd_lab.engines.constrained_descents import kind_of_descent, relative_move
-from nmd_lab.fit.held_out import HeldOut
+from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
+from nmd_lab.fit.held_out import HeldOut, score_of
 from nmd_lab.kernels.constrained_rows import ConstrainedColumns, proximal_move
 from nmd_lab.kernels.envelope import Evaluation, MoreauEnvelope
-from nmd_lab.kernels.lowrank import singular_factors
+from nmd_lab.kernels.lowrank import RowBlocks, singular_factors
 from nmd_lab.kernels.products import Entries
 from nmd_lab.kernels.row_sums import summed, update_rows
 from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep, SweepResult
+from nmd_lab.model.fitted_values import Offsets
+from nmd_lab.model.model import Model
+from nmd_lab.problem.initialization import MAX_GRAM, Start, nonnegative_parts, svd_start
+from nmd_lab.problem.problem import sweep_of
 
-from .partitions import ClusterRows, Partitions, RowProducts
+from .observations import ClusterObservations
+from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts
 
 
 class PartitionSweep:
@@ -79,24 +90,6 @@ class PartitionSweep:
 def problem_of(observations: Observations, problem: Any) -> Any:
     """Return the problem for the rows of a partition."""
     return replace(problem, observations=observations, threads=1)
-
-
-class ClusterEntries:
-    """T and U on the workers.
-
-    Attributes
-    ----------
-    norm_of_initial_T : float
-        Norm of T at the start.
-    sweeps : list of Future or None
-        The `PartitionSweep` of each partition, an actor; None if it is not made yet.
-    stored : list of Future or None
-        Arrays that were read from a checkpoint, for each partition.
-    """
-
-    def __init__(self, norm_of_initial_T: float, stored: list[Any] | None = None) -> None:
-        self.norm_of_initial_T, self.stored = norm_of_initial_T, stored
-        self.sweeps: list[Any] | None = None
 
 
 class ClusterPasses(Sweep):
@@ -194,17 +187,9 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
         return np.ascontiguousarray(next_Ht.T)
 
 
-def sweep_on_cluster(
-    problem: Any,
-    partitions: Partitions,
-    parts: list[Any],
-    rank: int,
-    state: ClusterEntries | None = None,
-) -> EverywhereOnCluster | ObservedOnCluster:
-    """Return the sweep of a `Problem` whose rows lie on workers; `parts` has those of X.
-
-    T and U are at their start, or as an earlier sweep had them.
-    """
+@sweep_of.register
+def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = None) -> Any:
+    partitions = observations.partitions
     W_constraint, H_constraint = problem.constrained_columns(rank)
     for name, each in (("w_constraint", W_constraint), ("h_constraint", H_constraint)):
         coupled = each is not None and each.couples_rows
@@ -217,13 +202,14 @@ def sweep_on_cluster(
     if entries.sweeps is None:
         stored = entries.stored or [None] * len(partitions)
         shared = (replace(problem, observations=None), rank)
-        entries.sweeps = partitions.map(PartitionSweep, parts, stored, shared=shared, actor=True)
+        local = observations.parts, stored
+        entries.sweeps = partitions.map(PartitionSweep, *local, shared=shared, actor=True)
         entries.stored = None
     if state is None:
         squares = partitions.sum(PartitionSweep.squares_of_initial_T, entries.sweeps)
         entries.norm_of_initial_T = math.sqrt(squares)
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
-    sweep: EverywhereOnCluster | ObservedOnCluster = kind(
+    sweep = kind(
         *(None, None, *problem.ridges(rank), *problem.offset_columns.solved(rank)),
         *(1, W_constraint, H_constraint),
         *(() if problem.observed_only else (problem.empty[1],)),
@@ -232,11 +218,13 @@ def sweep_on_cluster(
     return sweep
 
 
+@score_of.register(ClusterObservations)
 class HeldOutOnCluster:
     """Observed entries on workers that are not used in the fit; see `HeldOut`."""
 
-    def __init__(self, partitions: Partitions, parts: list[Any], model: Any) -> None:
-        self.partitions, self.scores = partitions, partitions.map(HeldOut, parts, shared=(model,))
+    def __init__(self, held_out: ClusterObservations, model: Any) -> None:
+        self.partitions = held_out.partitions
+        self.scores = self.partitions.map(HeldOut, held_out.parts, shared=(model,))
 
     def rmse(self, W_aug: ClusterRows, H_aug: FloatArray, model: Any = None) -> float:
         """Return the root mean squared error of the expected values, in the units of X."""
@@ -245,19 +233,13 @@ class HeldOutOnCluster:
         return float(np.sqrt(squares / weights))
 
 
-def optimality_on_cluster(
-    problem: Any,
-    partitions: Partitions,
-    parts: list[Any],
-    W_aug: ClusterRows,
-    H_aug: FloatArray,
-    penalties: Sequence[float],
-) -> float:
-    """Return the distance of factors from the first-order conditions.
+@optimality.register
+def _(observations: ClusterObservations, problem: Any, W_aug: Any, H_aug: FloatArray) -> float:
+    """Return the distance of factors from the first-order conditions, from sums over the rows.
 
-    As `nmd_lab.engines.stages.optimality`, from sums over the rows.  It is NaN for nonnegative
-    factors and the divergence, whose gradients would need another pass.
+    It is NaN for nonnegative factors and the divergence, whose gradients would need another pass.
     """
+    partitions = observations.partitions
     if problem.is_constrained and kind_of_descent(problem) == "divergence":
         return math.nan  # the envelope is flat where x = y = 0
     gram = partitions.sum(gram_of, W_aug.parts)
@@ -276,9 +258,9 @@ def optimality_on_cluster(
         squares_H = np.square(columns_of_H).sum(axis=0)
         ridge = 0.5 * float(alphas[0] @ squares_W + alphas[1] @ squares_H)
     lowest, without = math.inf, replace(problem, observations=None)
-    for units in penalties:
+    for units in OPTIMALITY_PENALTIES:
         shared = (without, H.astype(H_aug.dtype), units * problem.penalty_scale)
-        evaluations = partitions.map(evaluation, parts, rows, shared=shared)
+        evaluations = partitions.map(evaluation, observations.parts, rows, shared=shared)
         data_term, squared_primal, slopes_H = partitions.sum(sums_of, evaluations)
         size = 2 * max(data_term + ridge, problem.reference) or 1.0
         step = (solved_W, alphas[0], norm_W**2 / size, constrained[0])
@@ -331,3 +313,64 @@ def _balancing(gram: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]
     inverse = np.divide(vectors, root, out=np.zeros_like(vectors), where=alive)
     left, right, _ = singular_factors((vectors * root).T, H)  # gram = Rᵀ R for this R
     return inverse @ left, right
+
+
+@svd_start.register
+def _(
+    observations: ClusterObservations,
+    model: Model,
+    rank: int,
+    offsets: Offsets,
+    rng: np.random.Generator,
+    kind: str = "svd",
+) -> Start:
+    """Return U √Σ, whose rows stay on the workers, and √Σ Vᵀ.
+
+    They come from the eigenvectors of Aᵀ A, so that only vectors of the length of a row travel.
+    """
+    partitions, to_T, fill = observations.partitions, model.pseudo_inverse, 0.0
+    filled_offsets: GivenOffsets = offsets
+    (m, n), dtype = observations.shape, observations.dtype
+    if observations.n_observed < m * n and not has_offsets(offsets):
+        fill = observations.sum_of(lambda x, _: to_T(x)) / observations.n_observed
+        filled_offsets = fill, None, None
+    local = observations.parts, observations.each_offsets(filled_offsets)
+    A = partitions.map(residual, *local, shared=(to_T, fill))
+
+    def twice(v: FloatArray) -> FloatArray:
+        return np.asarray(partitions.sum(twice_multiplied, A, shared=(v.reshape(-1, 1),)).ravel())
+
+    if n <= max(MAX_GRAM, 2):
+        gram = partitions.sum(RowBlocks.gram, A)
+        found: Any = eigh(gram, subset_by_index=[max(n - rank, 0), n - 1])
+    else:
+        product = LinearOperator((n, n), matvec=twice, dtype=np.float64)
+        k = min(rank, n - 1)  # iterations find no more
+        found = eigsh(product, k, v0=rng.standard_normal(n), tol=1e-10)
+    squares, V = found[0][::-1], found[1][:, ::-1]
+    root = np.maximum(squares, 0) ** 0.25
+    H, scaled = np.zeros((rank, n)), np.zeros((n, rank))
+    H[: len(root)] = root[:, None] * V.T
+    np.divide(V, root, out=scaled[:, : len(root)], where=root > 1e-12 * root.max(initial=0))
+    W: Any = ClusterRows(partitions, partitions.map(times, A, shared=(scaled, dtype)), rank, dtype)
+    if kind == "nndsvd":
+        W, H = (each.astype(dtype) for each in nonnegative_parts(np.asarray(W), H.astype(dtype)))
+    return Start(W, H.astype(dtype), False, offsets, kind=kind)
+
+
+def residual(
+    observations: Observations, offsets: GivenOffsets, transform: Transform, fill: float
+) -> RowBlocks:
+    """Return the rows of transform(X) minus offsets, as `Observations.centred`."""
+    matrix, constant = observations.centred(transform, offsets)
+    return RowBlocks(matrix, constant + fill)
+
+
+def twice_multiplied(A: RowBlocks, V: FloatArray) -> FloatArray:
+    """Return Aᵀ (A V) for the rows of a partition."""
+    return A.both_products(V)[1]
+
+
+def times(A: RowBlocks, V: FloatArray, dtype: DTypeLike) -> FloatArray:
+    """Return A V for the rows of a partition."""
+    return np.ascontiguousarray(A.product(V), dtype=dtype)

@@ -9,49 +9,31 @@ and a state, such as memory for the passes over the data.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
 
-P_contra = TypeVar("P_contra", contravariant=True)
-"""Problem of an engine."""
 
-B_contra = TypeVar("B_contra", contravariant=True)
-"""What it begins with."""
+class FitEngine(Protocol):
+    """An algorithm of a fit; its iterates are the best factors, and the numbers to record."""
 
-S = TypeVar("S")
-"""Its state."""
-
-I_co = TypeVar("I_co", covariant=True)
-"""Its iterate."""
-
-
-class Engine(Protocol[P_contra, B_contra, S, I_co]):
-    """An algorithm."""
-
-    def init(self, problem: P_contra, start: B_contra) -> S:
+    def init(self, problem: Problem, start: Start) -> Any:
         """Return the state before the first step."""
 
-    def step(self, problem: P_contra, state: S) -> S:
+    def step(self, problem: Problem, state: Any) -> Any:
         """Return the state after one iteration; the one before must not be used again."""
 
-    def iterate(self, problem: P_contra, state: S) -> I_co:
+    def iterate(self, problem: Problem, state: Any) -> Iterate:
         """Return what is recorded of a state; later steps do not change it."""
 
-    def status(self, state: S) -> StopReason | None:
+    def status(self, state: Any) -> StopReason | None:
         """Return why no further step would help, as the engine finds it, or None."""
 
 
-FitEngine = Engine[Problem, Start, S, Iterate]
-"""An algorithm of a fit; its iterates are the best factors, and the numbers to record."""
-
-
-def iterates(
-    engine: Engine[P_contra, B_contra, S, I_co], problem: P_contra, start: B_contra
-) -> Iterator[I_co]:
+def iterates(engine: FitEngine, problem: Problem, start: Start) -> Iterator[Iterate]:
     """Yield the iterates from a start, without end."""
     state = engine.init(problem, start)
     while True:

@@ -138,33 +138,11 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     return RefinementPlan(fitted, refine, homotopy, polish)
 
 
-@dataclass(frozen=True)
-class OperationTimes:
-    """Nanoseconds of each kind of operation.
-
-    Attributes
-    ----------
-    dense, sparse : float
-        One multiplication and addition in a dense product, and in a loop over a sparse pattern.
-    entry : float
-        T-update of one entry.
-    number : float
-        Vector operations of a quasi-Newton step, for each number in the factors.
-    inverse : float
-        Inverse of a matrix, for each of its numbers times its size.
-    product : float
-        Product of such a matrix with a vector, for each of its numbers.
-    """
-
-    dense: float = 0.05
-    sparse: float = 0.3
-    entry: float = 2.5
-    number: float = 16.0
-    inverse: float = 0.65
-    product: float = 0.25
-
-
-TIMES = OperationTimes()
+DENSE, SPARSE, ENTRY, NUMBER, INVERSE, PRODUCT = 0.05, 0.3, 2.5, 16.0, 0.65, 0.25
+"""Nanoseconds of each kind of operation: one multiplication and addition in a dense product, and in
+a loop over a sparse pattern; T-update of one entry; vector operations of a quasi-Newton step, for
+each number in the factors; inverse of a matrix, for each of its numbers times its size; product of
+such a matrix with a vector, for each of its numbers."""
 
 
 class PassCosts(NamedTuple):
@@ -191,16 +169,16 @@ class PassCosts(NamedTuple):
 def pass_costs(problem: Problem, width: int, *, one_matrix: bool) -> PassCosts:
     """Return the costs for a problem."""
     entries, lines = problem.observations.n_stored, sum(problem.observations.shape)
-    step = TIMES.sparse if problem.observations.pattern is not None else TIMES.dense
-    one_pass = entries * (3 * width * step + TIMES.entry)
+    step = SPARSE if problem.observations.pattern is not None else DENSE
+    one_pass = entries * (3 * width * step + ENTRY)
     iteration = one_pass
     if problem.observed_only:  # a least-squares problem for each row and column
-        iteration += entries * width * (width + 2) * step + lines * width**3 * TIMES.inverse
-    evaluation = one_pass + lines * width * (TIMES.number + width * TIMES.product)
-    preconditioner = lines * width**2 * TIMES.product
+        iteration += entries * width * (width + 2) * step + lines * width**3 * INVERSE
+    evaluation = one_pass + lines * width * (NUMBER + width * PRODUCT)
+    preconditioner = lines * width**2 * PRODUCT
     if not one_matrix:
-        preconditioner += lines * width**3 * TIMES.inverse
-        preconditioner += entries * (width * (width + 2) * step + 2 * TIMES.entry)
-    start = entries * 4 * TIMES.entry
-    costs = (evaluation, entries * TIMES.entry, preconditioner, start)
+        preconditioner += lines * width**3 * INVERSE
+        preconditioner += entries * (width * (width + 2) * step + 2 * ENTRY)
+    start = entries * 4 * ENTRY
+    costs = (evaluation, entries * ENTRY, preconditioner, start)
     return PassCosts(*(cost / iteration for cost in costs))

@@ -293,11 +293,6 @@ def _exact_error(problem: Problem, fitted: float) -> float:
     return fitted + 2 * loss.relative_error(exact, problem.reference)
 
 
-# Pairs of the first ρ and its growth, for the refinements from the start, and for the later ones,
-# in turn.  Without multipliers, the envelope of zeros is a multiple of a square at any ρ if their
-# loss is a square, while a kink is smooth at a small ρ only.
-OF_SQUARES = ((1.0, 1.6), (0.1, 1.2)), ((0.3, 1.6), (0.1, 1.2))  # if the loss of a zero is a square
-OF_OTHERS = ((0.1, 1.2), (0.03, 1.2)), ((0.3, 1.2), (0.1, 1.2))  # for any other loss: a smaller ρ
 MIN_GAIN_OF_ZEROS = 1e-7  # smallest relative decrease of the objective that is a gain
 
 
@@ -400,5 +395,11 @@ class ImplicitZeros:
 
 
 def _growths(problem: Problem) -> tuple[tuple[tuple[float, float], ...], ...]:
-    """Return the first ρ and its growth, for refinements from the start and for later ones."""
-    return OF_SQUARES if problem.model.loss.of_zero == "square" else OF_OTHERS
+    """Return pairs of the first ρ and its growth, for refinements from the start and later ones.
+
+    Without multipliers, the envelope of zeros is a multiple of a square at any ρ if their loss is a
+    square, while a kink is smooth at a small ρ only.
+    """
+    if problem.model.loss.of_zero == "square":
+        return ((1.0, 1.6), (0.1, 1.2)), ((0.3, 1.6), (0.1, 1.2))
+    return ((0.1, 1.2), (0.03, 1.2)), ((0.3, 1.2), (0.1, 1.2))

@@ -402,19 +402,18 @@ class Refiner:
                 self._function = None  # its memory is free for the next one
                 return None
 
-    def _begin(self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> Lagrangian:
+    def _begin(self, problem: Problem, *about: Any) -> Lagrangian:
         """Return the function of another refinement."""
-        self._function = None
-        self._function = Lagrangian(problem, W_aug, H_aug)
+        self._function = None  # its memory is free for the next one
+        self._function = Lagrangian(problem, *about)
         return self._function
 
     def _function_of(self, problem: Problem, job: Refinement) -> Lagrangian:
         """Return the function that a refinement descends on."""
-        if self._function is None or self._function.state is not job.state:
-            self._function = None
-            factors = job.state.W_aug, job.state.H_aug
-            self._function = Lagrangian(_widened(problem, job.width), *factors, job.state)
-        return self._function
+        function, state = self._function, job.state
+        if function is None or function.state is not state:
+            return self._begin(_widened(problem, job.width), state.W_aug, state.H_aug, state)
+        return function
 
     def _next_of_homotopy(
         self, problem: Problem, job: Refinement, function: Lagrangian

@@ -158,8 +158,7 @@ class HeldOut:
         model, t = self.model if model is None else model, self.storage.all_products(W_aug, H_aug)
         expected = model.expected(t, *self.positions)
         errors = model.in_units(self._targets(expected) - expected, *self.positions)
-        squares: FloatArray = np.square(errors, dtype=np.float64)
-        return squares
+        return np.asarray(np.square(errors, dtype=np.float64))
 
     def scores(self, W_aug: FloatArray, H_aug: FloatArray, metric: str) -> FloatArray:
         """Return the weighted score of each entry by a metric of `Choice`: half a square for RMSE.
@@ -218,16 +217,6 @@ def independent_means(
     return means, 1.0 / of_rows[rows]
 
 
-EVENTS = {POISSON: 1.0}
-"""Number of events that each row is judged with in addition to its own, by the noise.
-
-A mean of 0 makes each event impossible, and a row of N events does not show that: with the Poisson
-distribution a single held-out event would decide.  Each row is therefore judged as if it had one
-more event, which is in each column with the share of that column in all counts, as with a Dirichlet
-prior of total weight one.
-"""
-
-
 def row_losses(
     held_out: SparseObservations,
     rest: SparseObservations,
@@ -235,11 +224,17 @@ def row_losses(
     W: FloatArray,
     H: FloatArray,
 ) -> Any:
-    """Return the mean loss of each row, a tile at a time; absent entries are zeros."""
+    """Return the mean loss of each row, a tile at a time; absent entries are zeros.
+
+    A mean of 0 makes each event impossible, and a row of N events does not show that: with the
+    Poisson distribution a single held-out event would decide.  Each row is therefore judged as if
+    it had one more event, which is in each column with the share of that column in all counts, as
+    with a Dirichlet prior of total weight one.
+    """
     tiles = Tiles(held_out.shape, held_out.indptr, held_out.indices, held_out.values)
     (f, loss), sums = model.shown, np.zeros(held_out.shape[0])
     more = np.bincount(rest.indices, rest.values, rest.shape[1]) + 0.5
-    more *= EVENTS.get(loss.noise_model, 0.0) / more.sum()
+    more *= (loss.noise_model == POISSON) / more.sum()
     for tile in tiles():
         y = np.clip(f(W[tile.rows] @ H[:, tile.columns]), *loss.domain) + more[tile.columns]
         x = np.zeros(y.size)

@@ -250,7 +250,7 @@ def fit_from(
     problem: Problem,
     start: Callable[[], Start],
     stopping: Stopping,
-    engine: FitEngine[Any],
+    engine: FitEngine,
     progress: FitProgress,
     *,
     held_out: Any = None,

@@ -37,28 +37,8 @@ from nmd_lab.problem.scaling import Scaling, scaling_for
 from nmd_lab.request.constraints import constraint_from, couples_rows
 from nmd_lab.request.penalty import BALANCED
 
-from .row_kernel import (
-    DESCEND,
-    DUAL_SCALE,
-    EARLIER,
-    ELSEWHERE,
-    ENDED,
-    LOWEST,
-    N_NUMBERS,
-    N_STARTS,
-    NOT_YET,
-    OBJECTIVE,
-    RHO,
-    SMALL,
-    SOLVE,
-    Doubles,
-    KindEntries,
-    RowStates,
-    RowTerms,
-    can_descend,
-    descent_kernel,
-    row_kernel,
-)
+from . import row_kernel as kernels
+from .row_kernel import Doubles, KindEntries, RowStates, RowTerms
 
 
 def solve_new_rows(
@@ -79,7 +59,7 @@ def solve_new_rows(
     constraint = None if couples_rows(constraint) else constraint  # it restricts no single row
     plain = observations.n_observed == math.prod(observations.shape)
     plain &= observations.limits is None and observations.weights is None and constraint is None
-    zeros = fitted.absent_are_zeros and plain and can_descend(model)
+    zeros = fitted.absent_are_zeros and plain and kernels.can_descend(model)
 
     Ht = np.ascontiguousarray(fitted.H.T, dtype=np.float64)
     ones = math.sqrt(np.mean(Ht * Ht)) or 1.0
@@ -187,7 +167,7 @@ class _Problem:
         for k, kind in enumerate(models):
             one = kind.only
             name = one.name if limits is None else f"{one.name}_limits"
-            kernel = row_kernel(one.structure, name, limits is not None, one.is_ours)
+            kernel = kernels.row_kernel(one.structure, name, limits is not None, one.is_ours)
             self.passes.append((kernel, KindEntries(begins[k], ends[k], *shared), kind.numbers))
 
         pattern = chunk_of_rows(CsrStorage((self.n_rows, n), rows.indptr, j))
@@ -211,14 +191,14 @@ class _Problem:
             return states.best
         each = rows[:, None] * copies + np.arange(copies)
         self._improve(states, each[:, :n_first].ravel(), n_trial)
-        lowest = states.numbers[:, LOWEST].reshape(each.shape)
+        lowest = states.numbers[:, kernels.LOWEST].reshape(each.shape)
         few = lowest[:, :n_first]
         # Relative to the objectives, which agree up to this.
         unsure = np.ptp(few, axis=1) > 1e-4 * few.min(axis=1)
         self._improve(states, each[unsure, n_first:].ravel(), n_trial)
         states = self._chosen(states, np.argmin(lowest, axis=1))
         again = self._states(states.best[:, None])
-        self._improve(states, rows[~unsure & (states.numbers[:, ENDED] == 0)], n_most)
+        self._improve(states, rows[~unsure & (states.numbers[:, kernels.ENDED] == 0)], n_most)
         self._improve(again, rows[unsure], n_most)
         return np.where(unsure[:, None], again.best, states.best)
 
@@ -231,9 +211,10 @@ class _Problem:
         natural = np.divide(loss, spread, out=np.ones_like(loss), where=spread > 0)
         natural[~(np.isfinite(natural) & (natural > 0))] = 1.0
         j, W = self.rows.indices[: X.shape[1]], np.zeros((self.n_rows, self.width))
-        H, starts = np.ascontiguousarray(self.Ht[j].T), self._starts(as_first=True)[:, :N_STARTS]
-        at = X, H, self.base[j], np.ascontiguousarray(starts), H @ H.T
-        descent_kernel(model)(*at, natural, ridge, alphas[0], W, model.numbers)
+        H, starts = np.ascontiguousarray(self.Ht[j].T), self._starts(as_first=True)
+        few = np.ascontiguousarray(starts[:, :5])  # convex problems have one
+        at = X, H, self.base[j], few, H @ H.T
+        kernels.descent_kernel(model)(*at, natural, ridge, alphas[0], W, model.numbers)
         return W
 
     def _chosen(self, states: RowStates, choice: NDArray[np.intp]) -> RowStates:
@@ -268,43 +249,42 @@ class _Problem:
     def _states(self, starts: Doubles) -> RowStates:
         """Return the states at all starts."""
         copies, W = starts.shape[1], starts.reshape(-1, self.width)
-        T, numbers = np.tile(self.T, (copies, 1)), np.zeros((len(W), N_NUMBERS))
-        numbers[:, RHO], numbers[:, DUAL_SCALE] = BALANCED.initial, 1
+        T, numbers = np.tile(self.T, (copies, 1)), np.zeros((len(W), kernels.N_NUMBERS))
+        numbers[:, kernels.RHO], numbers[:, kernels.DUAL_SCALE] = BALANCED.initial, 1
         # Residuals, relative to the starting T, at which the best start ends.
-        numbers[:, SMALL] = 1e-8**2 * np.repeat(np.maximum(self.squares, 1e-300), copies)
-        numbers[:, [LOWEST, EARLIER]] = math.inf
+        numbers[:, kernels.SMALL] = 1e-8**2 * np.repeat(np.maximum(self.squares, 1e-300), copies)
+        numbers[:, [kernels.LOWEST, kernels.EARLIER]] = math.inf
         return RowStates(W, W.copy(), np.zeros_like(W), numbers, T, np.zeros_like(T))
 
     def _improve(self, states: RowStates, active: NDArray[np.intp], iterations: int) -> None:
         """Continue some states."""
         numbers = states.numbers
-        finish = SOLVE
+        finish = kernels.SOLVE
         if self.constrained is not None:
-            finish = ELSEWHERE if self.constrained.entrywise is None else DESCEND
-        at_once = len(self.passes) == 1 and finish != ELSEWHERE
+            finish = kernels.ELSEWHERE if self.constrained.entrywise is None else kernels.DESCEND
+        at_once = len(self.passes) == 1 and finish != kernels.ELSEWHERE
         for _ in range(1 if at_once else iterations):
-            if finish == ELSEWHERE:
-                numbers[active, OBJECTIVE] = self._penalties(states.W[active])
+            if finish == kernels.ELSEWHERE:
+                assert self.constrained is not None
+                values = [self.constrained.value(row[None]) for row in states.W[active]]
+                numbers[active, kernels.OBJECTIVE] = values
             for k, (kernel, entries, model) in enumerate(self.passes, 1):
-                end = finish if k == len(self.passes) else NOT_YET
+                end = finish if k == len(self.passes) else kernels.NOT_YET
                 shared = self.metric, self.Ht, self.base, states, self.terms
                 kernel(active, entries, *shared, iterations if at_once else 1, end, model)
-            active = active[numbers[active, ENDED] == 0]
+            active = active[numbers[active, kernels.ENDED] == 0]
             if not active.size:
                 break
-            if finish == ELSEWHERE:
+            if finish == kernels.ELSEWHERE:
                 self._move(states, active)
-
-    def _penalties(self, W: Doubles) -> list[float]:
-        assert self.constrained is not None
-        return [self.constrained.value(row[None]) for row in W]
 
     def _move(self, states: RowStates, active: NDArray[np.intp]) -> None:
         """Take the step of w of some rows by the proximal map of the constraint."""
         assert self.constrained is not None
         normals, ridge, alphas = self.terms[:3]
         W, status = states.W[active], states.numbers[active]
-        rho = (status[:, RHO] * status[:, DUAL_SCALE])[:, None]  # before its last change
+        # ρ before its last change
+        rho = (status[:, kernels.RHO] * status[:, kernels.DUAL_SCALE])[:, None]
         damping = rho * ridge + alphas
         normal = rho[:, :, None] * normals[active // len(states.T)]
         normal += np.tril(normal, -1).transpose(0, 2, 1) + damping[:, None] * np.eye(self.width)

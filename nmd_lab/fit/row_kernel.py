@@ -231,9 +231,6 @@ def add_multiple(out, factor, a):  # type: ignore[no-untyped-def]
         out[k] += factor * a[k]
 
 
-N_STARTS = 5  # of a row; convex problems have one
-
-
 def can_descend(model: Model) -> bool:
     """Return whether Newton steps suit a model: one smooth loss, and an f within its domain."""
     if model.is_mixed or not model.smooth:

@@ -150,7 +150,7 @@ def all_starts(
             kind = kind if init in ("auto", "path") else init
             start = svd_start(observations, model, rank, problem.offsets, rng, kind)
             if init == "path":
-                engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if plan.few_stored else Admm()
+                engine: FitEngine = ImplicitZeros(exact=0.0) if plan.few_stored else Admm()
                 start = after_strong_ridges(problem, start, engine)
                 start = start._replace(kind="path")
             yield start
@@ -178,7 +178,7 @@ def _nonnegative_start(problem: Problem, rank: int, init: str, rng: np.random.Ge
     return start._replace(kind=init)
 
 
-def engine_for(plan: RefinementPlan) -> FitEngine[Any]:
+def engine_for(plan: RefinementPlan) -> FitEngine:
     """Return the engine of a plan."""
     if plan.engine == "constrained":
         return Constrained(exact=plan.fitted)
@@ -228,7 +228,7 @@ def with_signs(
     free = replace(problem, constraints=NO_CONSTRAINTS, scaling=None)  # in its units all the time
     signs = replace(free, observations=observations, model=model, rule=BALANCED)
     exact, with_zeros = exact_for(options.tol), plan.engine == "implicit zeros"
-    engine: FitEngine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
+    engine: FitEngine = ImplicitZeros(exact=exact) if with_zeros else Admm()
     rules = Stopping(200, options.time_limit, lambda _: stopped(), tol=exact)
     run = fit_from(signs, lambda: start, rules, engine, FitProgress())
     if run.stop_reason.code == "callback":
@@ -244,7 +244,7 @@ N_RIDGE_ITERATIONS = 6  # with each of them
 def after_strong_ridges(
     problem: Problem,
     start: Start,
-    engine: FitEngine[Any],
+    engine: FitEngine,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Start:
     """Return the factors that strong ridges leave of a start, in the units of the problem.

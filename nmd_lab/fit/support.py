@@ -72,54 +72,41 @@ MACHINE = ("device", "work_dir", "memory_limit")
 
 VALUES = "give values, for example those that complete() chooses for some of the rows"
 IN_MEMORY = "give X as an array in memory"
-
-IN_FILES = (
-    "leave it out, or give a memmap, a zarr array, a dataset of HDF5 or an unloaded DataArray"
-)
-
-ON_HOST = "leave device out, and give an array in the place of a tensor"
-ONE_SIDE = "give one of the two, since all singular values of WH would be 1"
 BREAKS = "leave out one of the two, since its quasi-Newton steps would break the constraint"
 
-INCOMPATIBLE: dict[tuple[str, str], str] = {
-    ("dense", "work_dir"): IN_FILES,
-    ("missing", "work_dir"): IN_FILES,
-    ("zeros", "work_dir"): IN_FILES,
-    ("zeros", "choice"): "give a value or a dense X, or use complete() or MatrixCompletion",
-    ("zeros", "kinds"): "use complete(), or a dense X",
-    ("zeros", "validation"): "use complete(), or a dense X",
-    ("zeros", "learned"): "use complete(), or a dense X",
-    ("zeros", "weights"): "use complete(), or a dense X",
-    ("zeros", "offsets"): "use complete(), or offsets='none'",
-    ("zeros", "split"): "use complete(), or split='everywhere'",
-    ("file", "rank"): VALUES,
-    ("file", "choice"): VALUES,
-    ("file", "kinds"): "give one loss and one nonlinearity, or X as an array in memory",
-    ("file", "learned"): "give its parameters or knots, or X as an array in memory",
-    ("file", "device"): "leave one of them out",
-    ("file", "validation"): "leave entries out of X, or " + IN_MEMORY,
-    ("file", "limits"): IN_MEMORY,
-    ("cluster", "rank"): VALUES,
-    ("cluster", "choice"): VALUES,
-    ("cluster", "kinds"): "give one loss, one nonlinearity and numbers",
-    ("cluster", "learned"): "give its parameters or knots",
-    ("cluster", "limits"): IN_MEMORY,
-    ("missing", "device"): "leave it out, or give an array",
-    ("cluster", "device"): "leave one of them out",
-    ("cluster", "work_dir"): "leave one of them out",
-    ("cluster", "memory_limit"): "leave one of them out",
-    ("sample", "client"): "give X, or some of its rows, as an array in memory",
-    ("sample", "device"): "leave it out",
-    ("sample", "work_dir"): "leave it out",
-    ("sample", "memory_limit"): "leave it out",
-    ("kinds", "homotopy"): "leave it out",
-    ("no interval", "homotopy"): "use MinMax, or homotopy='auto'",
-    ("constraint", "homotopy"): BREAKS,
-    ("constraint", "polish"): BREAKS,
-    ("orthonormal W", "orthonormal H"): ONE_SIDE,
-    ("kinds", "device"): ON_HOST,
-    ("limits", "device"): ON_HOST,
-    ("split", "device"): ON_HOST,
+INCOMPATIBLE = {
+    (one, other): remedy
+    for (some, others), remedy in {
+        ("dense, missing, zeros", "work_dir"): "leave it out, or give a memmap, a zarr array, a "
+        "dataset of HDF5 or an unloaded DataArray",
+        ("zeros", "choice"): "give a value or a dense X, or use complete() or MatrixCompletion",
+        ("zeros", "kinds, validation, learned, weights"): "use complete(), or a dense X",
+        ("zeros", "offsets"): "use complete(), or offsets='none'",
+        ("zeros", "split"): "use complete(), or split='everywhere'",
+        ("file", "rank, choice"): VALUES,
+        ("file", "kinds"): "give one loss and one nonlinearity, or X as an array in memory",
+        ("file", "learned"): "give its parameters or knots, or X as an array in memory",
+        ("file", "device"): "leave one of them out",
+        ("file", "validation"): "leave entries out of X, or " + IN_MEMORY,
+        ("file", "limits"): IN_MEMORY,
+        ("cluster", "rank, choice"): VALUES,
+        ("cluster", "kinds"): "give one loss, one nonlinearity and numbers",
+        ("cluster", "learned"): "give its parameters or knots",
+        ("cluster", "limits"): IN_MEMORY,
+        ("missing", "device"): "leave it out, or give an array",
+        ("cluster", "device, work_dir, memory_limit"): "leave one of them out",
+        ("sample", "client"): "give X, or some of its rows, as an array in memory",
+        ("sample", "device, work_dir, memory_limit"): "leave it out",
+        ("kinds", "homotopy"): "leave it out",
+        ("no interval", "homotopy"): "use MinMax, or homotopy='auto'",
+        ("constraint", "homotopy, polish"): BREAKS,
+        ("orthonormal W", "orthonormal H"): "give one of the two, since all singular values of WH "
+        "would be 1",
+        ("kinds, limits, split", "device"): "leave device out, and give an array in the place of a "
+        "tensor",
+    }.items()
+    for one in some.split(", ")
+    for other in others.split(", ")
 }
 """What does not go together, with the remedy."""
 

@@ -133,12 +133,10 @@ class Logistic(Loss):
         low = self.parameters[0]
         small = np.exp(-np.abs(y))
         probability = np.where(y > 0, 1 / (1 + small), small / (1 + small))
-        expected: FloatArray = low + (1 - low) * probability
-        return expected
+        return np.asarray(low + (1 - low) * probability)
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the residuals in units of their standard deviation, at most 1000."""
         s = np.where(x > 0.5, 1.0, -1.0)
         # (1 - p) / sqrt(p (1 - p)) = exp(-y / 2), with p the probability of what was observed
-        scaled: FloatArray = s * np.minimum(np.exp(np.minimum(-s * y / 2, 10.0)), 1000.0)
-        return scaled
+        return np.asarray(s * np.minimum(np.exp(np.minimum(-s * y / 2, 10.0)), 1000.0))

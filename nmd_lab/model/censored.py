@@ -27,14 +27,12 @@ the mean of a rectified or doubly clipped normal variable.  For t² they are μ�
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import cached_kernel, compile_scalar
 
+from .loss import Array
 from .losses import Frobenius, Loss
 from .nonlinearities import Nonlinearity, Piece, Square
 from .ordinal import LOG_ROOT, log_probability
@@ -153,8 +151,6 @@ FORMS: dict[type[Loss], type[Loss]] = {Frobenius: CensoredFrobenius}
 """The form of a loss for entries with limits, under noise of a known size."""
 
 
-Array = NDArray[np.float64]
-
 MAX_DEVIATIONS = 9.0
 """Standard deviations beyond which there is less than the rounding of what lies within."""
 
@@ -201,47 +197,43 @@ def bell(z: float) -> float:
     return math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
 
 
-@cache
-def _moments_kernel() -> Any:
-    """Return the compiled loop for mean and variance of a piecewise-linear f of normal numbers."""
-
-    def fill(v, sd, pieces, centre, mean, variance):  # type: ignore[no-untyped-def]
-        for s in range(v.shape[0]):
-            for p in range(v.shape[1]):
-                first, second, width = 0.0, 0.0, sd[s, p if sd.shape[1] > 1 else 0]
-                end, tail, height, moment = -math.inf, 1.0, 0.0, 0.0
-                for piece in range(pieces.shape[0]):
-                    low, high, slope, intercept = pieces[piece]
-                    if low != end:
-                        z = (low - v[s, p]) / width
-                        tail, height = upper_tail(z), bell(z)
-                        moment = z * height
-                    mass, linear, square = tail, height, moment
-                    end, z = high, (high - v[s, p]) / width
-                    if z < -MAX_DEVIATIONS:  # nothing lies on this piece
-                        tail, height, moment = 1.0, 0.0, 0.0
-                        continue
-                    tail, height, moment = 0.0, 0.0, 0.0
-                    if z < MAX_DEVIATIONS:
-                        tail, height = upper_tail(z), bell(z)
-                        moment = z * height
-                    if mass == 0.0:
-                        continue
-                    mass, linear = mass - tail, linear - height
-                    square += mass - moment
-                    level = slope * v[s, p] + intercept - centre[s, p]
-                    rise = slope * width
-                    first += rise * linear + level * mass
-                    second += rise * rise * square + 2 * rise * level * linear
-                    second += level * level * mass
-                mean[s, p] = centre[s, p] + first
-                variance[s, p] = max(second - first * first, 0.0)
-
-    return compile_kernel(fill, "piecewise_moments", cached=True)
+def _fill_moments(v, sd, pieces, centre, mean, variance):  # type: ignore[no-untyped-def]
+    """Fill in mean and variance of a piecewise-linear f of normal numbers."""
+    for s in range(v.shape[0]):
+        for p in range(v.shape[1]):
+            first, second, width = 0.0, 0.0, sd[s, p if sd.shape[1] > 1 else 0]
+            end, tail, height, moment = -math.inf, 1.0, 0.0, 0.0
+            for piece in range(pieces.shape[0]):
+                low, high, slope, intercept = pieces[piece]
+                if low != end:
+                    z = (low - v[s, p]) / width
+                    tail, height = upper_tail(z), bell(z)
+                    moment = z * height
+                mass, linear, square = tail, height, moment
+                end, z = high, (high - v[s, p]) / width
+                if z < -MAX_DEVIATIONS:  # nothing lies on this piece
+                    tail, height, moment = 1.0, 0.0, 0.0
+                    continue
+                tail, height, moment = 0.0, 0.0, 0.0
+                if z < MAX_DEVIATIONS:
+                    tail, height = upper_tail(z), bell(z)
+                    moment = z * height
+                if mass == 0.0:
+                    continue
+                mass, linear = mass - tail, linear - height
+                square += mass - moment
+                level = slope * v[s, p] + intercept - centre[s, p]
+                rise = slope * width
+                first += rise * linear + level * mass
+                second += rise * rise * square + 2 * rise * level * linear
+                second += level * level * mass
+            mean[s, p] = centre[s, p] + first
+            variance[s, p] = max(second - first * first, 0.0)
 
 
 def piecewise_moments(v: Array, sd: Array, pieces: Array, centre: Array) -> tuple[Array, Array]:
     """Return mean and variance of f(T) for T ~ N(v, sd²) and a piecewise-linear f."""
     mean, variance = np.empty_like(v), np.empty_like(v)
-    _moments_kernel()(v, np.ascontiguousarray(sd), pieces, centre, mean, variance)
+    kernel = cached_kernel(_fill_moments, "piecewise_moments")
+    kernel(v, np.ascontiguousarray(sd), pieces, centre, mean, variance)
     return mean, variance

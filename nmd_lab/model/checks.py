@@ -16,19 +16,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import fault_of_compiler, many, sentence
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.html import Summary, table
 
 from .column_model import make_column_model
-from .loss import Loss, values_kernel
+from .loss import Array, Loss, values_kernel
 from .losses import L1, Frobenius
 from .nonlinearities import Identity, Modulus, Nonlinearity, ReLU
 from .proximal import t_update
-
-Array = NDArray[np.float64]
 
 
 class Failure(NamedTuple):
@@ -446,8 +443,7 @@ def checks_of_nonlinearity(f: Nonlinearity, t: Array) -> list[Check]:
 
 def _spread(rng: np.random.Generator, n: int) -> Array:
     """Return numbers of many sizes and both signs."""
-    numbers: Array = rng.normal(size=n) * 10.0 ** rng.uniform(-2, 1, n)
-    return numbers
+    return np.asarray(rng.normal(size=n) * 10.0 ** rng.uniform(-2, 1, n))
 
 
 def _values_inside(loss: Loss, rng: np.random.Generator) -> Array:

@@ -140,9 +140,11 @@ class ColumnModel(NamedTuple):
             new = f.learned(loss.target(x), t, weights)
             before, after = (float(np.sum(weights * loss(x, each(t)))) for each in (f, new))
             f = new if after < before else f
-        changed = make_column_model(f, loss.learned(x, f(t), weights))
-        units = {name: getattr(self, name) for name in ("limits", "centre", "size", "weight")}
-        return changed._replace(**units)
+        return self.with_functions(f, loss.learned(x, f(t), weights))
+
+    def with_functions(self, nonlinearity: Nonlinearity, loss: Loss) -> ColumnModel:
+        """Return a kind with another f and loss, and the same limits and units."""
+        return ColumnModel(*make_column_model(nonlinearity, loss)[:4], *self[4:])
 
     @property
     def has_units(self) -> bool:

@@ -16,15 +16,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_scalar, number_at
 
-from .loss import Loss
+from .loss import Array, Loss
 from .losses import Frobenius
 from .nonlinearity import Nonlinearity
-
-Array = NDArray[np.float64]
 
 OFFSET = 4.0
 CELLS_PER_BINADE = 256

@@ -61,8 +61,7 @@ class FittedValues(NamedTuple):
     def linear(self, i: Any, j: Any) -> FloatArray:
         """Return WH plus offsets for rows i and columns j, which index arrays, as a matrix."""
         rows, columns = self.offsets_at(i, j)
-        products: FloatArray = self.W[i] @ self.H[:, j] + rows[:, None] + columns
-        return products
+        return np.asarray(self.W[i] @ self.H[:, j] + rows[:, None] + columns)
 
     def block(self, i: Any = slice(None), j: Any = slice(None)) -> FloatArray:
         """Return the values for rows i and columns j, which index arrays, as a matrix."""
@@ -94,8 +93,7 @@ class FittedValues(NamedTuple):
         products = np.einsum("pk,kp->p", self.W[i], self.H[:, j])
         rows[i < 0], columns[j < 0] = self.offsets.mean, 0
         products[(i < 0) | (j < 0)] = 0
-        linear: FloatArray = products + rows + columns
-        return linear
+        return np.asarray(products + rows + columns)
 
 
 def _components(components: ArrayLike, rank: int) -> NDArray[np.intp]:

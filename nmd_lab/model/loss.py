@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, for_kernels, is_ours
 
+Array = NDArray[np.float64]
 FloatArray = NDArray[np.floating]
 
 FORMULAS = ("forward", "value", "proximal", "proximal_within", "pieces")
@@ -105,14 +106,12 @@ class Normal:
     @staticmethod
     def logpdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithm of the density."""
-        logs: NDArray[np.float64] = -0.5 * z**2 - 0.5 * math.log(2 * math.pi)
-        return logs
+        return np.asarray(-0.5 * z**2 - 0.5 * math.log(2 * math.pi))
 
     @staticmethod
     def rvs(size: Any, random_state: np.random.Generator) -> NDArray[np.float64]:
         """Return random numbers."""
-        numbers: NDArray[np.float64] = random_state.standard_normal(size)
-        return numbers
+        return np.asarray(random_state.standard_normal(size))
 
     @staticmethod
     def var() -> float:
@@ -137,14 +136,12 @@ class Laplace:
     @staticmethod
     def logpdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithm of the density."""
-        logs: NDArray[np.float64] = -np.abs(z) - math.log(2)
-        return logs
+        return np.asarray(-np.abs(z) - math.log(2))
 
     @staticmethod
     def rvs(size: Any, random_state: np.random.Generator) -> NDArray[np.float64]:
         """Return random numbers."""
-        numbers: NDArray[np.float64] = random_state.laplace(size=size)
-        return numbers
+        return np.asarray(random_state.laplace(size=size))
 
     @staticmethod
     def var() -> float:

@@ -22,7 +22,7 @@ from .binary import Logistic
 from .loss import LAPLACE, NORMAL, POISSON, FloatArray
 from .loss import Loss as Loss
 from .ordinal import Ordinal
-from .positive import ItakuraSaito, NegativeBinomial, SquaredLog, excess_over_log
+from .positive import CountLoss, ItakuraSaito, NegativeBinomial, SquaredLog, excess_over_log
 
 KL_FLOOR = 1e-12
 """Smallest f(WH) in a *reported* KL objective, as a fraction of x.  Without it, f(WH) = 0 at x > 0
@@ -130,7 +130,7 @@ class L1(Loss):
         return np.asarray(np.log(2 * mean) + losses / mean)
 
 
-class KL(Loss):
+class KL(CountLoss):
     """Kullback-Leibler divergence, d(x, y) = x log(x/y) - x + y (y if x = 0): counts.
 
     Both x and y must be non-negative.  The relative error is the divergence, divided by that of the
@@ -148,13 +148,8 @@ class KL(Loss):
     label = "Kullback-Leibler"
     noise = "Poisson"
     noise_model, likelihood = POISSON, True
-    residual_name = "Pearson residual"
-    smooth = True
-    link = "exp"
     degree = 1
     of_zero = "absolute"
-    domain = (0.0, math.inf)
-    floor = 0.0
     relative_floor = KL_FLOOR
 
     @staticmethod
@@ -180,23 +175,9 @@ class KL(Loss):
         ratio = x / y
         return 1.0 - ratio, ratio / y
 
-    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """Return (x - y) / √y where y > 0; a count of mean 0 has no spread to divide by."""
-        positive = y > KL_FLOOR * x
-        scaled: FloatArray = (x - y)[positive] / np.sqrt(y[positive])
-        return scaled
-
     def log_scores(self, losses: FloatArray, x: FloatArray) -> FloatArray:
         """Return the scores of Poisson counts."""
         return np.asarray(losses + x - xlogy(x, x) + gammaln(x + 1))
-
-    def check_data(self, smallest: float, largest: float) -> None:
-        """Raise ValueError if some data are negative."""
-        if smallest < 0:
-            raise ValueError(
-                f"X holds the negative value {smallest:g}, which the loss 'kl' does not define: "
-                "shift or clip X, or use loss='frobenius' or 'l1'."
-            )
 
 
 class Huber(Loss):

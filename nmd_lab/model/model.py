@@ -17,7 +17,6 @@ array([[170.,   2.,   2.]])
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -173,11 +172,8 @@ class Model:
         """Nonlinearity and loss as a result shows them, those of each column in a mixed table."""
         if self.model_index is None:
             return self.nonlinearity, self.loss
-        both = (
-            [kind.nonlinearity for kind in self.column_models],
-            [kind.loss for kind in self.column_models],
-        )
-        return Mixed(both[0], self.model_index), Mixed(both[1], self.model_index)
+        f, d = zip(*((k.nonlinearity, k.loss) for k in self.column_models), strict=True)
+        return Mixed(f, self.model_index), Mixed(d, self.model_index)
 
     @property
     def degrees(self) -> tuple[int | None, int | None]:
@@ -329,9 +325,8 @@ class Model:
 
     def relative_error(self, objective: float, reference: float) -> float:
         """Return the relative error of a fit; the ratio of the two numbers for several kinds."""
-        if not self.is_mixed:
-            return self.loss.relative_error(objective, reference)
-        return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
+        loss = Loss() if self.is_mixed else self.loss
+        return loss.relative_error(objective, reference)
 
     def with_limits(self, limits: LimitModel) -> Model:
         """Return the model with what is known of entries with limits; several kinds have theirs."""

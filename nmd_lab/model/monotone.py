@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 from scipy.special import ndtr, ndtri
 
 from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.compiler import number_at
 
-from .loss import FloatArray
+from .loss import Array, FloatArray
 from .piecewise import PiecewiseLinear, shortest
-
-Array = NDArray[np.float64]
 
 N_KNOTS = 20
 """Knots of a learned f; fewer fit the middle alone, more follow single values of small tables."""
@@ -177,8 +174,7 @@ class Monotone(PiecewiseLinear):
         """Return t with f(t) = x; where f is constant beyond its knots, the knot of that end."""
         if not self.flat:
             return super().pseudo_inverse(x)
-        t: FloatArray = np.interp(x, self.x, self.t).astype(x.dtype)
-        return t
+        return np.asarray(np.interp(x, self.x, self.t).astype(x.dtype))
 
     def within(self, low: float, high: float) -> Monotone:
         """Return f between two numbers, and constant beyond them."""
@@ -265,8 +261,7 @@ def nearest_values(
     best = slowest + free * shares / shares.sum()
     off = misfit - columns @ (best - slowest)
     shift = float(constant @ off / (constant @ constant))
-    nearest: Array = values[0] + shift + np.concatenate([[0.0], np.cumsum(best)])
-    return nearest
+    return np.asarray(values[0] + shift + np.concatenate([[0.0], np.cumsum(best)]))
 
 
 def _bends(knots: Array, rises: Array) -> Array:
@@ -274,8 +269,7 @@ def _bends(knots: Array, rises: Array) -> Array:
     slopes = rises / np.diff(knots)
     mean = rises.sum() / (knots[-1] - knots[0])
     usual = TURN * np.maximum(mean, np.maximum(slopes[1:], slopes[:-1]))
-    bends: Array = np.diff(np.diag(1 / np.diff(knots)), axis=0) / usual[:, None]
-    return bends
+    return np.asarray(np.diff(np.diag(1 / np.diff(knots)), axis=0) / usual[:, None])
 
 
 def _root_of_gram(knots: Array, t: Array, x: Array, weights: Array) -> Array:
@@ -294,8 +288,7 @@ def _root_of_gram(knots: Array, t: Array, x: Array, weights: Array) -> Array:
     gram[n, :n] = gram[:n, n]
     gram[n, n] = float(np.sum(weights * x * x))
     values, vectors = np.linalg.eigh(gram)
-    root: Array = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
-    return root
+    return np.asarray(np.sqrt(np.maximum(values, 0))[:, None] * vectors.T)
 
 
 def f_within_limits(low: Array, high: Array) -> Monotone | None:

@@ -11,47 +11,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solveh_banded
 from scipy.special import ndtr, ndtri
 
-from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, number_at
+from nmd_lab._runtime.compiler import cached_kernel, compile_scalar, number_at
 
-from .loss import FloatArray, Loss
-
-Array = NDArray[np.float64]
+from .loss import Array, FloatArray, Loss
 
 MIN_GAP = 1e-7
 """Distance of the cut points around a level that X does not have."""
 
 
-@cache
-def _derivatives_kernel() -> Any:
-    """Return the compiled sum of minus the log-likelihood and its derivatives."""
-
-    def derivatives(codes, y, weights, cuts, gradient, bands):  # type: ignore[no-untyped-def]
-        total = 0.0
-        for i in range(codes.size):
-            k, w = codes[i], weights[i]
-            a = cuts[k - 1] - y[i] if k > 0 else -math.inf
-            b = cuts[k] - y[i] if k < cuts.size else math.inf
-            total -= w * log_probability(a, b)
-            at_a, at_b, _ = slopes(a, b)
-            if k > 0:
-                gradient[k - 1] += w * at_a
-                bands[1, k - 1] += w * at_a * (at_a - a)
-            if k < cuts.size:
-                gradient[k] -= w * at_b
-                bands[1, k] += w * at_b * (at_b + b)
-            if 0 < k < cuts.size:
-                bands[0, k] -= w * at_a * at_b
-        return total
-
-    return compile_kernel(derivatives, "cut_point_derivatives", cached=True)
+def _derivatives(codes, y, weights, cuts, gradient, bands):  # type: ignore[no-untyped-def]
+    """Return minus the log-likelihood, and add its derivatives."""
+    total = 0.0
+    for i in range(codes.size):
+        k, w = codes[i], weights[i]
+        a = cuts[k - 1] - y[i] if k > 0 else -math.inf
+        b = cuts[k] - y[i] if k < cuts.size else math.inf
+        total -= w * log_probability(a, b)
+        at_a, at_b, _ = slopes(a, b)
+        if k > 0:
+            gradient[k - 1] += w * at_a
+            bands[1, k - 1] += w * at_a * (at_a - a)
+        if k < cuts.size:
+            gradient[k] -= w * at_b
+            bands[1, k] += w * at_b * (at_b + b)
+        if 0 < k < cuts.size:
+            bands[0, k] -= w * at_a * at_b
+    return total
 
 
 def best_cut_points(
@@ -76,10 +67,11 @@ def best_cut_points(
 
 def _newton(codes: NDArray[np.intp], y: Array, weights: Array, cuts: Array) -> Array:
     """Return the minimiser by Newton's steps, each as long as the objective falls."""
+    kernel = cached_kernel(_derivatives, "cut_point_derivatives")
 
     def derivatives(at: Array) -> tuple[float, Array, Array]:
         gradient, bands = np.zeros(at.size), np.zeros((2, at.size))
-        total = _derivatives_kernel()(codes, y, weights, at, gradient, bands)
+        total = kernel(codes, y, weights, at, gradient, bands)
         return float(total), gradient, bands
 
     value, gradient, bands = derivatives(cuts)
@@ -248,15 +240,16 @@ class Ordinal(Loss):
                 )
         self.learns = self.cut_points is None if learns is None else bool(learns)
         if self.levels is not None:
-            cuts = self._equal_shares() if self.cut_points is None else self.cut_points
             self.level_values = tuple(self.levels.tolist())
-            self.parameters = (*self.level_values, *cuts.tolist())
+            self.parameters = (*self.level_values, *self._cuts.tolist())
             self._table = np.array(self.parameters)
 
-    def _equal_shares(self) -> NDArray[np.float64]:
-        """Return cut points that give all levels the same probability at y = 0."""
-        assert self.levels is not None
-        n = self.levels.size
+    @property
+    def _cuts(self) -> Array:
+        """The cut points; by default those that give all levels the same probability at y = 0."""
+        if self.cut_points is not None:
+            return self.cut_points
+        n = len(self.level_values)
         return np.asarray(ndtri(np.arange(1, n) / n))
 
     @property
@@ -374,8 +367,7 @@ class Ordinal(Loss):
         """Return a y in the middle of each level's part of a standard normal variable."""
         if self.levels is None:
             return x
-        cuts = self._equal_shares() if self.cut_points is None else self.cut_points
-        shares = np.concatenate([[0.0], np.asarray(ndtr(cuts)), [1.0]])
+        shares = np.concatenate([[0.0], ndtr(self._cuts), [1.0]])
         middle = np.clip(ndtri((shares[1:] + shares[:-1]) / 2), -2.5, 2.5)
         codes = np.minimum(self.codes(x), middle.size - 1)  # what is missing holds any number
         return np.asarray(middle[codes], dtype=x.dtype)
@@ -386,11 +378,9 @@ class Ordinal(Loss):
 
     def expected(self, y: FloatArray) -> FloatArray:
         """Return the expected level."""
-        n = (len(self.parameters) + 1) // 2
-        levels, cuts = self.parameters[:n], self.parameters[n:]
-        y = np.asarray(y)
+        levels, y = self.level_values, np.asarray(y)
         total = np.full(y.shape, levels[0])
-        for k, cut in enumerate(cuts):
+        for k, cut in enumerate(self._cuts.tolist()):
             total += (levels[k + 1] - levels[k]) * ndtr(y - cut)
         return total.astype(np.result_type(y.dtype, np.float32), copy=False)
 
@@ -399,13 +389,11 @@ class Ordinal(Loss):
 
         Values and cut points must be known.
         """
-        n = (len(self.parameters) + 1) // 2
-        cuts = np.array([-np.inf, *self.parameters[n:], np.inf])
+        cuts = np.array([-np.inf, *self._cuts, np.inf])
         above = ndtr(cuts - np.asarray(y, dtype=np.float64)[:, None])
         below = ndtr(np.asarray(y, dtype=np.float64)[:, None] - cuts)  # exact in the upper tail
         p = np.where(above[:, 1:] < 0.5, np.diff(above, axis=1), -np.diff(below, axis=1))
-        probabilities: NDArray[np.float64] = p / p.sum(axis=1, keepdims=True)
-        return probabilities
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the level minus the expected one."""

@@ -117,8 +117,7 @@ class SoftThreshold(Nonlinearity):
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return X, moved away from zero by the threshold."""
-        moved: FloatArray = x + np.sign(x) * x.dtype.type(self.threshold)
-        return moved
+        return np.asarray(x + np.sign(x) * x.dtype.type(self.threshold))
 
     def scaled(self, size: float) -> SoftThreshold:
         """Return the same f for data that are divided by `size`."""

@@ -14,6 +14,7 @@ leaps over it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -148,6 +149,35 @@ def cubic_root(y: float, a: float, b: float, c: float, d: float) -> float:
     return y
 
 
+def compile_minima(
+    slope: Callable[..., float], root: Callable[..., float]
+) -> Callable[..., tuple[float, float]]:
+    """Return the compiled candidates for the minimum of a function between two points.
+
+    Its slope, with four numbers, rises up to `first`, falls up to `second` and rises again; `root`
+    gives that to which Newton's iterates converge.  One candidate is on each of the rising parts;
+    where there is none, it is the other one.
+    """
+
+    def minima(left, right, first, second, a, b, c, d):  # type: ignore[no-untyped-def]
+        low, high = math.nan, math.nan
+        end, begin = min(first, right), max(second, left)
+        if slope(left, a, b, c, d) >= 0.0:
+            low = left
+        elif end > left and slope(end, a, b, c, d) >= 0.0:
+            low = min(max(root(left, a, b, c, d), left), end)
+        if slope(right, a, b, c, d) <= 0.0:
+            high = right
+        elif begin < right and slope(begin, a, b, c, d) <= 0.0:
+            high = max(min(root(right, a, b, c, d), right), begin)
+        return (high if math.isnan(low) else low), (low if math.isnan(high) else high)
+
+    return compile_scalar(minima)
+
+
+minima_of_cubic = compile_minima(cubic, cubic_root)
+
+
 @compile_scalar
 def cubic_minima(
     left: float, right: float, a: float, b: float, c: float, d: float
@@ -162,18 +192,7 @@ def cubic_minima(
         far = -(b + math.copysign(math.sqrt(discriminant), b))  # free of cancellation
         one, other = far / (3.0 * a), c / far
         first, second = min(one, other), max(one, other)
-    at_left, at_right = cubic(left, a, b, c, d), cubic(right, a, b, c, d)
-    low, high = math.nan, math.nan
-    end, begin = min(first, right), max(second, left)
-    if at_left >= 0.0:
-        low = left
-    elif end > left and cubic(end, a, b, c, d) >= 0.0:
-        low = min(max(cubic_root(left, a, b, c, d), left), end)
-    if at_right <= 0.0:
-        high = right
-    elif begin < right and cubic(begin, a, b, c, d) <= 0.0:
-        high = max(min(cubic_root(right, a, b, c, d), right), begin)
-    return (high if math.isnan(low) else low), (low if math.isnan(high) else high)
+    return minima_of_cubic(left, right, first, second, a, b, c, d)
 
 
 @compile_scalar
@@ -198,6 +217,9 @@ def exponential_slope(u: float, a: float, c: float, b: float, q: float) -> float
     return a * (u - c) + b * z * (z - q)
 
 
+minima_of_exponential = compile_minima(exponential_slope, exponential_root)
+
+
 @compile_scalar
 def exponential_minimum(a: float, c: float, b: float, q: float, low: float, high: float) -> float:
     """Return the minimiser of a/2 (u - c)^2 + b/2 (e^u - q)^2 over low <= u <= high; a, b > 0."""
@@ -220,18 +242,7 @@ def exponential_minimum(a: float, c: float, b: float, q: float, low: float, high
     if discriminant > 0.0:
         large = 0.25 * (q + math.sqrt(discriminant))
         first, second = math.log(0.5 * a / b / large), math.log(large)
-    one, other = math.nan, math.nan
-    end, begin = min(first, right), max(second, left)
-    if exponential_slope(left, a, c, b, q) >= 0.0:
-        one = left
-    elif end > left and exponential_slope(end, a, c, b, q) >= 0.0:
-        one = min(max(exponential_root(left, a, c, b, q), left), end)
-    if exponential_slope(right, a, c, b, q) <= 0.0:
-        other = right
-    elif begin < right and exponential_slope(begin, a, c, b, q) <= 0.0:
-        other = max(min(exponential_root(right, a, c, b, q), right), begin)
-    if math.isnan(one) or math.isnan(other):
-        return one if math.isnan(other) else other
+    one, other = minima_of_exponential(left, right, first, second, a, c, b, q)
     at_one = 0.5 * a * (one - c) * (one - c) + 0.5 * b * (math.exp(one) - q) ** 2
     at_other = 0.5 * a * (other - c) * (other - c) + 0.5 * b * (math.exp(other) - q) ** 2
     return one if at_one <= at_other else other
@@ -250,15 +261,44 @@ def ratio_divergence(x: float, y: float) -> float:
     return excess - math.log(x / y)
 
 
-class _RatioLoss(Loss):
-    """A loss of x / y, for x > 0 and y > 0."""
+class _PositiveLoss(Loss):
+    """A loss of counts or positive numbers, for y > 0."""
 
     smooth = True
     link = "exp"
-    convex = False
     domain = (0.0, math.inf)
     floor = 0.0
     relative_floor = MIN_RATIO
+
+
+class CountLoss(_PositiveLoss):
+    """A loss of counts x >= 0 with mean y, and a variance of this."""
+
+    residual_name = "Pearson residual"
+
+    def check_data(self, smallest: float, largest: float) -> None:
+        """Raise ValueError if some data are negative."""
+        if smallest < 0:
+            raise ValueError(
+                f"X holds the negative value {smallest:g}, which the loss {self.name!r} does not "
+                "define: shift or clip X, or use loss='frobenius' or 'l1'."
+            )
+
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """Return x - y over its deviation where y > 0; a mean of 0 has none to divide by."""
+        positive = y > self.relative_floor * x
+        mean = y[positive]
+        return np.asarray((x[positive] - mean) / np.sqrt(self._variance(mean)))
+
+    def _variance(self, mean: FloatArray) -> FloatArray:
+        """Return the variance of counts with these means."""
+        return mean
+
+
+class _RatioLoss(_PositiveLoss):
+    """A loss of x / y, for x > 0 and y > 0."""
+
+    convex = False
 
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if some data are not positive."""
@@ -327,8 +367,7 @@ class ItakuraSaito(_RatioLoss):
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return x / y - 1."""
-        residuals: FloatArray = x / np.maximum(y, MIN_RATIO * x) - 1
-        return residuals
+        return np.asarray(x / np.maximum(y, MIN_RATIO * x) - 1)
 
 
 class SquaredLog(_RatioLoss):
@@ -370,8 +409,7 @@ class SquaredLog(_RatioLoss):
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return log x - log y."""
-        residuals: FloatArray = np.log(x) - np.log(np.maximum(y, MIN_RATIO * x))
-        return residuals
+        return np.asarray(np.log(x) - np.log(np.maximum(y, MIN_RATIO * x)))
 
 
 @compile_scalar
@@ -403,7 +441,7 @@ def deviance(x: float, y: float, size: float) -> float:
     return (x + size) * math.log((y + size) / (x + size)) - x * math.log(y / x)
 
 
-class NegativeBinomial(Loss):
+class NegativeBinomial(CountLoss):
     """Counts of mean y and variance y + dispersion y^2: the negative log-likelihood.
 
     With k = 1 / dispersion,
@@ -440,13 +478,7 @@ class NegativeBinomial(Loss):
     label = "negative binomial"
     likelihood = True
     noise = "negative binomial"
-    residual_name = "Pearson residual"
-    smooth = True
     convex = False
-    link = "exp"
-    domain = (0.0, math.inf)
-    floor = 0.0
-    relative_floor = MIN_RATIO
     parameter_names = ("dispersion", "learns")
 
     def __init__(self, dispersion: float | None = None, learns: bool | None = None) -> None:
@@ -501,14 +533,6 @@ class NegativeBinomial(Loss):
                     best, lowest = y, objective
         return min(max(best, low), high)
 
-    def check_data(self, smallest: float, largest: float) -> None:
-        """Raise ValueError if some data are negative."""
-        if smallest < 0:
-            raise ValueError(
-                f"X holds the negative value {smallest:g}, which the loss 'negative_binomial' does "
-                "not define: shift or clip X, or use loss='frobenius' or 'l1'."
-            )
-
     def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> NegativeBinomial:
         """Return the loss with a first dispersion, that of the data around their mean."""
         if self.dispersion is not None:
@@ -540,10 +564,6 @@ class NegativeBinomial(Loss):
         before, after = (float(np.sum(weights * loss(x, y))) for loss in (self, best))
         return best if after < before else self
 
-    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """Return (x - y) / √(y + dispersion y²) where y > 0."""
-        positive = y > MIN_RATIO * x
-        mean = y[positive]
-        spread = np.sqrt(mean + self.parameters[0] * mean**2)
-        scaled: FloatArray = (x[positive] - mean) / spread
-        return scaled
+    def _variance(self, mean: FloatArray) -> FloatArray:
+        """Return mean + dispersion mean²."""
+        return np.asarray(mean + self.parameters[0] * mean**2)

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .loss import Array
 from .monotone import Monotone
-
-Array = NDArray[np.float64]
 
 MAX_REST, MAX_RATIO = 0.02, 0.8
 """Fraction of the variance of a column that others leave at most, and the ratio of this fraction to

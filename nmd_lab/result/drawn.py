@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -15,9 +14,9 @@ from nmd_lab._runtime.checks import check_share, check_word
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.model.losses import LOSSES, Loss, as_loss
+from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.model import Mixed, Model, make_model
-from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
+from nmd_lab.model.nonlinearities import Nonlinearity
 
 from . import convergence, predict
 from .draws import Draws, label_draws, label_trace, plain_draws
@@ -60,73 +59,51 @@ class Drawn(Fitted):
             check_word("noise", noise, KINDS)
 
     @classmethod
-    def _from_arrays(
-        cls,
-        labels: Labels,
-        *,
-        nonlinearity: str | Nonlinearity | Mixed = "identity",
-        loss: str | Loss | Mixed = "frobenius",
-        kinds: Model | None = None,
-        noise: str | tuple[str, ...] = "gaussian",
-        mean: float = 0.0,
-        levels: Iterable[float] | None = None,
-        stop_reason: str = "",
-        parameters: dict[str, Any] | None = None,
-        limits: xr.Dataset | None = None,
-        **arrays: Any,
-    ) -> Self:
+    def _from_arrays(cls, labels: Labels, arrays: dict[str, Any], **fields: Any) -> Self:
         """Return a posterior from plain arrays, which it keeps without copies.
 
         Parameters
         ----------
         labels : Labels
             Labels of X.
-        W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
-            Factors; a row of H is a column of X.
-        rho : ndarray (chain, draw), or (chain, draw, n) with `kinds`, or (chain, draw, m)
-            Precision of T, in a table of several kinds that of each column; as beta.
-        nonlinearity, loss, kinds, noise, mean, levels, stop_reason, parameters, limits
-            Fields of the posterior.
-        row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
-            Offsets.
-        beta : ndarray (chain, draw), optional
-            Precision of the noise after f.
-        cut_points : ndarray (chain, draw, K - 1) or (chain, draw, n, K - 1), optional
-            Cut points of ordinal data; those of a column with fewer end with NaN.
-        row_mean, row_precision : ndarray (chain, draw, [group,] d) and (..., d, d), optional
-            Mean and precision of the prior of a row of W, with its offset if it has one.
-        row_share, row_group : ndarray (chain, draw, group) and (chain, draw, m), optional
-            Fractions of the groups of rows, and the group of each row; not needed for one group.
-        member : ndarray of int (chain, draw), optional
-            Member of the ensemble that made each draw.
-        spread : ndarray (chain, draw), optional
-            Spread of new numbers, as a share of that of the mixture of the members.
-        temperature : ndarray (chain, draw, n), optional
-            Temperature of the probabilities of levels and classes.
-        frequency : ndarray (chain, draw, n), optional
-            Fraction of the second level among the cells of a column of two levels, 1 for other
-            columns.  The temperature acts on the ratio of a probability to it.
-        log_likelihood : ndarray (chain, sweep), optional
-            Log-likelihood at each sweep after tuning.
-        predictions : ndarray (chain, sweep, n_probes), optional
-            Predictions at some entries.
-        probe_rows, probe_columns : ndarray of int (n_probes,), optional
-            Positions of these entries.
+        arrays : dict
+            W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
+                Factors; a row of H is a column of X.
+            rho : ndarray (chain, draw), or (chain, draw, n) with `_kinds`, or (chain, draw, m)
+                Precision of T, in a table of several kinds that of each column; as beta.
+            row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
+                Offsets.
+            beta : ndarray (chain, draw), optional
+                Precision of the noise after f.
+            cut_points : ndarray (chain, draw, K - 1) or (chain, draw, n, K - 1), optional
+                Cut points of ordinal data; those of a column with fewer end with NaN.
+            row_mean, row_precision : ndarray (chain, draw, [group,] d) and (..., d, d), optional
+                Mean and precision of the prior of a row of W, with its offset if it has one.
+            row_share, row_group : ndarray (chain, draw, group) and (chain, draw, m), optional
+                Fractions of the groups of rows, and the group of each row; not needed for one.
+            member : ndarray of int (chain, draw), optional
+                Member of the ensemble that made each draw.
+            spread : ndarray (chain, draw), optional
+                Spread of new numbers, as a share of that of the mixture of the members.
+            temperature : ndarray (chain, draw, n), optional
+                Temperature of the probabilities of levels and classes.
+            frequency : ndarray (chain, draw, n), optional
+                Fraction of the second level among the cells of a column of two levels, 1 for other
+                columns.  The temperature acts on the ratio of a probability to it.
+            log_likelihood : ndarray (chain, sweep), optional
+                Log-likelihood at each sweep after tuning.
+            predictions : ndarray (chain, sweep, n_probes), optional
+                Predictions at some entries.
+            probe_rows, probe_columns : ndarray of int (n_probes,), optional
+                Positions of these entries.
+            mean : float, optional
+                Global offset.
+        **fields
+            Other fields of the posterior.
         """
-        return cls(
-            labels,
-            nonlinearity if isinstance(nonlinearity, Mixed) else as_nonlinearity(nonlinearity),
-            loss if isinstance(loss, Mixed) else as_loss(loss),
-            noise,
-            label_draws(labels, arrays, by_column=kinds is not None),
-            label_trace(arrays),
-            StopReason.of(stop_reason),
-            float(mean),
-            None if levels is None else tuple(map(float, levels)),
-            dict(parameters or {}),
-            kinds,
-            limits,
-        )
+        draws = label_draws(labels, arrays, by_column=fields.get("_kinds") is not None)
+        trace, mean = label_trace(arrays), float(arrays.get("mean", 0.0))
+        return cls(labels, draws=draws, trace=trace, mean=mean, **fields)
 
     @property
     def _noises(self) -> tuple[str, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import Observations
@@ -76,20 +76,15 @@ class RowMixture(NamedTuple):
         return np.asarray(within + between)
 
 
-@cache
-def _products_kernel(name: str) -> Any:
-    """Return the compiled loop for entries of WH in each draw."""
-
-    def products(W, H, mean, i, j, out):  # type: ignore[no-untyped-def]
-        for draw in range(W.shape[0]):
-            for p in range(i.size):
-                w, h = W[draw, i[p]], H[draw, j[p]]
-                total = w[0] * h[0]
-                for k in range(1, w.size):
-                    total += w[k] * h[k]
-                out[draw, p] = total + mean
-
-    return compile_kernel(products, name, cached=True)
+def _products(W, H, mean, i, j, out):  # type: ignore[no-untyped-def]
+    """Fill in entries of WH in each draw."""
+    for draw in range(W.shape[0]):
+        for p in range(i.size):
+            w, h = W[draw, i[p]], H[draw, j[p]]
+            total = w[0] * h[0]
+            for k in range(1, w.size):
+                total += w[k] * h[k]
+            out[draw, p] = total + mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,38 +267,38 @@ class Draws:
         W, H = self.W[draws], self.H[draws]
         out = np.empty((W.shape[0], i.size))
         positions = (np.ascontiguousarray(each, dtype=np.int64) for each in (i, j))
-        _products_kernel(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
+        kernel = cached_kernel(_products, f"posterior_products_{W.dtype}")
+        kernel(W, H, self.mean, *positions, out)
         out[:, (i < 0) | (j < 0)] = self.mean  # -1: a row or column that X did not have
+        for added in self._offsets(i, j, draws):
+            out += added
+        return out
+
+    def _offsets(self, i: Positions, j: Positions, draws: Any = ALL) -> Iterator[FloatArray]:
+        """Yield offsets of rows i and of columns j, and the season there; 0 for what X lacked."""
         for name, at in (("row_offsets", i), ("column_offsets", j)):
             if name in self.numbers:
-                out += np.where(at < 0, 0, self.numbers[name][draws][:, at])
+                yield np.where(at < 0, 0, self.numbers[name][draws, at])
         if (season := self.season) is not None:
-            out += np.where((i < 0) | (j < 0), 0, season[draws][:, self._phases(i), j])
-        return out
+            yield np.where((i < 0) | (j < 0), 0, season[draws, self._phases(i), j])
 
     def linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
         """Return WH plus offsets in each draw for rows i and columns j, as (draws, entries)."""
         out = np.matmul(self.W[:, i], self.H[:, j].transpose(0, 2, 1)).astype(np.float64)
         out += self.mean
-        if "row_offsets" in self.numbers:
-            out += self.numbers["row_offsets"][:, i, None]
-        if "column_offsets" in self.numbers:
-            out += self.numbers["column_offsets"][:, None, j]
-        if (season := self.season) is not None:
-            out += season[:, self._phases(i)][:, :, j]
+        m, n = self.shape
+        for added in self._offsets(np.arange(m)[i, None], np.arange(n)[None, j]):
+            out += added
         return np.asarray(out.reshape(len(self), -1))
 
     def linear_at_unknown_column(self, i: Positions) -> NDArray[np.float64]:
         """Return v in rows i (draws, rows) of a column that is one of X, at random in each draw."""
-        each = np.arange(len(self))
-        j = np.random.default_rng(0).integers(self.shape[1], size=each.size)
-        v = np.einsum("sir,sr->si", self.W[:, i], self.H[each, j], dtype=np.float64) + self.mean
-        if "row_offsets" in self.numbers:
-            v += self.numbers["row_offsets"][:, i]
-        if "column_offsets" in self.numbers:
-            v += self.numbers["column_offsets"][each, j][:, None]
-        if (season := self.season) is not None:
-            v += season[each[:, None], self._phases(i), j[:, None]]
+        each = np.arange(len(self))[:, None]
+        j = np.random.default_rng(0).integers(self.shape[1], size=each.shape)
+        H = self.H[each, j][:, 0]
+        v = np.einsum("sir,sr->si", self.W[:, i], H, dtype=np.float64) + self.mean
+        for added in self._offsets(i, j, each):
+            v += added
         return np.asarray(v)
 
     @property

@@ -46,6 +46,7 @@ LIBRARIES = {
 }
 """Libraries one of which a format needs."""
 
+
 MAX_TABLE_ENTRIES = 100_000_000
 """Largest number of entries that are written as a table."""
 

@@ -33,28 +33,15 @@ from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import each_group
 
+from . import predict
 from .draws import N_FILLING_DRAWS, Draws, Positions
 from .entries import Entries, entries_at, refuse_sparse
 from .fold_in import data_of, rows_of, unknown_row
 from .mixture import Array, Predictive, RepeatedValues, has_repeated_value
-from .predict import (
-    TemperedShares,
-    draw_classes,
-    fitted_shares,
-    mean_shares,
-    summarise,
-    tempered_shares,
-)
+from .predict import Tempered
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""
-
-MAX_SPREADS = 5.0
-"""Standard deviations from the mean of a column within which a best guess of a number lies: a row
-with outliers may be predicted far beyond its column where f is not learned."""
-
-MAX_TRIES = 1000
-"""Draws of a value within its limits; then the limit itself is near enough."""
 
 DOUBT_BEYOND_LIMITS = 0.3
 """Standard deviation, in units of a column, of noise that cells with limits get in addition: no
@@ -66,9 +53,6 @@ OF_LIMITS = (
     "of known concentrations of metabolites"
 )
 """How far to trust cells with limits: see docs/limitations.md."""
-
-MAX_CELLS = 1000
-"""Largest number of observed cells of a column that are replicated."""
 
 
 def fill_by_fit(labels: Labels, fitted: FittedValues, X: Any) -> Any:
@@ -83,7 +67,7 @@ def fill_by_fit(labels: Labels, fitted: FittedValues, X: Any) -> Any:
     def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
         if not column.is_class:
             return model[:, at[0]].astype(np.float64)
-        shares, _ = fitted_shares(fitted, column.name, column, data.columns[at], data.rows)
+        shares, _ = predict.fitted_shares(fitted, column.name, column, data.columns[at], data.rows)
         return np.asarray(shares.argmax(axis=1).astype(np.float64))
 
     return _filled_frame(X, of_X, missing)
@@ -168,7 +152,7 @@ def filled(
 
     def classes(rows: Positions, positions: Positions) -> Array:
         def guess(of: Any, i: Positions, _: Positions) -> Array:
-            return np.asarray(mean_shares(of, i, positions).argmax(axis=1), np.float64)
+            return np.asarray(predict.mean_shares(of, i, positions).argmax(axis=1), np.float64)
 
         return of_each(rows, guess)
 
@@ -178,7 +162,7 @@ def filled(
 def _best_numbers(draws: Draws, entries: Bounded, point: Point) -> Array:
     """Return the best guess of a number or level at each entry."""
     i, j, *_ = entries
-    x = summarise(draws, entries_at(i, j), lambda p, v, _: p.point(v, point))
+    x = predict.summarise(draws, entries_at(i, j), lambda p, v, _: p.point(v, point))
     if point == "auto" and draws.model.is_mixed:
         x = np.clip(x, *_near_means(draws)[:, j])
     limited = np.flatnonzero(entries.is_limited)
@@ -190,13 +174,17 @@ def _best_numbers(draws: Draws, entries: Bounded, point: Point) -> Array:
 
 
 def _near_means(draws: Draws) -> NDArray[np.float64]:
-    """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
+    """Numbers between which a best guess lies in each column, (2, n); infinite for levels.
+
+    They are five standard deviations from the mean of a column: a row with outliers may be
+    predicted far beyond its column where f is not learned.
+    """
     from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
 
     ends = np.tile([[-np.inf], [np.inf]], len(draws.noises))
     for j, (noise, kind) in enumerate(zip(draws.noises, draws.model.column_models, strict=True)):
         if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
-            ends[:, j] = kind.modelled(MAX_SPREADS * np.array([-1.0, 1.0]))
+            ends[:, j] = kind.modelled(np.array([-5.0, 5.0]))
     return ends
 
 
@@ -206,7 +194,7 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
     fixed = np.random.default_rng(0)
 
     def replicate(rows: Positions, column: int) -> Array:
-        some = np.sort(fixed.choice(rows, min(rows.size, MAX_CELLS), replace=False))
+        some = np.sort(fixed.choice(rows, min(rows.size, 1000), replace=False))
         cells = Bounded(
             some, np.full(some.size, column), *np.tile([[-np.inf], [np.inf]], some.size)
         )
@@ -216,7 +204,7 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
     smooth = draws
     if draws.model.is_mixed:
         draws = replace(draws, repeated=_repeated_values(draws, data, replicate))
-    known: dict[int, TemperedShares | None] = {}  # the same cells are missing in each copy
+    known: dict[int, Tempered] = {}  # the same cells are missing in each copy
 
     def copy(draw: int) -> Any:
         def numbers(entries: Bounded) -> Array:
@@ -233,8 +221,8 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
         def classes(rows: Positions, positions: Positions) -> Array:
             key = int(positions[0])
             if key not in known:
-                known[key] = tempered_shares(draws, rows, positions)
-            return draw_classes(draws, rows, positions, draw, known[key], rng)
+                known[key] = predict.tempered_shares(draws, rows, positions)
+            return predict.draw_classes(draws, rows, positions, draw, known[key], rng)
 
         return _filled(X, data, numbers, classes)
 
@@ -318,7 +306,7 @@ def _draw_within(
     v = draws.drawn_at(entries.i, entries.j, draw)[0] if v is None else v
     x, outside = np.empty(v.size), np.arange(v.size)
     doubtful = entries.is_limited & ~draws.is_level(entries.j) & draws.model.is_mixed
-    for _ in range(MAX_TRIES):
+    for _ in range(1000):  # then the limit itself is near enough
         near = v[outside]
         if (at := doubtful[outside]).any():
             near = near + DOUBT_BEYOND_LIMITS * at * rng.standard_normal(at.size)
@@ -333,18 +321,6 @@ def _draw_within(
 def _quantile(draws: Array, level: Any) -> Array:
     """Return quantiles of draws that are among these, as levels have to be."""
     return np.asarray(np.quantile(draws, level, axis=0, method="inverted_cdf"))
-
-
-def intervals_within_limits(draws: Draws, data: MatchedData, level: float) -> tuple[Any, Array]:
-    """Return which entries of data have limits, and their intervals within these (entries, 2)."""
-    array = data.observations.to_array()
-    bounds = _bounds(data.observations, array)
-    i, j = at = np.nonzero(np.isfinite(bounds).any(axis=0))
-    tails = (1 - level) / 2, (1 + level) / 2
-    if not i.size:
-        return at, np.empty((0, 2))
-    entries = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
-    return at, _quantile(draws_within(draws, entries), tails).T
 
 
 def _filled(
@@ -409,7 +385,7 @@ def intervals_at(draws: Draws, entries: Entries, level: float, noise: bool = Tru
         of_rows = unknown_row(draws) if which else draws
         at = np.flatnonzero(is_new == which)
         i, j = np.maximum(entries.i[at], 0), entries.j[at]
-        ends[at] = summarise(of_rows, entries_at(i, j), ends_of, 2)
+        ends[at] = predict.summarise(of_rows, entries_at(i, j), ends_of, 2)
         if (other := j < 0).any():
             v = of_rows.linear_at_unknown_column(i[other])
             ends[at[other]] = ends_of(of_rows.predictives[0], v)
@@ -420,27 +396,24 @@ def intervals_of_table(posterior: Any, X: Any, level: float, noise: bool) -> Any
     """Return intervals of all cells of X; see `Posterior.intervals`."""
     level = check_share("level", level, zero=False)
     _, draws, data = rows_of(posterior, X)
-    ordered = _ordered_columns(data)
+    ordered, table = np.arange(data.columns.size), data.observations.labels.table
+    if table is not None:  # the indicators of categories have no order
+        ordered = np.flatnonzero([not column.has_indicators for column in table.of_matrix])
     grid = entries_at(data.rows[:, None], data.columns[ordered])
     found = intervals_at(draws, grid, level, noise)
     ends = np.full((data.rows.size, data.columns.size, 2), np.nan, found.dtype)
     ends[:, ordered] = found.reshape(data.rows.size, -1, 2)
-    if noise:
-        at, within = intervals_within_limits(draws, data, level)
-        ends[at] = within
+    bounds = _bounds(data.observations, data.observations.to_array())
+    i, j = np.nonzero(np.isfinite(bounds).any(axis=0))
+    if noise and i.size:
+        limited = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
+        tails = (1 - level) / 2, (1 + level) / 2
+        ends[i, j] = _quantile(draws_within(draws, limited), tails).T
     if is_frame(X):
         return _bounds_of_frame(X, data, ends)
     both = [data.observations.labels.label(ends[..., k]) for k in range(2)]
     array = xr.concat(both, "bound").transpose(..., "bound")
     return array.assign_coords(bound=list(BOUNDS))
-
-
-def _ordered_columns(data: MatchedData) -> NDArray[np.intp]:
-    """Return the columns of the data but for the indicators of categories, which have no order."""
-    table = data.observations.labels.table
-    if table is None:
-        return np.arange(data.columns.size)
-    return np.flatnonzero([not column.has_indicators for column in table.of_matrix])
 
 
 def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame:

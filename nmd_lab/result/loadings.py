@@ -61,18 +61,12 @@ def rotate(fit: Any, method: str) -> Any:
 
 def main_components(fit: Any, k: int) -> xr.DataArray:
     """Return the main columns of each row of H; see `Decomposition.top_of_components`."""
-    shares = _component_shares(*fit._factors)
-    return main_columns(fit._labels, fit.H, k).assign_coords(explained=(COMPONENT, shares))
-
-
-def _component_shares(W: FloatArray, H: FloatArray) -> FloatArray:
-    """Return the fraction of each component in WH."""
-    # The fractions do not depend on the size of W and H, whose squares may underflow.
-    W, H = (each.astype(np.float64) / (float(np.abs(each).max()) or 1.0) for each in (W, H))
+    # Fractions of components do not depend on the size of W and H, whose squares may underflow
+    W, H = (f.astype(np.float64) / (float(np.abs(f).max()) or 1.0) for f in fit._factors)
     overlaps = (W.T @ W) * (H @ H.T)
-    total = float(overlaps.sum())
-    shares: NDArray[np.float64] = overlaps.sum(axis=1)
-    return shares / total if total > 0 else np.zeros_like(shares)
+    shares, total = overlaps.sum(axis=1), float(overlaps.sum())
+    shares = shares / total if total > 0 else np.zeros_like(shares)
+    return main_columns(fit._labels, fit.H, k).assign_coords(explained=(COMPONENT, shares))
 
 
 def _svd(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -251,18 +245,16 @@ def factor_draws(draws: Draws, factors: int | None, rotation: str) -> FactorDraw
             f"at most {most}."
         )
     reference = _reference(G, factors)
-    loadings = common_factors(G, G @ _nearest_rotation(_T(G) @ reference))
-    loadings = loadings @ _nearest_rotation(_T(loadings) @ reference)
-    turns = _nearest_rotation(
-        np.linalg.solve(_T(G) @ G + MIN_SQUARES * np.eye(d), _T(G) @ loadings)
-    )
+    loadings = common_factors(G, G @ _nearest_rotation(G.mT @ reference))
+    loadings = loadings @ _nearest_rotation(loadings.mT @ reference)
+    turns = _nearest_rotation(np.linalg.solve(G.mT @ G + MIN_SQUARES * np.eye(d), G.mT @ loadings))
     return _rotated(loadings, turns, rotation)
 
 
 def scores_of_rows(draws: Draws, vectors: FloatArray, found: FactorDraws) -> tuple[Array, Array]:
     """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
     prior = draws.row_prior
-    turns = np.linalg.solve(_T(np.linalg.cholesky(prior.covariances)), found.turns)
+    turns = np.linalg.solve(np.linalg.cholesky(prior.covariances).mT, found.turns)
     scores = (
         (w - mean) @ turn for w, mean, turn in zip(vectors, prior.centres, turns, strict=True)
     )
@@ -319,8 +311,8 @@ def common_factors(G: Array, L: Array) -> Array:
     """
     most = np.sum(G**2, axis=-1, keepdims=True)
     for _ in range(500):
-        gram, communality = _T(L) @ L, np.sum(L**2, axis=-1, keepdims=True)
-        gradient = G @ (_T(G) @ L) - (most - communality) * L - L @ gram
+        gram, communality = L.mT @ L, np.sum(L**2, axis=-1, keepdims=True)
+        gradient = G @ (G.mT @ L) - (most - communality) * L - L @ gram
         # More than a quarter of any negative eigenvalue is added, so that none grows.
         moved = L + 0.5 * gradient @ np.linalg.inv(gram + 0.25 * np.eye(L.shape[-1]))
         beyond = np.sum(moved**2, axis=-1, keepdims=True) / np.maximum(most, TINY)
@@ -352,11 +344,6 @@ def _nearest_rotation(matrix: FloatArray) -> Array:
     """Return the matrix with orthonormal columns that is nearest to a matrix."""
     U, _, Vt = np.linalg.svd(matrix, full_matrices=False)
     return np.asarray(U @ Vt)
-
-
-def _T(matrix: FloatArray) -> Array:
-    """Return the transposed matrices."""
-    return np.swapaxes(matrix, -1, -2)
 
 
 OTHER = f"{COMPONENT}_"
@@ -411,10 +398,8 @@ def labelled_scores(posterior: Any, X: Any, factors: int | None, rotation: str) 
     return xr.Dataset({name: labels.label_rows(values) for name, values in names})
 
 
-def main_loadings(
-    draws: Draws, labels: Labels, k: int, factors: int | None, rotation: str
-) -> xr.DataArray:
+def main_loadings(posterior: Any, k: int, factors: int | None, rotation: str) -> xr.DataArray:
     """Return the largest loadings of each factor; see `Posterior.top_of_components`."""
-    k, found = check_integer("k", k, 1), factor_draws(draws, factors, rotation)
-    loadings = labels.label_columns(found.loadings.mean(axis=0).T)
-    return main_columns(labels, loadings.rename("loading"), k)
+    k, found = check_integer("k", k, 1), factor_draws(posterior._draws, factors, rotation)
+    loadings = posterior._labels.label_columns(found.loadings.mean(axis=0).T)
+    return main_columns(posterior._labels, loadings.rename("loading"), k)

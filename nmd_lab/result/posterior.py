@@ -492,7 +492,7 @@ class Posterior(Drawn):
         >>> posterior.top_of_components(2, factors=1).column.values.tolist()
         [['flavanoids', 'total_phenols']]
         """
-        return loadings.main_loadings(self._draws, self._labels, k, factors, rotation)
+        return loadings.main_loadings(self, k, factors, rotation)
 
     def to_datatree(self, held_out: Any = None, *, factors: bool = False) -> xr.DataTree:
         """Return the draws as the groups of a tree, as ArviZ expects them.

@@ -8,7 +8,7 @@ the columns with the largest predictions of a row, which are what to recommend.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -256,29 +256,19 @@ def shares_in_draws(
     return shares
 
 
-class TemperedShares(NamedTuple):
-    """How classes are drawn so that over all draws they have the tempered probabilities.
-
-    The class of a draw is accepted with a probability, or another one is drawn from all.
-
-    Attributes
-    ----------
-    shares, accepted : ndarray (rows, classes)
-        Probability of each class, and probability with which that of a draw is accepted.
-    """
-
-    shares: NDArray[np.float64]
-    accepted: NDArray[np.float64]
+Tempered = tuple[NDArray[np.float64], NDArray[np.float64]] | None
+"""Tempered probabilities of classes (rows, classes), and with which ones that of a draw is
+accepted: otherwise another one is drawn from all.  None for temperature 1."""
 
 
-def tempered_shares(draws: Draws, rows: Positions, positions: Positions) -> TemperedShares | None:
-    """Return how classes are drawn with their temperature; None for temperature 1."""
+def tempered_shares(draws: Draws, rows: Positions, positions: Positions) -> Tempered:
+    """Return how classes are drawn so that over all draws they have the tempered probabilities."""
     if (tempering := draws.tempering(positions)).temperature == 1:
         return None
     mixed = np.maximum(_mixed_shares(draws, rows, positions), TINY)
     shares = tempering.of(mixed)
     ratio = shares / mixed
-    return TemperedShares(shares, ratio / ratio.max(axis=1, keepdims=True))
+    return shares, ratio / ratio.max(axis=1, keepdims=True)
 
 
 def draw_classes(
@@ -286,7 +276,7 @@ def draw_classes(
     rows: Positions,
     positions: Positions,
     draw: int,
-    tempered: TemperedShares | None,
+    tempered: Tempered,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Return the position of a class for each row, from one draw.
@@ -324,11 +314,15 @@ def top(result: Any, row: Any, k: Any, by: str, exclude: Any) -> xr.DataArray:
     best = [_best(labels, result._ranked_by(by, i), k, excluded(i)) for i in rows.tolist()]
     W = labels.label_rows(np.empty((labels.matrix_shape[0], 1)))
     along = _flat(W.isel({COMPONENT: 0}, drop=True), "row_")
-    if is_single(labels, "rows", row):
-        found = _one_row(labels, along, int(rows[0]), *best[0])
-    else:
+    if not is_single(labels, "rows", row):
         found = _table(labels, along, rows, best, min(k, labels.matrix_shape[1]))
-    return found.rename(labels.name or "prediction")
+        return found.rename(labels.name or "prediction")
+    (at, numbers), columns = best[0], _along_columns(labels)
+    dim, position = str(columns.dims[0]), int(rows[0])
+    chosen = columns.isel({dim: at}).copy(data=numbers).rename(labels.name or "prediction")
+    of_row = along.isel({along.dims[0]: position}).coords
+    names = {label: value for label, value in of_row.items() if label not in chosen.coords}
+    return chosen.assign_coords({**names, "position": (dim, at)}).assign_attrs(row=position)
 
 
 def main_columns(labels: Labels, H: xr.DataArray, k: Any) -> xr.DataArray:
@@ -362,22 +356,6 @@ def _along_columns(labels: Labels) -> xr.DataArray:
     """Return an array along the columns, with their labels."""
     H = labels.label_columns(np.empty((1, labels.matrix_shape[1])))
     return _flat(H.isel({COMPONENT: 0}, drop=True), "column_")
-
-
-def _one_row(
-    labels: Labels,
-    along_rows: xr.DataArray,
-    row: int,
-    best: NDArray[np.intp],
-    scores: NDArray[np.floating],
-) -> xr.DataArray:
-    """Return the best numbers of a row with the labels of their columns, and that of the row."""
-    columns = _along_columns(labels)
-    dim = str(columns.dims[0])
-    chosen = columns.isel({dim: best}).copy(data=scores)
-    coords = along_rows.isel({along_rows.dims[0]: row}).coords
-    names = {label: value for label, value in coords.items() if label not in chosen.coords}
-    return chosen.assign_coords({**names, "position": (dim, best)}).assign_attrs(row=row)
 
 
 def _table(

@@ -19,19 +19,13 @@ TRIAL = "trial"
 TIED = "tied"
 """Whether the error of a trial differs from the lowest one by no more than its spread."""
 
-ROOT_MEAN_SQUARE = "root mean squared error"  # measure whose trials are compared by squares
-
 TEXTS = ("nonlinearity", "loss", "offsets")
-INTEGERS = ("rank", "n_iter")
 VARIABLES = ("nonlinearity", "loss", "rank", "alpha", "offsets", "offset_alpha", "error", "spread",
              "n_iter", "seconds")  # fmt: skip
 """Variables of the table of trials."""
 
 SETTINGS = ("refine", "homotopy", "polish", "limit_noise")
 """Settings of the algorithm that a choice may decide."""
-
-UNNAMED = ("nonlinearity",)
-"""Options whose values need no name, such as "MinMax(0, 16)"."""
 
 
 def starts_of(parameters: Mapping[str, Any]) -> xr.Dataset:
@@ -68,7 +62,8 @@ def choice_in_words(table: xr.Dataset) -> dict[str, str]:
         return {}
     tried = f"of {many(table.sizes[TRIAL], 'trial')} in {np.nansum(table['seconds'].values):.2g} s"
     entries, alone = (table.attrs.get(name) for name in ("held_out_entries", "offsets_alone"))
-    error = _error_text(table) + (f", at {many(entries, 'entry')}" if entries is not None else "")
+    error = f"{float(table['error'][table.attrs['chosen']]):.4g}, {excess_text(table)}"
+    error += f", at {many(entries, 'entry')}" if entries is not None else ""
     rival = "" if alone is None else f"; offsets alone {as_text(alone)}"
     notes = {"note": table.attrs["note"]} if table.attrs.get("note") else {}
     return {
@@ -84,7 +79,7 @@ def _chosen(table: xr.Dataset, digits: int) -> list[str]:
     if "offsets" in chosen and chosen["offsets"].item() in ("none", "global"):
         names = [name for name in names if name != "offset_alpha"]  # it has no effect
     return [
-        text if name in UNNAMED else f"{name} {text}"
+        text if name == "nonlinearity" else f"{name} {text}"  # such as "MinMax(0, 16)"
         for name in names
         if name in chosen and (text := as_text(chosen[name].values, digits))
     ]
@@ -116,7 +111,7 @@ def _is_tied(table: xr.Dataset) -> NDArray[np.bool_]:
     errors, spreads = table["error"].values, table["spread"].values
     lowest = np.min(errors, initial=np.inf, where=np.isfinite(errors) & np.isfinite(spreads))
     excess = errors - lowest
-    if table.attrs.get("measure") == ROOT_MEAN_SQUARE and lowest > 0:
+    if table.attrs.get("measure") == "root mean squared error" and lowest > 0:
         excess = excess * (errors + lowest) / (2 * lowest)
     return np.asarray(excess <= spreads, dtype=bool)
 
@@ -176,12 +171,6 @@ def as_text(value: Any, digits: int = 4) -> str:
     return "" if np.isnan(value) else f"{value:.{digits}g}"
 
 
-def _error_text(table: xr.Dataset) -> str:
-    """Return the error of the chosen trial, and by how much it exceeds the lowest, as text."""
-    error = float(table["error"][table.attrs["chosen"]])
-    return f"{error:.4g}, {excess_text(table)}"
-
-
 def excess_text(table: xr.Dataset) -> str:
     """Return by how much the error of the chosen trial exceeds the lowest, as text."""
     errors, chosen = table["error"].values, table.isel({TRIAL: table.attrs["chosen"]})
@@ -198,7 +187,7 @@ def _column(name: str, values: list[Any]) -> NDArray[Any]:
     if name in TEXTS or is_text:
         return np.array(["" if value is None else str(value) for value in values], dtype=str)
     numbers = np.array([np.nan if value is None else value for value in values], dtype=float)
-    is_whole = name in INTEGERS and bool(np.all(np.isfinite(numbers)))
+    is_whole = name in ("rank", "n_iter") and bool(np.all(np.isfinite(numbers)))
     return numbers.astype(np.int64) if is_whole else numbers
 
 

@@ -66,23 +66,17 @@ def _holds(filled: Any, name: Any, condition: Any) -> Any:
         ) from error
 
 
-MIN_ROWS = 10
-"""Smallest number of rows with an answer that lets another question be skipped."""
-
-MAX_CHANCE = 1e-3
-"""Largest probability that a table with cells missing completely at random seems to skip one."""
-
-
 def skips_of(X: Any) -> dict[Any, str]:
     """Return the conditions, for `fill`, of columns that are empty wherever another has some value.
 
-    A value most of whose rows have a more frequent one of these is left out.
+    A value has ten rows at least, and most of them have no more frequent one of these.  A table
+    with cells missing completely at random seems to skip one with a probability of at most 0.1 %.
     """
     answers: list[Any] = []
     for name, x in X.filter(regex=r"\A[^`\n]+\Z").items():  # other names cannot be quoted
         quoted = name if str(name).isidentifier() and not iskeyword(name) else f"`{name}`"
         for value, rows in x.groupby(x, observed=True).indices.items():
-            if rows.size >= MIN_ROWS and isinstance(name, str) and not hasattr(value, "year"):
+            if rows.size >= 10 and isinstance(name, str) and not hasattr(value, "year"):
                 answers.append((rows, f"{quoted} != {plain_label(value)!r}"))
     answers.sort(key=lambda answer: -answer[0].size)
     conditions: dict[Any, list[str]] = {name: [] for name in X}
@@ -91,7 +85,7 @@ def skips_of(X: Any) -> dict[Any, str]:
         for rows, text in answers:
             elsewhere = (empty.sum() - rows.size + 1) / (len(X) - rows.size + 1)
             chance = len(answers) * X.shape[1] * min(abs(elsewhere), 1.0) ** rows.size
-            if chance < MAX_CHANCE and empty[rows].all() and 2 * skipped[rows].sum() <= rows.size:
+            if chance < 1e-3 and empty[rows].all() and 2 * skipped[rows].sum() <= rows.size:
                 skipped[rows] = True
                 texts.append(text)
     return {name: " and ".join(texts) for name, texts in conditions.items() if texts}

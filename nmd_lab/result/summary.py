@@ -272,13 +272,6 @@ def validation_error(fit: Any) -> float | None:
     return fit._returned("validation_rmse") if "validation_rmse" in fit.history else None
 
 
-ALWAYS = ("rank", "alpha", "error", "spread")
-"""Columns of the table of trials; others are left out if they are the same in all trials."""
-
-DIGITS = {"spread": 2, "seconds": 2}
-"""Numbers of digits in the table of trials, where they are not 4."""
-
-
 def lines_of(fit: Any) -> list[str]:
     """Return the model of a fit, and lines of details."""
     W, H = (sizes_in_words(factor.sizes) for factor in (fit.W, fit.H))
@@ -367,12 +360,14 @@ def _best_trials(trials: xr.Dataset) -> str:
     """Return the best trials as a table, and the reason of the choice; "" without trials."""
     if not trials.sizes[TRIAL]:
         return ""
-    names = [name for name in VARIABLES if name in ALWAYS or len(np.unique(trials[name])) > 1]
+    always = ("rank", "alpha", "error", "spread")  # others only if they differ
+    names = [name for name in VARIABLES if name in always or len(np.unique(trials[name])) > 1]
     chosen, best = trials.attrs["chosen"], np.argsort(trials["error"].values, kind="stable")
     rows = []  # the chosen one is there, too; NaN comes last
     for position in dict.fromkeys([*best[:8].tolist(), chosen]):
         row = trials.isel({TRIAL: position})
-        texts = [as_text(row[name].values, DIGITS.get(name, 4)) for name in names]
+        digits = {"spread": 2, "seconds": 2}
+        texts = [as_text(row[name].values, digits.get(name, 4)) for name in names]
         rows.append([*texts, "chosen" if position == chosen else ""])
     return table([*names, ""], rows) + facts_table(_notes(trials.attrs))
 
@@ -471,6 +466,7 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
     }
     rhat, chains = posterior.rhat, posterior.draws.sizes[CHAIN]
     of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))
+    measured = f"split R-hat {of_likelihood:.3f}, effective sample size {ess:.0f}"
     draws = posterior._draws
     some = effective_rank(singular_values(few_draws(draws, len(draws))))
     rank = f"{some.mean():.1f} of {posterior.rank}"
@@ -486,17 +482,10 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
         "effective rank": rank,
         "noise 1/√ρ": size,
         "predictions": _settled(posterior),
-        "log-likelihood": _convergence(of_likelihood, ess),
+        "log-likelihood": "too few sweeps for R-hat" if np.isnan(of_likelihood) else measured,
         "ended": str(posterior.stop_reason),
     }
     return {name: text for name, text in facts.items() if text}
-
-
-def _convergence(rhat: float, ess: float) -> str:
-    """Return split R-hat and effective sample size of the log-likelihood, in words."""
-    if np.isnan(rhat):
-        return "too few sweeps for R-hat"
-    return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}"
 
 
 def _settled(posterior: Any) -> str:
@@ -505,11 +494,7 @@ def _settled(posterior: Any) -> str:
     return "" if np.isnan(share) else f"{share:.0%} have an R-hat above {MAX_RHAT}"
 
 
-N_FEW_DRAWS = 24
-"""Draws of which the pictures are made."""
-
-
-def few_draws(draws: Draws, most: int) -> Draws:
+def few_draws(draws: Draws, most: int = 24) -> Draws:
     """Return about so many of the draws, evenly spaced; fewer large ones."""
     # They have at most 2 million numbers of W and H together, unless six draws have more.
     most = min(most, max((1 << 21) // (sum(draws.shape) * draws.rank), 6))
@@ -521,7 +506,7 @@ def few_draws(draws: Draws, most: int) -> Draws:
 
 def thumbnails(posterior: Any) -> list[str]:
     """Return pictures of the mean and the standard deviation of f(WH), from some of the draws."""
-    few = few_draws(posterior._draws, N_FEW_DRAWS)
+    few = few_draws(posterior._draws)
     columns = posterior.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
     m, by_column = few.shape[0], few.model.is_mixed
     statistics: dict[str, Any] = {

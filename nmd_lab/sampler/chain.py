@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,28 +33,15 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.problem.scaling import OffsetColumns
 
+from . import priors
 from .cut_points import CutPoints, ends_in_rows, padded, put
 from .latent_draws import Batch, latent_kernel
 from .ordered_rows import RowOrder
-from .priors import (
-    MIN_SHARE,
-    NO_PRIOR,
-    SWEEPS_PER_LABEL_DRAW,
-    UNLABELLED,
-    Groups,
-    RowPrior,
-    draw_group_priors,
-    draw_precision,
-    draw_row_prior,
-    draw_used_priors,
-    first_groups,
-)
+from .priors import NO_PRIOR, UNLABELLED, Doubles, Groups, RowPrior
 from .problem import SampledProblem, problem_of_rows
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, Keys, numbers
 from .row_updates import NO_LABELS, RowInputs, StreamId, each_share
 from .season import draw_season
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass
@@ -126,11 +114,7 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
             V = centre + size * V
         batch_losses = np.zeros(batch.starts.size - 1)
         draw = _compiled_draw(problem, state, batch)
-
-        def share(first: int, last: int, draw=draw, x=x, V=V, T=T, losses=batch_losses) -> None:  # type: ignore[no-untyped-def]
-            draw(first, last, x, V, T, losses)
-
-        each_share(batch.starts, problem.threads, share)
+        each_share(batch.starts, problem.threads, partial(draw, x, V, T, batch_losses))
         state.T[batch.entries] = T
         if state.x is not None:
             state.x[batch.entries] = x
@@ -138,72 +122,36 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
     return losses
 
 
-def _compiled_draw(
-    problem: SampledProblem, state: ChainState, batch: Batch
-) -> Callable[[int, int, FloatArray, FloatArray, FloatArray, Doubles], None]:
-    """Return a function of the first and last row or column, x, WH with offsets, T and losses."""
+def _compiled_draw(problem: SampledProblem, state: ChainState, batch: Batch) -> Callable[..., None]:
+    """Return a function of x, WH with offsets, T, losses, and the first and last row or column."""
     column_model, model_indices = batch.column_model, batch.model_indices
     at = model_indices if problem.by_column else slice(None)
-    sizes = problem.units_of_kinds[model_indices, 1]
-    levels = (
-        state.rho[at] / sizes**2,
-        state.beta[at],
-        ends_in_rows([state.cuts[k] for k in model_indices]),
-    )
+    rho = state.rho[at] / problem.units_of_kinds[model_indices, 1] ** 2
+    levels = rho, state.beta[at], ends_in_rows([state.cuts[k] for k in model_indices])
     kernel = latent_kernel(batch.noise, column_model, f"{problem.dtype}")
     keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
     key = state.seed, state.sweep, batch.shift, keys
-    arguments = levels, column_model.arguments, tuple(batch.limits), key
-
-    def draw(first, last, x, V, T, losses):  # type: ignore[no-untyped-def]
-        kernel(batch.starts, first, last, x, batch.weights, V, *arguments, T, losses)
-
-    return draw
+    entries = batch.starts, batch.weights, tuple(batch.limits)
+    return partial(kernel, entries, levels, column_model.arguments, key)
 
 
 Draw = dict[str, NDArray[Any]]
 """Arrays of one draw by name."""
 
 
-class ChainStart(NamedTuple):
-    """Where a chain begins.
-
-    Attributes
-    ----------
-    rows, columns : ndarray (m, rank [+ 1]) and (n, rank [+ 1])
-        Vectors of the rows of X and of its columns.
-    seed : int
-        Seed of its random numbers.
-    tune : int
-        Number of sweeps in which step widths are tuned.
-    n_groups : int
-        Largest number of groups of rows.
-    in_order : bool
-        Whether each row depends on the one before it.
-    """
-
-    rows: FloatArray
-    columns: FloatArray
-    seed: int
-    tune: int = 0
-    n_groups: int = 1
-    in_order: bool = False
-
-
 class Chain:
     """Gibbs sampling as an engine: a step is a sweep, an iterate is a draw."""
 
-    def init(self, problem: SampledProblem, start: ChainStart) -> ChainState:
-        """Return the state before the first sweep."""
+    def init(
+        self, problem: SampledProblem, rows: FloatArray, columns: FloatArray, **more: Any
+    ) -> ChainState:
+        """Return the state before the first sweep; `more` are other fields of it."""
         levels = problem.levels
         return ChainState(
-            *(start.rows, start.columns, *first_noise(problem), _first_T(problem)),
-            seed=start.seed,
-            tuning=start.tune,
-            n_groups=start.n_groups,
-            in_order=start.in_order,
+            *(rows, columns, *first_noise(problem), _first_T(problem)),
             cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
             x=None if problem.limits is None else problem.values.copy(),
+            **more,
         )
 
     def step(self, problem: SampledProblem, state: ChainState) -> ChainState:
@@ -251,7 +199,7 @@ def with_groups(draw: Draw, number: int) -> Draw:
     shares = draw.get("row_share", np.ones(1))
     count, d = number - shares.size, draw["row_means"].shape[1]
     precisions = np.broadcast_to(np.eye(d), (count, d, d))
-    empty = np.zeros((count, d)), precisions, np.full(count, MIN_SHARE)
+    empty = np.zeros((count, d)), precisions, np.full(count, priors.MIN_SHARE)
     names = ("row_means", "row_precisions", "row_share")
     both = zip(names, empty, strict=True)
     padded = {name: np.concatenate([draw.get(name, shares), more]) for name, more in both}
@@ -274,14 +222,14 @@ def _draw_prior_of_rows(
         phi = problem.order.draw_phi(state.rows / units, rng)
         return RowPrior(np.zeros((1, units.size)), np.diag(units**-2)[None], phi=phi)
     if state.n_groups == 1:
-        return draw_row_prior(state.rows, units, problem.prior.strength, rng)
+        return priors.draw_row_prior(state.rows, units, problem.prior.strength, rng)
     if state.groups is None:
         components = state.columns[:, : problem.rank]
-        state.groups = first_groups(state.rows, components, units, state.n_groups, rng)
-    elif state.sweep % SWEEPS_PER_LABEL_DRAW:
-        return draw_used_priors(state.groups, state.row_prior, state.rows, units, rng)
-    prior = draw_group_priors(state.groups, state.n_groups, state.rows, units, rng)
-    if state.sweep % SWEEPS_PER_LABEL_DRAW == 0:
+        state.groups = priors.first_groups(state.rows, components, units, state.n_groups, rng)
+    elif state.sweep % priors.SWEEPS_PER_LABEL_DRAW:
+        return priors.draw_used_priors(state.groups, state.row_prior, state.rows, units, rng)
+    prior = priors.draw_group_priors(state.groups, state.n_groups, state.rows, units, rng)
+    if state.sweep % priors.SWEEPS_PER_LABEL_DRAW == 0:
         state.groups.labels[:] = UNLABELLED
     return prior
 
@@ -293,8 +241,11 @@ def _draw_prior_of_columns(
     units, strength = problem.units[1], problem.prior.strength
     groups = problem.column_groups
     if not groups.size:
-        return draw_row_prior(state.columns, units, strength, rng)
-    each = [draw_row_prior(state.columns[groups == k], units, strength, rng)[:3] for k in range(2)]
+        return priors.draw_row_prior(state.columns, units, strength, rng)
+    each = [
+        priors.draw_row_prior(state.columns[groups == k], units, strength, rng)[:3]
+        for k in range(2)
+    ]
     return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
@@ -304,10 +255,7 @@ def _first_T(problem: SampledProblem) -> FloatArray | None:
     if is_X and problem.limits is None:
         return None
     T = np.empty_like(problem.values)
-    entries = zip(
-        problem.noises, problem.model.column_models, problem.entries_of_kinds, strict=True
-    )
-    for noise, kind, at in entries:
+    for noise, kind, at in problem.kinds:
         x = problem.values[at]
         target = x if noise == "ordinal" else kind.loss.target(x)
         T[at] = kind.nonlinearity.pseudo_inverse(target)
@@ -317,9 +265,7 @@ def _first_T(problem: SampledProblem) -> FloatArray | None:
 def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ρ and β before the first sweep: the noise has half of the spread."""
     rho, beta = np.ones((2, problem.counts.size))
-    for k, (noise, kind) in enumerate(
-        zip(problem.noises, problem.model.column_models, strict=True)
-    ):
+    for k, (noise, kind, _) in enumerate(problem.kinds):
         precision, at = kind.loss.noise_model, problem.levels_of(k)
         if precision.shape:
             beta[at] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
@@ -340,11 +286,11 @@ def draw_noise(
     of_T, after, exact, shapes, units = problem.noise_levels
     shape: Any = prior.noise_shape + counts / 2
     rate: Any = prior.noise_rate * prior.spread**2 + squares / 2
-    rho = draw_precision(shape[of_T], rate[of_T], rng)
+    rho = priors.draw_precision(shape[of_T], rate[of_T], rng)
     state.rho[of_T] = np.minimum(rho, prior.most_precise / prior.spread**2)
     has_beta = shapes > 0
     shape, rate = prior.noise_shape + counts * shapes, prior.noise_rate * units + losses
-    state.beta[has_beta] = draw_precision(shape[has_beta], rate[has_beta], rng)
+    state.beta[has_beta] = priors.draw_precision(shape[has_beta], rate[has_beta], rng)
     density_of_T = 0.5 * (counts * np.log(state.rho) - state.rho * squares)
     density_of_x = shapes * counts * np.log(state.beta) - state.beta * losses
     state.log_likelihood = float(density_of_T[exact].sum() + density_of_x[after].sum())
@@ -528,7 +474,7 @@ def unhide_cells(problem: SampledProblem, state: ChainState) -> ChainState:
     All rows are drawn anew if only some were there.
     """
     if len(state.rows) == problem.shape[0]:
-        new = Chain().init(problem, ChainStart(state.rows, state.columns, state.seed))
+        new = Chain().init(problem, state.rows, state.columns, seed=state.seed)
         return replace(state, T=new.T, x=new.x, tuning=0)
     new = _first(problem, state.columns, state.row_prior, state.seed)
     groups, cuts = state.groups, list(state.cuts)
@@ -547,7 +493,7 @@ def _first(problem: SampledProblem, columns: FloatArray, prior: RowPrior, seed: 
     """Return a state whose rows are all at the mean of their prior."""
     mean = prior.shares @ prior.mean
     rows = np.tile(mean, (problem.shape[0], 1)).astype(problem.dtype)
-    state = Chain().init(problem, ChainStart(rows, columns, seed))
+    state = Chain().init(problem, rows, columns, seed=seed)
     if prior.shares.size > 1:
         state.groups = Groups(np.full(len(rows), UNLABELLED), np.empty((0, 0)))
     return state

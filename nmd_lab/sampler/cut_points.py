@@ -17,9 +17,6 @@ from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.ordinal import log_probability
 
-AIM = 0.44
-"""Share of accepted steps at which a random walk in one dimension mixes best."""
-
 BLOCK = 256
 """Entries whose log-likelihoods are added up before those of others."""
 
@@ -111,9 +108,8 @@ class CutPoints:
     def scores(self) -> Doubles:
         """Return a number for each level: the middle of its cut points, near them at the ends."""
         inner = self.ends[1:-1]
-        beyond = np.array([inner[0] - 1, inner[-1] + 1])
-        ends: Doubles = np.concatenate([beyond[:1], inner, beyond[1:]])
-        return 0.5 * (ends[1:] + ends[:-1])
+        ends = np.concatenate([inner[:1] - 1, inner, inner[-1:] + 1])
+        return np.asarray(0.5 * (ends[1:] + ends[:-1]))
 
     def draw(self, levels: Levels, v: FloatArray, rng: np.random.Generator, *, tune: bool) -> float:
         """Do one step for each cut point given WH, and return the log-likelihood of all levels."""
@@ -185,6 +181,6 @@ def _draw_cuts(v, roots, starts, bounds, numbers, ends, steps, tune):  # type: i
             present[:] = new
         else:
             ends[cut] = before
-        if tune:
-            steps[cut - 1] *= math.exp(0.2 * (accepted - AIM))
+        if tune:  # to the share of accepted steps at which a walk in one dimension mixes best
+            steps[cut - 1] *= math.exp(0.2 * (accepted - 0.44))
     return present.sum()

@@ -278,7 +278,7 @@ class Size(NamedTuple):
     in_order : bool
         Whether each row depends on the one before it.
     is_small : bool
-        Whether it has half of the components.
+        Whether it has two of five components.
     """
 
     groups: int
@@ -303,6 +303,8 @@ class Member:
         That of the mixture, which is part of each draw; empty if no cells are hidden.
     weight : float
         Its weight in the mixture.
+    groups : ndarray of int (m,) or None
+        Groups of the rows when the hidden cells came back; None if there is one.
     """
 
     state: ChainState
@@ -310,6 +312,7 @@ class Member:
     draws: int
     calibration: Draw
     weight: float = 1.0
+    groups: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -377,10 +380,8 @@ class Ensemble:
         """
         draw = Chain().iterate(self.problems[k], state)
         if len(self.problems) == 1:
-            names = (
-                ("spread", "temperature", "frequency") if self.problem.by_column else ("spread",)
-            )
-            return draw | {name: member.calibration[name] for name in names if self.hidden}
+            named = member.calibration.items()
+            return draw | {n: a for n, a in named if n == "spread" or self.problem.by_column}
         draw = with_groups(draw, max(size.groups for size in self.sizes))
         rank = self.problems[k].rank
         if (order := self.problem.order) is not None:  # other members have neither φ nor a season
@@ -472,6 +473,8 @@ class Ensemble:
         each_member = zip(members, self.problems, counts, weights.tolist(), strict=True)
         for member, problem, count, weight in each_member:
             member.draws, member.calibration, member.weight = int(count), calibration, weight
+            if (groups := member.state.groups) is not None:
+                member.groups = groups.labels.copy()
             if count:
                 member.state = unhide_cells(problem, member.state)
 
@@ -552,8 +555,8 @@ def make_ensemble(
         units = full.rank, full.scaling, full.noises
         pairs[True, False] = full, problem_of(observed, options, *units)
     if any(size.is_small for size in sizes):
-        half = problem.rank // 2
-        pairs[False, True] = replace(problem, rank=half), replace(trial, rank=half)
+        small = 2 * problem.rank // 5
+        pairs[False, True] = replace(problem, rank=small), replace(trial, rank=small)
     order, threads = problem.order, 1 if len(sizes) > 1 else problem.threads
     alike = {
         key: [replace(each, order=order, threads=threads) for each in pair]

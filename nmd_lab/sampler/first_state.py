@@ -34,31 +34,14 @@ from nmd_lab.problem.initialization import svd_by_random_range
 from nmd_lab.problem.scaling import Scaling
 from nmd_lab.request.options import Options, SampleOptions
 
-from .chain import Chain, ChainStart, ChainState, Draw, T_of
+from .chain import Chain, ChainState, Draw, T_of
 from .cut_points import CutPoints
 from .problem import SampledProblem, problem_of
 from .row_updates import BLOCK_ROWS
 from .season import first_season
 
-SMALL = 0.1
-"""Size of random factors, in units of the prior."""
-
-SHRUNK = 0.3
-"""Size of the first W and H, as a share of the singular vectors, for few data with many missing
-cells.
-
-There a chain leaves small components faster than large ones that have fitted noise; with many data
-it is the other way round."""
-
 COLUMNS = "columns"
 """Name of the start at the columns."""
-
-PRECISION = 1000.0
-"""First precision of the noise there, in units of the variance of a column: nearly all of T is
-WH."""
-
-MAX_FEW_ENTRIES = 1 << 18
-"""Number of entries that counts as few."""
 
 
 def first_chain(
@@ -78,11 +61,12 @@ def first_chain(
         factors = _factors_of_fit(problem, init, *factors)
     if in_order:
         factors = _of_unit_variance(problem, *factors)
-    state = Chain().init(problem, ChainStart(*factors, seed, tune, n_groups, in_order))
+    more: dict[str, Any] = {"tuning": tune, "n_groups": n_groups, "in_order": in_order}
+    state = Chain().init(problem, *factors, seed=seed, **more)
     if in_order and problem.order is not None and problem.order.period:
         state.season = first_season(problem, T_of(problem, state))
     if is_name and init == COLUMNS:
-        state.rho[:] = PRECISION / problem.prior.spread**2
+        state.rho[:] = 1000 / problem.prior.spread**2  # nearly all of T is WH
     for k, kind in enumerate(problem.model.column_models):
         if not kind.loss.noise_model.shape:  # β is 1 in the units of X
             of_objective = problem.scaling.log2_unit_of_objective
@@ -132,7 +116,7 @@ def _first_factors(
     rows, columns = np.zeros((m, units[0].size), dtype), np.zeros((n, units[1].size), dtype)
     if init == "random":
         for vectors, unit in zip((rows, columns), units, strict=True):
-            vectors[:] = SMALL * unit * rng.standard_normal(vectors.shape)
+            vectors[:] = 0.1 * unit * rng.standard_normal(vectors.shape)
         return rows, columns
     if init == COLUMNS:
         i = np.repeat(np.arange(m), np.diff(problem.starts))
@@ -145,8 +129,10 @@ def _first_factors(
         T = _starting_T(problem).astype(np.float64, copy=False)
         T = T - (mean + fill)
         W, H = svd_by_random_range(_as_operator(problem, T, fill), rank, rng)
-        if few and problem.n_entries < MAX_FEW_ENTRIES:
-            W, H = SHRUNK * W, SHRUNK * H
+        # Of few data with many missing cells, a chain leaves small components faster than large
+        # ones that have fitted noise; with many data it is the other way round.
+        if few and problem.n_entries < 1 << 18:
+            W, H = 0.3 * W, 0.3 * H
     else:
         options, of_X = Options(random_state=rng).settled(), problem.scaling
         fit = make_problem(observations, of_X, options, observed_only=few)
@@ -159,10 +145,7 @@ def _first_factors(
 def _starting_T(problem: SampledProblem) -> FloatArray:
     """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
     T = np.empty_like(problem.values)
-    entries = zip(
-        problem.model.column_models, problem.levels, problem.entries_of_kinds, strict=True
-    )
-    for kind, levels, at in entries:
+    for (_, kind, at), levels in zip(problem.kinds, problem.levels, strict=True):
         x = problem.values[at]
         if levels is None:
             T[at] = kind.pseudo_inverse(x)
@@ -181,28 +164,21 @@ def _as_operator(problem: SampledProblem, values: FloatArray, fill: float) -> Li
     return RowBlocks(matrix, fill, rows).operator()
 
 
-MAX_FULL_COLUMNS = 64
-"""Columns of the matrix up to which a member has as many components; with more, as many as
-others."""
-
-MAX_FULL_WORK = 1 << 30
-"""Rows times the cube of the columns up to which the same holds, so that a sweep takes seconds."""
-
-
 def full_rank(
     problem: SampledProblem, observations: Observations, options: SampleOptions
 ) -> SampledProblem:
     """Return the problem of a table with all components, whose levels are numbers."""
     column_models, noises = list(problem.model.column_models), list(problem.noises)
-    for k, (kind, at) in enumerate(zip(column_models, problem.entries_of_kinds, strict=True)):
-        if noises[k] == "ordinal":
+    for k, (noise, kind, at) in enumerate(problem.kinds):
+        if noise == "ordinal":
             x = np.asarray(kind.loss.level_values)[problem.values[at].astype(np.intp)]
             centre, size = (float(x.mean()), float(x.std())) if x.size else (0.0, 1.0)
             numbers = make_column_model("identity", "frobenius")
             column_models[k] = numbers._replace(centre=centre, size=size or 1.0)
             noises[k] = "gaussian"
     (m, n), scaling = problem.shape, Scaling(Model(tuple(column_models), problem.model.model_index))
-    is_full = n <= min(MAX_FULL_COLUMNS, m) and m * n**3 <= MAX_FULL_WORK
+    # With more columns or work, with which a sweep would take long, it has as many as the others
+    is_full = n <= min(64, m) and m * n**3 <= 1 << 30
     rank = n if is_full else problem.rank
     return problem_of(observations, options, rank, scaling, tuple(noises))
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -41,16 +42,14 @@ from .priors import (
     draw_group_priors,
     draw_used_priors,
     draw_wishart,
-    first_groups,
 )
 from .problem import problem_of
 from .random_numbers import LATENT, draw_between, draw_index, new_stream, normal, start_of
-from .run import MIN_ROWS_OF_A_GROUP
 from .sampled_model import knows_T
 from .scores import Array, Positions, Scores, columns_with_scores, cut_points, scores_of
 
-SIZES = (8, 30) * 4
-"""Numbers of groups of the chains with groups, each of which finds other ones."""
+N_CHAINS = 8
+"""Number of chains with groups, which begin with those of the members of the ensemble in turn."""
 
 N_TUNING_SWEEPS, N_SCORED_SWEEPS, N_SWEEPS_AFTER_UNHIDING = 20, 20, 60
 
@@ -61,9 +60,8 @@ MIN_ROWS_PER_SCORE, MAX_SCORES, MAX_SCORES_WITH_GROUPS = 10, 64, 40
 """Rows for each score from which covariances are well known, and scores up to which a sweep is
 quick, without groups and with them."""
 
-MAX_LOSS, MAX_LOSS_OF_ENSEMBLE = 0.05, 0.1
-"""Mean log score of a hidden cell that one group may lose to several, and a joint distribution to
-an ensemble."""
+MAX_LOSS = 0.05
+"""Mean log score of a hidden cell that a joint distribution may lose to an ensemble."""
 
 MAX_IN_ORDER = 0.1
 """Largest weight of members in an order, which the rows of a joint distribution do not have."""
@@ -267,11 +265,12 @@ class JointChain:
         groups, seed = Groups(np.zeros(m, np.int64), np.eye(d)), int(rng.integers(2**62))
         return cls(scores, scores.free_units, z, draw, groups, rng, seed)
 
-    def with_groups(self, number: int, rng: np.random.Generator) -> JointChain:
-        """Return a chain with groups that begins with the scores of this one."""
-        d = self.z.shape[1]
-        groups = first_groups(self.z, np.eye(d), np.ones(d), number, rng)
-        groups.scale = 0.5 * np.cov(self.z, rowvar=False).reshape(d, d)
+    def with_groups(self, member: Member, rng: np.random.Generator) -> JointChain:
+        """Return a chain that begins with the scores of this one and the groups of a member."""
+        d, number = self.z.shape[1], member.state.n_groups
+        assert member.groups is not None
+        scale = 0.5 * np.cov(self.z, rowvar=False).reshape(d, d)
+        groups = Groups(member.groups.copy(), scale)
         prior = RowPrior(np.zeros((number, d)), np.tile(np.eye(d), (number, 1, 1)), np.ones(number))
         seed, z = int(rng.integers(2**62)), self.z.copy()
         return JointChain(self.scores, self.free_units, z, prior, groups, rng, seed)
@@ -401,8 +400,8 @@ def joint_draws(
     """Return draws of the joint distribution, from which tables are completed.
 
     None if few rows are known, something that was asked or the order of the rows speaks against
-    them, or the draws of the ensemble are much better.  A distribution with groups has to be better
-    than one without.
+    them, or the draws of the ensemble are much better.  There are groups if it is much better than
+    a distribution without.
     """
     base, table = ensemble.problem, ensemble.observations.labels.table
     kinds = zip(base.noises, base.model.column_models, strict=True)
@@ -423,25 +422,18 @@ def joint_draws(
     cuts = cut_points(full)
     scores, tried = (scores_of(each, table, cuts) for each in (full, trial))
     cells, seed = _hidden_cells(ensemble, cuts), members[0].state.seed
-    of_groups = SIZES if d <= MAX_SCORES_WITH_GROUPS else ()
-    rngs = [np.random.default_rng([seed, len(members), k]) for k in range(len(of_groups) + 1)]
-    chain = JointChain.first(tried, rngs[0])
-    one = _tuned(chain, cells)
-    chains = [
-        chain.with_groups(min(size, m // MIN_ROWS_OF_A_GROUP), rng)
-        for size, rng in zip(of_groups, rngs[1:], strict=True)
-    ]
-    threads = options.compute.threads or all_threads()
-    logs = in_threads(lambda each: _tuned(each, cells), chains, threads)
-    grouped = logsumexp(logs, axis=0) - math.log(len(chains)) if chains else one
-    is_one = not _is_better(grouped, one, MAX_LOSS)
-    if _is_better(
-        ensemble.log_densities(members)[cells.of_hidden],
-        one if is_one else grouped,
-        MAX_LOSS_OF_ENSEMBLE,
-    ):
-        return None
-    chosen = [chain] if is_one else chains
+    rngs = [np.random.default_rng([seed, len(members), k]) for k in range(N_CHAINS + 1)]
+    chosen, threads = [JointChain.first(tried, rngs[0])], options.compute.threads or all_threads()
+    best = ensemble.log_densities(members)[cells.of_hidden]
+    if _is_better(best, _tuned(chosen[0], cells)):
+        grouped = [each for each in members if each.groups is not None]
+        if not grouped or d > MAX_SCORES_WITH_GROUPS:
+            return None
+        starts = zip(cycle(grouped), rngs[1:], strict=False)
+        chosen = [chosen[0].with_groups(*each) for each in starts]
+        logs = in_threads(lambda each: _tuned(each, cells), chosen, threads)
+        if _is_better(best, logsumexp(logs, axis=0) - math.log(N_CHAINS)):
+            return None
     count = N_DRAWS // len(chosen)
     drawn = in_threads(lambda each: _drawn(each, scores, count), chosen, threads)
     return JointDraws.of([draw for each in zip(*drawn, strict=True) for draw in each], cuts)
@@ -468,11 +460,11 @@ def _drawn(chain: JointChain, scores: Scores, count: int) -> list[RowPrior]:
     return drawn
 
 
-def _is_better(logs: Array, simpler: Array, most: float) -> bool:
+def _is_better(logs: Array, simpler: Array) -> bool:
     """Return whether log-densities of cells are much larger than those of a simpler one."""
     gains = np.maximum(logs, MIN_LOG_DENSITY) - np.maximum(simpler, MIN_LOG_DENSITY)
     error = gains.std() / math.sqrt(max(gains.size, 1))
-    return bool(gains.size and gains.mean() > max(most, 2 * error))
+    return bool(gains.size and gains.mean() > max(MAX_LOSS, 2 * error))
 
 
 def _hidden_cells(ensemble: Ensemble, cuts: Array) -> Cells:

@@ -43,9 +43,6 @@ from .sampled_model import NoiseKind
 NO_SEGMENT = (0.0, 0.0, 0.0, 0.0, math.inf, 0.0)
 """Choice before the first segment: low, high, mean, standard deviation, lowest energy, mass."""
 
-MAX_ENERGY_GAP = 100.0
-"""A segment with an energy higher by this has a share below 1e-40."""
-
 FLOAT32_RTOL = 2.0**-23
 """Relative error of a value that was stored in single precision."""
 
@@ -80,7 +77,7 @@ def add_mass(choice, segment, energy, mass, stream):  # type: ignore[no-untyped-
 @compile_scalar
 def add_segment(choice, low, high, mean, sd, energy, stream):  # type: ignore[no-untyped-def]
     """Return the choice after the part of a normal density between two limits."""
-    if not (low < high and energy < choice[4] + MAX_ENERGY_GAP):
+    if not (low < high and energy < choice[4] + 100.0):  # the share of others is below 1e-40
         return choice
     mass = sd * mass_between((low - mean) / sd, (high - mean) / sd, (high - low) / sd)
     return add_mass(choice, (low, high, mean, sd), energy, mass, stream)
@@ -375,9 +372,9 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> 
     draw: Any = compile_t_draw(structure) if after else _draw_between(noise, structure)
     draw_x = DRAWS_OF_X.get(d.noise_model, draw_gaussian)
 
-    def draw_T(starts, first, last, x, weights, V, levels, model, limits, key, T, losses):  # type: ignore[no-untyped-def]
+    def draw_T(entries, levels, model, key, x, V, T, losses, first, last):  # type: ignore[no-untyped-def]
+        starts, weights, (is_limited, low, high) = entries
         (rho, beta, cuts), (pieces, pf, pd) = levels, model
-        is_limited, low, high = limits
         seed, sweep, shift, keys = key
         for i in range(first, last):
             stream = new_stream(start_of(seed, sweep, LATENT, i + shift))

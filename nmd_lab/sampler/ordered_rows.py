@@ -34,15 +34,16 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.kernels.products import CsrStorage
 
-from .priors import RowPrior
+from .priors import Doubles, RowPrior
 from .random_numbers import new_stream, start_of
 from .row_draws import CHUNK, add_entries, draw_solved, half_solve
 from .row_updates import Labels, RowInputs
 
-Doubles = NDArray[np.float64]
-
-PHIS = np.concatenate([[0, 0.2, 0.4, 0.6], 1 - np.logspace(-0.5, -3.3, 18)])
+PHIS = np.concatenate([np.linspace(0, 0.6, 7), 1 - np.logspace(-0.44, -3.3, 41)])
 """Values of φ."""
+
+ENDS_OF_PHIS = np.concatenate([[0, 0], 0.5 * (PHIS[1:-1] + PHIS[2:]), PHIS[-1:]])
+"""Ends of the ranges of φ for which the values stand; that of 0 is 0 alone."""
 
 SIZES = np.exp(np.linspace(-1.5, 1.5, 61))
 """Factors by which a component may grow."""
@@ -98,7 +99,8 @@ class RowOrder:
         """Return a draw of φ of each component, given the rows in units of their prior."""
         constants, squares = self._log_densities(scaled)
         logs = constants[:, None] - 0.5 * squares
-        return np.asarray(PHIS[np.argmax(logs + rng.gumbel(size=logs.shape), axis=0)])
+        which = np.argmax(logs + rng.gumbel(size=logs.shape), axis=0)
+        return np.asarray(rng.uniform(ENDS_OF_PHIS[which], ENDS_OF_PHIS[which + 1]))
 
     def _log_densities(self, scaled: Doubles) -> tuple[Doubles, Doubles]:
         """Return constants (φ,) and squares (φ, rank) of the log-density of components."""

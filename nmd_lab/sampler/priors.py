@@ -52,17 +52,10 @@ UNLABELLED = -1
 MIN_SHARE = 1e-300
 """Smallest share of a group."""
 
-KMEANS = 20
-"""Iterations of k-means."""
-
-NEARLY_ZERO = 1e-9
-"""Least squared size of a component in k-means, as a fraction of that of all."""
-
 
 def draw_precision(shape: Numbers, rate: Numbers, rng: np.random.Generator) -> Doubles:
     """Return draws from Gamma distributions of these shapes and rates."""
-    drawn: Doubles = rng.gamma(shape) / np.asarray(rate)
-    return drawn
+    return np.asarray(rng.gamma(shape) / np.asarray(rate))
 
 
 @dataclass(frozen=True)
@@ -254,11 +247,12 @@ def first_groups(
     """Return groups to begin with: k-means of the rows of WH, given the components of both."""
     rank, scaled = columns.shape[1], rows.astype(np.float64) / units
     gram = columns.T.astype(np.float64) @ columns
-    root = np.linalg.cholesky(gram + NEARLY_ZERO * (np.trace(gram) + 1) * np.eye(rank))
+    # A component has some size, so that the factor exists
+    root = np.linalg.cholesky(gram + 1e-9 * (np.trace(gram) + 1) * np.eye(rank))
     points = rows[:, :rank] @ root  # as far from one another as the rows of WH
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # rows may be the same
         warnings.simplefilter("ignore", UserWarning)  # a group may be empty
-        _, labels = kmeans2(points, min(number, len(points)), KMEANS, minit="++", seed=rng)
+        _, labels = kmeans2(points, min(number, len(points)), 20, minit="++", seed=rng)
     spreads = scaled.std(axis=0)
     scale = 0.5 * np.diag(np.square(spreads)) + 1e-3 * np.eye(spreads.size)
     return Groups(labels.astype(np.int64), scale)

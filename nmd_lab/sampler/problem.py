@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,45 +20,20 @@ from nmd_lab.data.inputs import AT_MOST
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import Facts, smallest_value, units_of_groups
 from nmd_lab.kernels.products import Block, CsrStorage, DenseStorage, storage_of
+from nmd_lab.model.column_model import ColumnModel
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, groups
 from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
 from nmd_lab.request.options import SampleOptions
 
+from . import row_updates
 from .cut_points import Levels
 from .latent_draws import DRAWS_OF_X, LEVEL, NO_LIMITS, Batch, SampledLimits
 from .ordered_rows import PHIS, RowOrder, draw_ordered_rows
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
-from .row_updates import (
-    NO_LABELS,
-    DenseUpdate,
-    Labels,
-    OtherFactor,
-    RowInputs,
-    SparseUpdate,
-    each_block,
-    positions_of_most,
-)
+from .row_updates import NO_LABELS, DenseUpdate, Labels, OtherFactor, RowInputs, SparseUpdate
 from .sampled_model import NoiseKind, knows_T, levels_of, noise_of, sampled_model
-
-
-class NoiseLevels(NamedTuple):
-    """The noise levels of a model.
-
-    Attributes
-    ----------
-    of_T, after, exact : ndarray of bool (n_kinds,)
-        Kinds whose ρ is drawn, whose β is, and whose log-likelihood has no drawn cut points.
-    shapes, units : ndarray (n_kinds,)
-        Counts of β for each entry, and the units of 1/β.
-    """
-
-    of_T: NDArray[np.bool_]
-    after: NDArray[np.bool_]
-    exact: NDArray[np.bool_]
-    shapes: NDArray[np.float64]
-    units: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,6 +79,11 @@ class SampledProblem:
         return self.scaling.scaled_model()
 
     @property
+    def kinds(self) -> list[tuple[NoiseKind, ColumnModel, Any]]:
+        """Where the noise of each kind is, its nonlinearity and loss, and where its entries are."""
+        return list(zip(self.noises, self.model.column_models, self.entries_of_kinds, strict=True))
+
+    @property
     def by_column(self) -> bool:
         """Whether each column has a kind, with units and noise levels for itself."""
         return self.model.is_mixed
@@ -137,13 +117,11 @@ class SampledProblem:
     def values(self) -> FloatArray:
         """X at the entries (n_entries,); positions of ordered levels, counted from 0."""
         values = np.ascontiguousarray(self.observations.values).ravel()
-        losses: list[Any] = [kind.loss for kind in self.model.column_models]
-        if not any(map(levels_of, losses)):
-            return values
-        codes = values.copy()
-        for loss, at in zip(losses, self.entries_of_kinds, strict=True):
-            if loss.classes == "ordered":
-                codes[at] = loss.codes(values[at])
+        ordered = [(kind.loss, at) for _, kind, at in self.kinds if kind.loss.classes == "ordered"]
+        codes = values.copy() if ordered else values
+        loss: Any
+        for loss, at in ordered:
+            codes[at] = loss.codes(values[at])
         return codes
 
     @cached_property
@@ -156,8 +134,7 @@ class SampledProblem:
         smallest = -math.inf if self.by_column else smallest_value(stored.range()[0])
         x = np.asarray(stored.values, dtype=np.float64).ravel()
         low, high = np.zeros((2, x.size))
-        kinds = zip(self.model.column_models, self.noises, self.entries_of_kinds, strict=True)
-        for kind, noise, at in kinds:
+        for noise, kind, at in self.kinds:
             loss, codes = kind.loss, limits.codes[at]
             if noise == "after":
                 _refuse_limits(loss, weighted=weighted)
@@ -204,25 +181,17 @@ class SampledProblem:
 
     def augmented(self, rows: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return A and B with A Bᵀ = WH with offsets."""
-        rank, dtype, offsets = self.rank, rows.dtype, self.offset_columns
-        ones_of_rows, ones_of_columns = (
-            np.ones((count, 1), dtype) for count in (rows.shape[0], columns.shape[0])
-        )
-        left, right = [rows], [columns[:, :rank]]
-        if offsets.before:
-            right.append(ones_of_columns)
-        left.append(ones_of_rows)
-        constant = columns[:, rank:] if offsets.after else 0 * ones_of_columns
-        right.append(constant + dtype.type(offsets.mean))
-        return np.hstack(left), np.hstack(right)
+        vectors, constants, mean = self.factor_for_rows(columns)
+        constants += rows.dtype.type(mean)
+        A = np.hstack([rows, np.ones((len(rows), 1), rows.dtype)])
+        return A, np.hstack([vectors, constants[:, None]])
 
     def at(
         self, rows: FloatArray, columns: FloatArray, i: NDArray[np.intp], j: NDArray[np.intp]
     ) -> FloatArray:
         """Return WH with offsets at single entries, rows i and columns j."""
         A, B = self.augmented(rows[i], columns[j])
-        products: FloatArray = np.einsum("ij,ij->i", A, B)
-        return products
+        return np.asarray(np.einsum("ij,ij->i", A, B))
 
     @cached_property
     def starts(self) -> NDArray[np.integer]:
@@ -276,7 +245,7 @@ class SampledProblem:
         if not self.by_column:
             return None
         assert isinstance(self.storage, CsrStorage)
-        return positions_of_most(self.storage)
+        return row_updates.positions_of_most(self.storage)
 
     @cached_property
     def counts(self) -> NDArray[np.integer]:
@@ -286,14 +255,18 @@ class SampledProblem:
         return np.array([self.n_entries])
 
     @cached_property
-    def noise_levels(self) -> NoiseLevels:
-        """What the draws of ρ and β take from the model."""
+    def noise_levels(self) -> tuple[NDArray[Any], ...]:
+        """What the draws of ρ and β take from the model, in arrays (n_kinds,).
+
+        Of which kinds ρ is drawn, which have noise after f, and of which the log-likelihood has no
+        drawn cut points; counts of β for each entry, and the units of 1/β.
+        """
         noises, losses = np.array(self.noises), [kind.loss for kind in self.model.column_models]
         of_T, after = noises != "ordinal", noises == "after"
         exact = of_T | (np.array([levels_of(loss) for loss in losses]) == 2)  # no cuts are drawn
         shapes = np.where(after, [loss.noise_model.shape for loss in losses], 0.0)
         units = self.prior.spreads_of_X ** [loss.noise_model.power for loss in losses]
-        return NoiseLevels(of_T, after, exact, shapes, units)
+        return of_T, after, exact, shapes, units
 
     @cached_property
     def batches(self) -> list[Batch]:
@@ -406,15 +379,8 @@ class SampledProblem:
             entries = slice(int(starts[first]), int(starts[last]))
             self.storage.products(Block(slice(first, last), entries), A, packed, out[entries])
 
-        each_block(starts, self.threads, block, dense=self.storage.complete)
+        row_updates.each_block(starts, self.threads, block, dense=self.storage.complete)
         return out
-
-
-RANK = 20
-"""Upper bound for the rank, if none is given."""
-
-MAX_PRECISION = 1e4
-"""Largest precision of T of a column in units of its variance, for near copies."""
 
 
 def prepare_sample(
@@ -426,7 +392,7 @@ def prepare_sample(
         (m, n), table = observations.shape, observations.labels.table
         if table is not None:
             n = sum(len(c.categories) if c.kind == "values" else 1 for c in table.columns)
-        rank = max(1, min(m, n - 1, RANK))
+        rank = max(1, min(m, n - 1, 20))
     rank = check_rank(rank, observations.shape)
     size = check_size("X", max(-smallest, largest), observations.dtype)
     model = sampled_model(observations, facts, options, is_table=is_table)
@@ -464,7 +430,7 @@ def problem_of(
     if by_column:
         _, columns, x = stored.entries()
         spreads = units_of_groups(columns, x, stored.shape[1]).deviation
-        prior = Prior(1.0, spreads, most_precise=MAX_PRECISION)
+        prior = Prior(1.0, spreads, most_precise=1e4)  # near copies of columns have some noise
     elif noises[0] == "ordinal":
         prior = Prior(1.0, 1.0)
     else:

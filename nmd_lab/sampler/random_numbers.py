@@ -160,10 +160,6 @@ def draw_index(logs, stream):  # type: ignore[no-untyped-def]
     return logs.size - 1
 
 
-MAX_FLAT_WIDTH = 1e-4  # in standard deviations, up to which the quadratic term does not count
-WIDE, NEAR = 2.5, 0.6  # standard deviations at which normal numbers are accepted often enough
-
-
 @compile_scalar
 def mass_between(a, b, width):  # type: ignore[no-untyped-def]
     """Return the integral of exp(-z²/2) from a to b = a + width, over its maximum there.
@@ -174,7 +170,7 @@ def mass_between(a, b, width):  # type: ignore[no-untyped-def]
     if a <= 0.0 <= b:
         return SQRT_HALF_PI * (math.erf(b * SQRT_HALF) - math.erf(a * SQRT_HALF))
     near, far = (a, b) if a > 0.0 else (-b, -a)
-    if width < MAX_FLAT_WIDTH:
+    if width < 1e-4:  # the quadratic term does not count
         fall = near * width
         return width * (1.0 - 0.5 * fall) if fall < 1e-8 else -math.expm1(-fall) / near
     fall = 0.5 * width * (near + far)
@@ -214,10 +210,9 @@ def draw_between(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
 
     With sd = 0, or with low = high, it is v, clipped to the limits.
     """
-    wide = high - low >= WIDE * sd
     if not (sd > 0.0 and low < high):
         t = v
-    elif wide and max(low - v, v - high) < NEAR * sd:
+    elif high - low >= 2.5 * sd and max(low - v, v - high) < 0.6 * sd:  # accepted often enough
         t = v + sd * normal(stream)
         for _ in range(TRIES):
             if low <= t <= high:

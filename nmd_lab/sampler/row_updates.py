@@ -9,30 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel
-from nmd_lab._runtime.machine import map_and_add
+from nmd_lab._runtime.machine import in_threads
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.kernels.products import CsrStorage
 
-from .priors import RowPrior
+from .priors import Doubles, RowPrior
 from .random_numbers import MISSING, NO_KEYS, numbers
 from .row_draws import draw_rows, draw_rows_with_few
-
-Doubles = NDArray[np.float64]
 
 MIN_THREAD_ENTRIES = 1 << 13
 """Smallest number of entries of a thread."""
 
 BLOCK_ROWS = 256
 """Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
-
-MAX_DENSE_COPY = 1 << 24
-"""Largest matrix of which a dense copy is made: 128 MiB."""
 
 Labels = NDArray[np.int64]
 NO_LABELS: Labels = np.empty(0, np.int64)
@@ -308,7 +304,7 @@ class DenseUpdate:
 def positions_of_most(storage: CsrStorage) -> NDArray[np.intp] | None:
     """Return the positions in a flat matrix, if most of one of moderate size is stored in order."""
     m, n = storage.shape
-    if not 2 * storage.indices.size > m * n or m * n > MAX_DENSE_COPY:
+    if not 2 * storage.indices.size > m * n or m * n > 1 << 24:  # a dense copy has 128 MiB
         return None
     positions = np.repeat(np.arange(m) * n, np.diff(storage.indptr)) + storage.indices
     return positions if np.all(np.diff(positions) > 0) else None
@@ -324,13 +320,7 @@ def each_share(
     entries, m = int(indptr[-1]), indptr.size - 1
     parts = max(1, min(threads, entries // MIN_THREAD_ENTRIES, m))
     ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1]) // unit * unit
-    borders = [0, *ends.tolist(), m]
-
-    def share(number: int) -> tuple[Any, ...]:
-        work(borders[number], borders[number + 1])
-        return ()
-
-    map_and_add(share, parts)
+    in_threads(lambda share: work(*share), pairwise([0, *ends.tolist(), m]), parts)
 
 
 def each_block(

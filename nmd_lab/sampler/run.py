@@ -25,10 +25,6 @@ from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
 from .first_state import first_chain
 from .problem import SampledProblem
 
-FLOAT32_RANGE = 60
-"""Logarithm to base 2 of a unit up to which draws are kept in float32."""
-
-
 N_PROBES = 200
 """Number of entries whose predictions are recorded."""
 
@@ -229,7 +225,7 @@ class Chains:
         problem, rank, scaling = self._problem, self._problem.rank, self._problem.scaling
         of_T = 2 * scaling.exponent
         # In float32 the units of very large or small data would overflow.
-        dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64
+        dtype = np.float32 if abs(of_T) < 60 else np.float64
 
         def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
             return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
@@ -238,17 +234,14 @@ class Chains:
         rows, columns = arrays.pop("rows"), arrays.pop("columns")
         units = np.ldexp(np.ones(rank + problem.offset_columns.before), scaling.exponent)
         units[rank:] = math.ldexp(1.0, of_T)
-        kinds = zip(problem.noises, problem.model.column_models, strict=True)
-        has_beta = any(
-            noise == "after" and kind.loss.noise_model.shape > 0 for noise, kind in kinds
-        )
+        *_, shapes, _ = problem.noise_levels
         loss = problem.model.column_models[0].loss  # several kinds have no exponent
         levels: dict[str, Any] = {
             "rho": np.ldexp(arrays["rho"], -2 * of_T),
             "beta": np.ldexp(arrays["beta"], -loss.noise_model.power * scaling.log2_unit_of_x),
             "cut_points": arrays.get("cut_points"),
         }
-        if not has_beta:
+        if not shapes.any():
             levels["beta"] = None
         if not problem.by_column:
             levels = {name: None if a is None else a[:, :, 0] for name, a in levels.items()}
@@ -280,7 +273,7 @@ MIN_MEMBERS, DRAWS_OF_A_MEMBER = 3, 40
 """Number of members for few draws or a large X, and of draws for each of more members."""
 
 MIN_RANK_OF_TWO = 4
-"""Rank from which rows of an array in order that have gaps have a member of half the rank."""
+"""Rank from which rows of an array in order that have gaps have a member of fewer components."""
 
 MIN_ROWS_OF_A_GROUP = 6
 """Smallest number of rows for each group."""

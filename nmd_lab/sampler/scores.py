@@ -86,15 +86,11 @@ def scores_of(problem: SampledProblem, table: TypedTable | None, cuts: Array) ->
     """Return what the cells of a problem say of the scores of their rows."""
     (m, n), values = problem.shape, problem.values.astype(np.float64)
     i, j = np.repeat(np.arange(m), np.diff(problem.starts)), problem.column_of
-    ends = values, values
+    ends = [values, values]
     if (limits := problem.limits) is not None:
-        ends = (
-            np.where(limits.limited, limits.low, values),
-            np.where(limits.limited, limits.high, values),
-        )
+        ends = [np.where(limits.limited, each, values) for each in limits[1:]]
     low, high = np.full((m, n), -np.inf), np.full((m, n), np.inf)
-    kinds = zip(problem.noises, problem.model.column_models, problem.entries_of_kinds, strict=True)
-    for k, (noise, kind, at) in enumerate(kinds):
+    for k, (noise, kind, at) in enumerate(problem.kinds):
         for upper, (bound, x) in enumerate(zip((low, high), ends, strict=True)):
             if noise == "ordinal":
                 bound[i[at], k] = cuts[k, x[at].astype(np.intp) + upper]

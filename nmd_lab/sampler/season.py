@@ -13,16 +13,13 @@ without a season has a small τ_j, which shrinks S there.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.row_places import RowPlaces
 
-from .priors import draw_precision
+from .priors import Doubles, draw_precision
 from .problem import SampledProblem
-
-Doubles = NDArray[np.float64]
 
 FIRST_VARIANCE = 0.2
 """Variance of the season in units of a column, before it is drawn."""

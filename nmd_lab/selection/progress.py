@@ -25,7 +25,6 @@ from nmd_lab.request.candidates import Setting
 MIN_ERRORS = 2.0  # standard errors of a difference from which it is clear
 SCORE_TOL = 5e-4  # relative change of the mean score that is worth no further iterations
 MAX_GROWTH = 0.05  # of the mean loss; beyond it another ridge or fewer components cannot help
-GAUSSIAN = math.sqrt(2 * math.pi * math.e)  # exponential of the log score of Gaussian noise of sd 1
 
 MEASURES = {
     "deviance": "mean loss",
@@ -129,7 +128,8 @@ class Trial:
         mean = mean_score(self.losses[at], self.metric)
         if self.squares:
             return math.sqrt(2 * mean)
-        return mean * (math.sqrt(math.pi / 2) if self.metric == "mae" else 1 / GAUSSIAN)
+        score = math.sqrt(2 * math.pi * math.e)  # exponential of the log score of sd 1
+        return mean * (math.sqrt(math.pi / 2) if self.metric == "mae" else 1 / score)
 
     def is_comparable(self, other: Trial) -> bool:
         """Return whether the mean has the same meaning as that of another trial."""

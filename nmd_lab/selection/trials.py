@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -165,9 +164,11 @@ class Trials:
         problems, runs, ending = self.problems(setting), list[FoldResult](), None
         squares = self.metric in ("deviance", "rmse") and not (path or self.refined)
         if squares and suits(problems[0], setting.rank):
-            losses, ends, n_iter = self._by_least_squares(
-                problems, setting.rank, starts, kind, to_beat
-            )
+            begin = self._begin(setting.rank, problems, starts, kind)
+            if self._squares is None:
+                self._squares = Squares(problems, self.folds)
+            lowest, fewest = math.inf if to_beat is None else to_beat.mean, 3 if starts else 6
+            losses, ends, n_iter = self._squares.run(problems, begin, lowest, fewest)
         else:
             # Of a path, a few folds are followed at every iteration.
             for index, problem in enumerate(problems[: 3 if path else None]):
@@ -197,21 +198,6 @@ class Trials:
         self.after(trial)
         trial.is_exact = trial.error <= self._exact * self.null_error + self._rounding
         return trial
-
-    def _by_least_squares(
-        self,
-        problems: list[Problem],
-        rank: int,
-        starts: list[Start] | None,
-        kind: Kind,
-        best: Trial | None,
-    ) -> tuple[FloatArray, list[Start], int]:
-        """Return how alternating least squares ends on the folds."""
-        begin = self._begin(rank, problems, starts, kind)
-        if self._squares is None:
-            self._squares = Squares(problems, self.folds)
-        lowest, fewest = math.inf if best is None else best.mean, 3 if starts else 6
-        return self._squares.run(problems, begin, lowest, fewest)
 
     def _on_fold(
         self,
@@ -262,7 +248,7 @@ class Trials:
             plan = make_plan(problem, start.W.shape[1], self.options) if self.refined else None
             model, learned = problem.units.model, None
             score = HeldOut(self.folds[index].held_out, model, self.folds[index].rest)
-            engine: FitEngine[Any] = Refined(plan) if plan else Admm()
+            engine: FitEngine = Refined(plan) if plan else Admm()
             with np.errstate(over="ignore", invalid="ignore"):
                 for iterate in iterates(engine, problem, start):
                     state = state_of(problem, iterate, model=model)

@@ -14,7 +14,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.loadings import canonical_form
-from nmd_lab.result.selection import TRIAL, as_text
+from nmd_lab.result.selection import as_text
 
 from .background import Judged, Memo, Record, at_most, in_sample
 from .live import Findings
@@ -43,11 +43,11 @@ def chart(title: str, x: str, y: str, points: Sequence[Any], **other: Any) -> Re
 
 
 def trials_charts(fit: Decomposition | None) -> dict[str, Record]:
-    """Return the lowest error of each rank among the trials of a choice; none without them.
+    """Return the lowest error of each rank among the trials of a choice; none without a choice.
 
     A point has the rank as its number: a click on it fits with that.
     """
-    if fit is None or not fit.selection.sizes[TRIAL]:
+    if fit is None:
         return {}
     names = ["nonlinearity", "rank", "alpha", "error", "spread"]
     trials = fit.selection[names].to_dataframe().sort_values("error", kind="stable")
@@ -67,7 +67,7 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Record]:
 
 def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
     """Return the lowest error of each f among the trials of a choice."""
-    if fit is None or not fit.selection.sizes[TRIAL]:
+    if fit is None:
         return {}
     errors = fit.selection[["nonlinearity", "error"]].to_dataframe()
     return dict(errors.groupby("nonlinearity")["error"].min())

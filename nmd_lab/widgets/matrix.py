@@ -201,15 +201,14 @@ class MatrixState(ModelState):
         def loss() -> None:
             if not 0 <= values["missing"] < 1 or values["nonlinearity"] == "auto":
                 return  # a choice is of those that go with the data
-            model = make_model(self.nonlinearity(), values["loss"])
+            model = make_model(self.nonlinearity(values), values["loss"])
             observed = self.data.observed
             model.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
 
         return super().checks() | {"shape": shape, "loss": loss}
 
-    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the arguments of the fit without the matrix."""
-        values = self.values if values is None else values
+    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a fit with some settings, without the matrix."""
         return {
             "rank": values["rank"],
             "nonlinearity": self.nonlinearity(values),
@@ -507,7 +506,7 @@ class MatrixState(ModelState):
         run = self.fit.run
         result, data, arguments, before = run.result, run.data, run.arguments, run.before
         if not arguments or data is None or (result is None and before is None):
-            result, before, data, arguments = None, None, self.data, self.arguments()
+            result, before, data, arguments = None, None, self.data, self.arguments(self.values)
         name = "images" if (making := self._matrix.code) else "X"
         load = given_code(name, source) + self._subset.line(name)
         load += f"X = images{making}\n" if making else ""

@@ -126,8 +126,8 @@ class ModelState(State):
 
     # What a kind of data has
 
-    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the arguments of the fit without the matrix."""
+    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a fit with some settings, without the matrix."""
         raise NotImplementedError
 
     @property
@@ -168,9 +168,8 @@ class ModelState(State):
         """Names of the settings that may be "auto"."""
         return [field.name for field in self.fields if field.auto]
 
-    def nonlinearity(self, values: Mapping[str, Any] | None = None) -> str | Nonlinearity:
-        """Return f as a fit takes it."""
-        values = self.values if values is None else values
+    def nonlinearity(self, values: Mapping[str, Any]) -> str | Nonlinearity:
+        """Return f of some settings as a fit takes it."""
         name = str(values["nonlinearity"])
         if name == "auto" or not has_bounds(NONLINEARITIES[name]):
             return name
@@ -179,7 +178,8 @@ class ModelState(State):
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
-        rank, checks = self.values["rank"], super().checks() | {"high": self.nonlinearity}
+        rank, checks = self.values["rank"], super().checks()
+        checks["high"] = partial(self.nonlinearity, self.values)
         if rank != "auto":
             checks["rank"] = lambda: check_rank(rank, self.shape)
         return checks
@@ -202,7 +202,7 @@ class ModelState(State):
         self.fit.reset()  # from now on a running choice changes nothing
         run = FitRun()
         X, options = self.to_fit(run)
-        settings, asked_for = dict(self.values), self.arguments()
+        settings, asked_for = dict(self.values), self.arguments(self.values)
         chooses = any(map(is_auto, map(asked_for.get, DECISIVE)))
         plain = {"offsets": "none", "offset_alpha": settings["alpha"]}
         self._settle(run, settings, {} if chooses else plain)
@@ -336,7 +336,7 @@ class ModelState(State):
         options = {"draws": values["draws"], "random_state": values["seed"], "observed": observed}
         options |= {"rank": "auto", "nonlinearity": "auto"}
         if not self.has_kinds:
-            options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity()}
+            options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity(values)}
             options["offsets"] = values.get("offsets", "none")
         share = values[self.hidden_share]
         self.sample.start(SampleRun(arguments=options, data=X, held_out=share), idle=idle)

@@ -187,7 +187,7 @@ def drawing_part(
         "rank": H.shape[0],
         "W": np.ascontiguousarray(W, dtype="<f4").tobytes() if is_rows else None,
         "shown": np.ascontiguousarray(shown, dtype="<f4").tobytes(),
-        "H": frame.arranged(H) if is_rows else np.ascontiguousarray(H, dtype="<f4").tobytes(),
+        "H": frame.arranged(H),
         "low": float(low),
         "high": float(high),
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),

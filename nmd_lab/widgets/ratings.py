@@ -94,9 +94,8 @@ class RatingsState(ModelState):
 
     # Settings and fit
 
-    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the arguments of the fit without the data."""
-        values = self.values if values is None else values
+    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a fit with some settings, without the data."""
         arguments = {
             "rank": values["rank"],
             "nonlinearity": self.nonlinearity(values),
@@ -447,7 +446,7 @@ class RatingsState(ModelState):
 
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat fit and draws, and print the suggestions of the page."""
-        arguments = self.fit.arguments or self.arguments()
+        arguments = self.fit.arguments or self.arguments(self.values)
         result = self.fit.result if self.fit.arguments else None
         lines, data = given_code("X", source, self._first), "X"
         if self.columns is not None:

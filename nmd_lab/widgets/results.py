@@ -95,7 +95,7 @@ class ResultState(State):
         if self.off:  # without data its error is not known
             return None
         if self.posterior is None:
-            if not outcome.selection.sizes["trial"] or "validation_rmse" in outcome.history:
+            if self.choice is None or "validation_rmse" in outcome.history:
                 return super().number()
             of = headline_of(outcome)
             return Number(float(of["value"]), "Its error is ", f" {of['text']}")
@@ -126,7 +126,7 @@ class ResultState(State):
             shown = frame.means(outcome._shape, without.block)
             parts |= self.factors.parts(fitted, frame, labels) | {
                 "curves": curves_chart(curves_of(outcome.history)),
-                "dots": trials_charts(outcome),
+                "dots": trials_charts(self.choice),
                 "drawing": self.factors.drawing(fitted, frame, labels),
             }
         tables = [table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])]
@@ -153,7 +153,7 @@ class ResultState(State):
             return f"posterior = {source or '...'}\nprint(posterior)\n"
         reading = "" if source == "fit" else f"fit = {source or '...'}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        plots += "fit.plot.selection()\n" if self.input.selection.sizes["trial"] else ""
+        plots += "fit.plot.selection()\n" if self.choice is not None else ""
         return f"{reading}{PRINT_ERROR}{plots}"
 
 

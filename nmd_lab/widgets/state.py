@@ -306,10 +306,6 @@ class State:
         """Return the parts of the page between the buttons and the runs, by their names."""
         raise NotImplementedError
 
-    def frame(self) -> Frame | None:
-        """Return which entries are shown as images; None without pictures."""
-        return None
-
     def pictures(
         self,
         frame: Frame,

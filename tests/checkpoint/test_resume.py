@@ -14,7 +14,7 @@ import nmd_lab as nmd
 from nmd_lab.checkpoint import Checkpoint
 from nmd_lab.selection import trials
 
-GIVEN_AGAIN = ("observed",)
+GIVEN_AGAIN = ("observed", "order")
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")

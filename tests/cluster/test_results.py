@@ -6,7 +6,7 @@ from cluster_runs import PLAIN, assert_close, made
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.cluster import partitions
+from nmd_lab.cluster import observations
 from nmd_lab.cluster.partitions import Partitions
 
 dask = pytest.importorskip("dask")
@@ -21,7 +21,7 @@ OPEN = PLAIN | {"init": "random", "alpha": 0.1, "offsets": "both"}
 def test_a_large_W_stays_on_the_workers(client, monkeypatch, tmp_path):
     X, options = made("masked")
     expected = nmd.complete(X, 3, "relu", **OPEN | options)
-    monkeypatch.setattr(partitions, "MAX_RESULT_BYTES", 0)
+    monkeypatch.setattr(observations, "MAX_RESULT_BYTES", 0)
     fit = nmd.complete(X, 3, "relu", compute=nmd.Compute(client=client), **OPEN | options)
     assert isinstance(fit.W.data, da.Array)
     assert len(fit.W.data.chunks[0]) > 1
@@ -39,7 +39,7 @@ def test_a_large_W_stays_on_the_workers(client, monkeypatch, tmp_path):
 def test_a_large_W_is_written_by_the_workers(client, monkeypatch, tmp_path):
     zarr = pytest.importorskip("zarr")
     X, _ = made("dense")
-    monkeypatch.setattr(partitions, "MAX_RESULT_BYTES", 0)
+    monkeypatch.setattr(observations, "MAX_RESULT_BYTES", 0)
     fit = nmd.decompose(X, 3, "relu", init="random", compute=nmd.Compute(client=client), **PLAIN)
     with dask.config.set(scheduler=client.get):
         fit.W.to_dataset(name="W").to_zarr(tmp_path / "W.zarr")

@@ -22,10 +22,12 @@ def holey(draw):
 
 
 def pair(X, seen, weights):
-    """Return the same data as dense and as sparse observations."""
-    rows, columns = np.nonzero(seen)
-    stored = sparse.coo_array((X[seen], (rows, columns)), shape=X.shape)
-    dense = observe(np.where(seen, X, np.nan), weights=weights)
+    """Return the same data as dense and as sparse observations; a weight of 0 is a hole too."""
+    hole = ~seen
+    if weights is not None:
+        hole, weights = hole & (X < 0), np.where(seen, weights, 0)
+    stored = sparse.coo_array((X[~hole], np.nonzero(~hole)), shape=X.shape)
+    dense = observe(np.where(hole, np.nan, X), weights=weights)
     return dense, observe(stored, weights=weights)
 
 

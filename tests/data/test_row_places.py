@@ -1,11 +1,10 @@
 """Places of rows from dimensions, levels of the index, columns and arrays; series; refusals."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
@@ -147,45 +146,26 @@ def test_rising_dates_alone_are_an_order(index, is_in_order):
     assert has_dates_in_order(observe(X).labels) == is_in_order
 
 
-def short(X, order, **options):
-    return nmd.sample(X, 1, order=order, draws=2, tune=2, random_state=0, **options)
-
-
-REFUSED = {
-    "unknown name": (frame(), "day", ValueError, "order='day' is no dimension, level .*array"),
-    "unknown in a list": (frame(a=1.0), ["town", "a"], ValueError, "order='town' is no dimension"),
-    "too short": (frame(), [1, 2], ValueError, "order has 2 places, and X 6 rows: give one for"),
-    "empty": (frame(), [], ValueError, "order has 0 places, and X 6 rows: give one for"),
-    "a number": (frame(), 3, ValueError, "order has 1 places, and X 6 rows: give one for"),
-    "two dimensions": (frame(), np.zeros((M, 2)), TypeError, "which is no number or date: give"),
-    "objects": (frame(), [object()] * M, TypeError, "which is no number or date: give numbers"),
-    "missing": (frame(), [0, 1, None, 3, np.nan, 5], ValueError, "no place for the rows 2, 4: "),
-    "infinite": (frame(), [0, 1, np.inf, 3, 4, 5], ValueError, "no place for the rows 2: "),
-    "missing date": (frame(), [*DATES[:-1], pd.NaT], ValueError, "no place for the rows 5: fill"),
-    "missing in a column": (
-        *(frame(day=[pd.NaT, *DATES[1:]]), "day"),
-        *(ValueError, "no place for the rows 0: fill it, or leave"),
-    ),
-    "missing series": (
-        *(frame(station=[None, *STATIONS[1:]], day=DATES), ["station", "day"]),
-        *(ValueError, "no place for the rows 0: fill it, or leave"),
-    ),
-    "equal": (frame(), [0, 1, 2, 2, 4, 5], ValueError, "places 2.0 twice: .*'station', 'date'"),
-    "equal in a level": (
-        *(frame().set_axis(DATES[[0, 1, 2, 2, 4, 5]].rename("day")), "day"),
-        *(ValueError, "twice: give the names of the series"),
-    ),
-}
-
-
-@pytest.mark.parametrize("why", REFUSED)
-def test_places_that_are_none_are_refused(why):
-    X, order, error, words = REFUSED[why]
-    with pytest.raises(error, match=words) as caught:
-        short(X, order)
-    assert not re.search(r"\.\s+\S", str(caught.value))  # one sentence
-
-
-def test_groups_do_not_go_with_order():
-    with pytest.raises(ValueError, match="groups=8 does not go with order=: leave it out"):
-        short(frame(), np.arange(M), groups=8)
+def test_places_that_are_none_are_refused():
+    sampled = lambda X: nmd.sample(X, 1, order="day", draws=2, tune=2)  # noqa: E731
+    by = lambda order: nmd.sample(frame(), 1, order=order, draws=2, tune=2)  # noqa: E731
+    stations = frame(station=[None, *STATIONS[1:]], day=DATES)
+    twice = DATES[[0, 1, 2, 2, 4, 5]].rename("day")
+    check_all_refused([
+        ("order='day' is no dimension, level .*array", by, "day"),
+        ("order='town' is no dimension", by, ["town", "a"]),
+        ("order has [27] places, and X 6 rows: give one for", by, [1, 2], range(7)),
+        ("order has 0 places, and X 6 rows: give one for", by, []),
+        ("order has 1 places, and X 6 rows: give one for", by, 3),
+        ("which is no number or date: give numbers", by, np.zeros((M, 2)), [object()] * M),
+        ("no place for the rows 2, 4: ", by, [0, 1, None, 3, np.nan, 5]),
+        ("no place for the rows 2: ", by, [0, 1, np.inf, 3, 4, 5]),
+        ("no place for the rows 5: fill", by, [*DATES[:-1], pd.NaT]),
+        ("no place for the rows 0: fill it", sampled, frame(day=[pd.NaT, *DATES[1:]])),
+        ("no place for the rows 0: fill it, or leave",
+         lambda names: nmd.sample(stations, 1, order=names), ["station", "day"]),
+        ("places 2.0 twice: .*'station', 'date'", by, [0, 1, 2, 2, 4, 5]),
+        ("twice: give the names of the series", sampled, frame().set_axis(twice)),
+        ("groups=8 does not go with order=: leave it out",
+         lambda groups: nmd.sample(frame(), 1, order=np.arange(M), groups=groups), 8),
+    ])  # fmt: skip

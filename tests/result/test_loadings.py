@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from made_draws import posterior_of
 from refused import check_all_refused
 from scipy.optimize import minimize
 from sklearn.decomposition import FactorAnalysis
@@ -113,10 +114,10 @@ def exact_draws(loadings=SIMPLE, n_draws=6, m=40):
         precisions.append(np.linalg.inv(each))
     arrays = {"W": W, "H": H, "row_mean": means, "row_precision": precisions}
     arrays |= {"row_share": [shares] * n_draws}
-    drawn = nmd.Posterior._from_arrays(
+    drawn = posterior_of(
         labels_of(np.ones((m, 12))),
         rho=np.tile(noise, (1, n_draws, 1)),
-        kinds=Model((make_column_model("identity", "frobenius"),) * 12, np.arange(12)),
+        _kinds=Model((make_column_model("identity", "frobenius"),) * 12, np.arange(12)),
         noise=("gaussian",) * 12,
         **{name: np.array([array]) for name, array in arrays.items()},
     )

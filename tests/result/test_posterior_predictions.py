@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from made_draws import LEVELS, A, B, made_up, plain, values_of_f
+from made_draws import LEVELS, A, B, made_up, plain, posterior_of, values_of_f
 from scipy import sparse, stats
 from some import some
 
 import nmd_lab
 from nmd_lab.data.labels import labels_of
-from nmd_lab.result.posterior import Posterior
 
 M, N = 5, 4
 ROWS, COLUMNS = np.array([0, 4, 2]), np.array([3, 1, 1])
@@ -133,7 +132,7 @@ def test_an_interval_of_counts_does_not_depend_on_other_entries():
     labels = labels_of(np.zeros((3, 1)))
     arrays = {"W": np.tile(W, (1, 20, 1, 1)), "H": np.ones((1, 20, 1, 1))}
     arrays |= {"rho": np.full((1, 20), 1e12), "noise": "after"}
-    counts = Posterior._from_arrays(labels, nonlinearity="square", loss="kl", **arrays)
+    counts = posterior_of(labels, nonlinearity="square", loss="kl", **arrays)
     together = counts.predict_interval(np.arange(3), 0, level=0.9)
     alone = np.vstack([counts.predict_interval(k, 0, level=0.9) for k in range(3)])
     np.testing.assert_array_equal(together, alone)

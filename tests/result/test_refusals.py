@@ -1,5 +1,6 @@
 """What results refuse: one table of (words of the sentence, function, what it refuses)."""
 
+import made_draws
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,7 +33,7 @@ def new(rows):
 def posterior_of(options):
     """Return a posterior of arrays, with other options."""
     arrays = {"W": W, "H": np.ones((1, 4, 3, 1)), "rho": np.ones((1, 4))} | options
-    return nmd.Posterior._from_arrays(labels_of(np.zeros((2, 3))), **arrays)
+    return made_draws.posterior_of(labels_of(np.zeros((2, 3))), **arrays)
 
 
 def refused_calls():

@@ -12,7 +12,7 @@ from some import some
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.scaling import OffsetColumns, Scaling
-from nmd_lab.sampler.chain import Chain, ChainStart
+from nmd_lab.sampler.chain import Chain
 from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem
 
@@ -89,7 +89,7 @@ def test_posterior_of_tiny_data(case):
     assert effective > 500
     problem = problem_of(case, data)
     chain, found = Chain(), np.empty((SWEEPS, 5))
-    state = chain.init(problem, ChainStart(*rng.normal(size=(2, 2, 2)), seed=7))
+    state = chain.init(problem, *rng.normal(size=(2, 2, 2)), seed=7)
     for k in range(SWEEPS):
         state = chain.step(problem, state)
         A, B = problem.augmented(state.rows, state.columns)

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
-from nmd_lab.sampler.chain import Chain, ChainStart, draw_T
+from nmd_lab.sampler.chain import Chain, draw_T
 from nmd_lab.sampler.problem import prepare_sample
 
 SIGNIFICANT = 1e-4
@@ -40,8 +40,7 @@ def drawn():
     options = SampleOptions(rank=1, nonlinearity=FUNCTIONS, loss=LOSSES)
     seen = observe(X, weights=weights, limits=limits)
     problem = prepare_sample(seen, facts_of(seen, by_column=True), options)
-    start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
-    state = Chain().init(problem, start)
+    state = Chain().init(problem, np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
     state.rho, state.beta = RHO.copy(), BETA.copy()
     draw_T(problem, state)
     return state.T.reshape(M, 5), problem, state.cuts, at_most, weights

@@ -132,30 +132,14 @@ def test_groups_that_are_asked_for_have_one_chain():
     assert "member" not in posterior.draws
 
 
-def test_draws_repeat_with_any_number_of_threads():
-    drawn = [
-        nmd.sample(mixed(), **QUICK, compute=nmd.Compute(threads=threads)).draws
+@pytest.mark.parametrize("index", [pd.RangeIndex(178), pd.date_range("2020", periods=178)])
+def test_draws_repeat_with_any_number_of_threads(index):
+    """In no order, and in that of the days."""
+    one, two = (
+        nmd.sample(mixed().set_axis(index), **QUICK, compute=nmd.Compute(threads=threads)).draws
         for threads in (1, 2)
-    ]
-    assert drawn[0].identical(drawn[1])
-
-
-def test_a_run_that_was_stopped_goes_on(tmp_path):
-    X, path = curve(), tmp_path / "state.nmd"
-    compute = nmd.Compute(checkpoint=path, checkpoint_every=0)
-    whole = nmd.sample(X, **QUICK)
-    for stop in (30, 150):  # while the members are tuned, and while they draw
-        with pytest.raises(RuntimeError):
-            nmd.sample(X, **QUICK, compute=compute, callback=_fails_at(stop))
-    assert nmd.sample(X, **QUICK, compute=compute).draws.identical(whole.draws)
-
-
-def _fails_at(sweep):
-    def callback(now):
-        if now.sweep == sweep:
-            raise RuntimeError
-
-    return callback
+    )
+    assert one.identical(two)
 
 
 def test_members_are_tuned_with_some_rows_of_a_large_table(monkeypatch):

@@ -5,14 +5,11 @@ before and after the sweeps.  A test fails if one of its p-values is below 1e-4 
 which a right sampler does for one seed in ten thousand.
 """
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 from joint_draws import p_values, run
 from prior_tables import Case, ImaginedLevels
 
-from nmd_lab.sampler import ordered_rows, problem, row_updates
+from nmd_lab.sampler import problem, row_updates
 
 SIGNIFICANT = 1e-4
 EVERY_KIND = Case(("number", "limited", "relu", "yes/no", "levels", "count", "laplace"), groups=3)
@@ -73,19 +70,6 @@ def test_sweeps_that_fill_holes_leave_the_joint_distribution(most, monkeypatch):
 @pytest.mark.parametrize("name", ["order", "season"])
 def test_sweeps_of_rows_in_order_leave_the_joint_distribution(name):
     assert_unchanged(CASES[name], 60, 8)
-
-
-def test_forgotten_steps_are_noticed(monkeypatch):
-    """Broken on purpose: φ is drawn as if all steps were alike."""
-    draw = ordered_rows.RowOrder.draw_phi
-
-    def of_even_steps(order, scaled, rng):
-        steps = np.where(np.isfinite(order.steps), 1.0, np.inf)
-        return draw(replace(order, steps=steps), scaled, rng)
-
-    monkeypatch.setattr(ordered_rows.RowOrder, "draw_phi", of_even_steps)
-    found = p_values(run(CASES["order"], 100, 8))
-    assert min(found.values()) * len(found) < SIGNIFICANT
 
 
 @pytest.mark.parametrize("name", CASES)

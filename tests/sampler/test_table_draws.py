@@ -15,7 +15,6 @@ from nmd_lab.problem.scaling import NO_OFFSET_COLUMNS, Scaling
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import (
     Chain,
-    ChainStart,
     ChainState,
     T_of,
     draw_cut_points,
@@ -54,8 +53,7 @@ def drawn():
     seen = observe(X, limits=limits)
     problem = prepare_sample(seen, facts_of(seen, by_column=True), asked(functions, losses))
     assert problem.noises == ("after",) * 4
-    start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
-    state = Chain().init(problem, start)
+    state = Chain().init(problem, np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
     state.rho, state.beta, before = RHO.copy(), BETA.copy(), state.T.copy()
     draw_T(problem, state)
     return before.reshape(M, 4), problem, state, state.x.copy().reshape(M, 4), limited
@@ -117,8 +115,7 @@ def table():
     weights = rng.uniform(0.5, 2, X.shape)
     seen = observe(X, weights=weights)
     problem = prepare_sample(seen, facts_of(seen, by_column=True), asked(FUNCTIONS, LOSSES))
-    start = ChainStart(rng.normal(size=(m, 1)), rng.normal(size=(7, 2)), seed=3)
-    state = Chain().init(problem, start)
+    state = Chain().init(problem, rng.normal(size=(m, 1)), rng.normal(size=(7, 2)), seed=3)
     state.row_prior = RowPrior(np.zeros((1, 1)), np.ones((1, 1, 1)))
     return X, weights, problem, state
 

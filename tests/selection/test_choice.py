@@ -83,15 +83,6 @@ def test_a_given_alpha_needs_no_choice():
     assert plain.nonlinearity == nmd.Identity()
 
 
-def test_the_range_of_ratings_is_found():
-    X, seen = table(shape=(80, 60))
-    X = np.clip(np.round(X), 1, 5)
-    fit = nmd.complete(X, observed=seen, random_state=0)
-    tried = set(fit.selection["nonlinearity"].values.tolist())
-    assert tried == {"Identity()", "MinMax(1, 5)"}
-    assert rmse(fit, X, ~seen) < 0.9 * rmse(nmd.complete(X, 2, observed=seen, alpha=1), X, ~seen)
-
-
 def test_few_held_out_entries_and_a_rank_at_the_cap_are_told(monkeypatch):
     fit = nmd.complete(holes((20, 15)), random_state=0)
     assert 0 < fit.selection.attrs["held_out_entries"] < 500
@@ -253,18 +244,6 @@ def test_empty_rows_and_columns_get_finite_predictions():
     X[3], X[:, 4] = np.nan, np.nan
     fit = nmd.complete(X, 2, random_state=0)
     assert np.isfinite(fit.reconstruct().values).all()
-
-
-# Weights ------------------------------------------------------------------------------------------
-
-
-def test_entries_without_weight_do_not_count():
-    X, seen = table()
-    garbage = np.where(seen, X, 1e6)
-    fit = nmd.complete(garbage, 2, weights=seen.astype(float), random_state=0)
-    same = nmd.complete(np.where(seen, X, np.nan), 2, random_state=0)
-    assert fit.parameters["alpha"] == pytest.approx(same.parameters["alpha"], rel=1e-6)
-    np.testing.assert_allclose(fit.reconstruct(), same.reconstruct(), rtol=1e-6, atol=1e-6)
 
 
 # Refusals -----------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // Charts: axes, points with error bars, lines with bands and curves over iterations; panels with one y axis, a colour for each label.
 
-import { clamp, draw, h, keyOf, keysOf, made, pageColors, short, steps, stopAt, svg } from "./dom.mjs";
+import { clamp, draw, h, keyOf, keysOf, made, pageColors, short, steps, svg } from "./dom.mjs";
 
 /** Return the multiples in a range of the smallest 1, 2 or 5 times a power of ten above a number. */
 function multiples(least, low, high) {
@@ -77,9 +77,7 @@ export class Axes {
 
 export const svgText = (text, x, y, ...more) => svg("text", { x, y, "text-anchor": "middle" }, ...more, text);
 
-const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3;
-const AROUND = 72; // pixels of a chart that fills its place: title, ticks, names of the axes, what is read
-const BUTTONS = 150, REACH = 24;
+const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3, BUTTONS = 150;
 
 export function dotPoints({ points, log }) {
   const bar = (number) => (Number.isFinite(number) ? number : null), plain = { panel: "", label: "", name: "", id: null };
@@ -101,8 +99,8 @@ export function roomyTicks(ticks) {
 }
 
 export class Chart {
-  constructor(send, name, tall = 130) {
-    Object.assign(this, { send, name, tall, data: null, points: [] });
+  constructor(send, tall = 130) {
+    Object.assign(this, { send, tall, data: null, points: [] });
     this.legend = made(h("div.nmd-read"));
     this.element = made(h("div.nmd-chart", { hidden: true }, this.legend));
     this.element.chart = this;
@@ -120,12 +118,12 @@ export class Chart {
   under({ target, clientX, clientY }) {
     const box = this.element.querySelector("svg").getBoundingClientRect(), scale = this.width / box.width;
     const [lefts, tops] = ["left", "top"].map((side) => this.points.map((point) => point[side]));
-    const near = nearestDot(lefts, tops, (clientX - box.left) * scale, (clientY - box.top) * scale, this.data.log ? Infinity : REACH);
+    const near = nearestDot(lefts, tops, (clientX - box.left) * scale, (clientY - box.top) * scale, this.data.log ? Infinity : 24);
     return this.points[target.getAttribute("data-point") ?? near] ?? null;
   }
 
   press(point) {
-    if (point?.button) this.send({ do: "point", chart: this.name, id: point.id });
+    if (point?.button) this.send({ do: "point", id: point.id });
   }
 
   /** Show the name and the value of a point; nothing without one. */
@@ -143,8 +141,7 @@ export class Chart {
     if (!data) return;
     [this.titles, this.labels] = ["panel", "label"].map((name) => [...new Set(data.points.map((point) => point[name] ?? ""))]);
     const colorOf = pageColors(this.element);
-    const named = this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)];
-    draw(this.legend, named);
+    draw(this.legend, this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)]);
     this.measure();
     const few = this.points.length <= BUTTONS && !data.log;
     for (const point of this.points) {
@@ -161,22 +158,21 @@ export class Chart {
     const least = points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
     const lowest = least ? `, lowest ${data.y} ${short(least.y)} (${least.name || least.x})` : "";
     const look = (event) => this.look(this.under(event));
-    const parts = [this.titles.map((title, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
-    if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
+    const ring = at && svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 });
+    const parts = [this.titles.map((title, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots(), ring];
     draw(this.element, data.title ? h("strong", data.title) : null, this.legend, svg("svg", {
       viewBox: `0 0 ${width} ${height}`, width, height, role: grouped ? "group" : "img",
       "aria-label": `${data.title || data.y}: ${points.length} points${lowest}`,
       pointermove: look, pointerleave: () => this.look(null), click: (event) => this.press(this.under(event)),
-      ...steps("[role=button]", { ArrowRight: 1, ArrowLeft: -1 }), focusout: () => this.look(null),
+      ...steps("[role=button]"), focusout: () => this.look(null),
     }, parts), h("output.nmd-read", { "aria-live": "off" }, this.said));
-    if (grouped) stopAt(this.element, "[role=button]");
   }
 
   measure() {
     const { ticks, joined, diagonal, log } = this.data, { titles } = this;
     this.space = this.element.clientWidth || this.space || 276;
     this.width = clamp(this.space, 240, 1120);
-    const top = titles.some(Boolean) ? 20 : 8, around = top + AROUND + this.legend.offsetHeight;
+    const top = titles.some(Boolean) ? 20 : 8, around = top + this.legend.offsetHeight + 72; // title, ticks, names of the axes, what is read
     const bottom = top + (this.tall ?? clamp(this.element.clientHeight - around, 130, 600));
     let xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     let ys = this.points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
@@ -202,16 +198,13 @@ export class Chart {
 
   /** Return the grid, the ticks and the titles of a panel, with the line y = x if it is asked for. */
   grid(title, axes, first) {
-    const { left, right, top, bottom, wide, ys } = axes, pen = { stroke: "currentColor", opacity: 0.5 }, { data } = this;
+    const { left, right, top, bottom, wide, ys } = axes, pen = { stroke: "currentColor", opacity: 0.5 }, { data } = this, middle = (top + bottom) / 2;
     const names = this.ticks.map(({ x, text, full }) => svgText(text, axes.across(x), bottom + 14, text === full ? null : svg("title", full)));
-    const parts = [...axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 6), first), ...names,
-      svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, ...pen }), svgText(cutText(title, wide), (left + right) / 2, top - 7)];
-    if (first) {
-      const middle = (top + bottom) / 2;
-      parts.push(svgText(data.x, (LEFT + this.width - RIGHT) / 2, this.height - 4));
-      parts.push(svgText(cutText(data.y, this.height), 11, middle, { transform: `rotate(-90 11 ${middle})` }));
-    }
-    return data.diagonal ? [...parts, svg("line", { x1: left, y1: bottom, x2: right, y2: top, "stroke-dasharray": "4 3", ...pen })] : parts;
+    return [axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 6), first), names,
+      svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, ...pen }), svgText(cutText(title, wide), (left + right) / 2, top - 7),
+      first && svgText(data.x, (LEFT + this.width - RIGHT) / 2, this.height - 4),
+      first && svgText(cutText(data.y, this.height), 11, middle, { transform: `rotate(-90 11 ${middle})` }),
+      data.diagonal && svg("line", { x1: left, y1: bottom, x2: right, y2: top, "stroke-dasharray": "4 3", ...pen })];
   }
 
   marks() {

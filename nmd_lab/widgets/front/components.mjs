@@ -1,9 +1,7 @@
 // The strip: the model built component by component, and the components, the largest first, each explained in words.
 
-import { button, draw, h, made, numbers, steps, stopAt, twoDigits } from "./dom.mjs";
-import { Sheet, mosaicOf, pictureScale } from "./pictures.mjs";
-
-const ORANGE = "#d55e00", BLUE = "#0072b2";
+import { button, draw, h, made, numbers, steps, twoDigits } from "./dom.mjs";
+import { ADDS, Sheet, TAKES, mosaicOf, pictureScale } from "./pictures.mjs";
 
 /** Return the button that turns a table from the draws to the fit, and back. */
 export const swapper = (text, send) => text && button(text, () => send({ do: "swap" }), { class: "nmd-swap" });
@@ -13,7 +11,7 @@ export class Components {
     Object.assign(this, { send, pictures, plane, sheets: [], at: null });
     this.element = made(h("section.nmd-components", { "aria-label": "components" }));
     this.head = made(h("div.nmd-strip-head"));
-    this.gallery = made(h("div.nmd-gallery", { role: "group", "aria-label": "components", ...steps(".nmd-component", { ArrowRight: 1, ArrowLeft: -1 }) }));
+    this.gallery = made(h("div.nmd-gallery", { role: "group", "aria-label": "components", ...steps(".nmd-component") }));
   }
 
   show(data, swap) {
@@ -41,7 +39,6 @@ export class Components {
     draw(this.gallery, Array.from({ length: data.count }, (_, k) => this.tile(k)));
     this.write();
     draw(this.element, this.head, this.gallery);
-    stopAt(this.element, ".nmd-component");
   }
 
   /** Bring the line above the components up to date: what is built, and what one does. */
@@ -94,7 +91,7 @@ function drawBars(canvas, values, largest) {
   const context = canvas.getContext("2d"), wide = 64 / values.length;
   values.forEach((value, k) => {
     const height = (Math.abs(value) / largest) * 24;
-    context.fillStyle = value > 0 ? ORANGE : BLUE;
+    context.fillStyle = `rgb(${value > 0 ? ADDS : TAKES})`;
     context.fillRect(k * wide, value > 0 ? 24 - height : 24, Math.max(1, wide - 0.5), height);
   });
 }

@@ -55,6 +55,7 @@ export function draw(parent, ...given) {
   }
   while (next?.nextSibling) next.nextSibling.remove();
   next?.remove();
+  if (parent.dataset.steps) stopAt(parent, parent.dataset.steps);
 }
 
 function adapt(node, { attributes, children }) {
@@ -93,13 +94,14 @@ export function keyOf(event, table) {
 }
 
 /** Make one of the elements of a selector a tab stop: the one that is, unless another is given; the others are none. */
-export function stopAt(element, selector, stop) {
+function stopAt(element, selector, stop) {
   const all = [...element.querySelectorAll(selector)], one = stop ?? all.find((each) => each.getAttribute("tabindex") === "0") ?? all[0];
   for (const each of all) each.tabIndex = each === one ? 0 : -1;
 }
 
-/** Return listeners by which keys move between the elements of a selector, by numbers; `stopAt` makes them one tab stop. */
-export const steps = (selector, moves) => ({
+/** Return attributes that make the elements of a selector one tab stop, and by which keys move between them, by numbers. */
+export const steps = (selector, moves = { ArrowRight: 1, ArrowLeft: -1 }) => ({
+  "data-steps": selector,
   focusin: ({ target, currentTarget }) => target.matches(selector) && stopAt(currentTarget, selector, target),
   keydown: (event) => {
     const all = [...event.currentTarget.querySelectorAll(selector)], at = all.indexOf(event.target), by = at < 0 ? undefined : keyOf(event, moves);

@@ -1,7 +1,7 @@
 // The frame of an explorer: a sentence whose words are its controls, the stage at full width, and the strip of components.
 
-import { button, clamp, controls, draw, h, isDark, keyOf, made, nextFrame, steps, stopAt, svg } from "./dom.mjs";
-import { Chart } from "./chart.mjs";
+import { button, clamp, controls, draw, h, isDark, keyOf, made, nextFrame, steps, svg } from "./dom.mjs";
+import { Chart, nearestDot } from "./chart.mjs";
 import { Components, swapper } from "./components.mjs";
 import { Factors, Local } from "./local.mjs";
 import { Grid } from "./grid.mjs";
@@ -12,7 +12,6 @@ import { Ratings } from "./ratings.mjs";
 const RESTARTED = "The kernel was restarted or has ended: run the cell again to fit. The rest works without it.";
 const FITTING = ":is(.nmd-again, .nmd-stop, .nmd-swap), :is(.nmd-popover, .nmd-brushes, .nmd-lists, .nmd-cells) :is(button, input, select)";
 const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,.tiff,.bmp";
-const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
 /** Return the part of a text that stays on the line of the word before it, up to the first space, and the rest. */
@@ -41,7 +40,7 @@ class Page {
     this.grid = new Grid(send);
     this.ratings = new Ratings(send, this.plane);
     this.components = new Components(send, this.pictures, this.plane);
-    this.charts = { curves: new Chart(send, "curves"), ranks: new Chart(send, "ranks"), intervals: new Chart(send, "intervals"), study: new Chart(send, "study", null) };
+    this.charts = { curves: new Chart(send), ranks: new Chart(send), intervals: new Chart(send), study: new Chart(send, null) };
     this.frame = made(h("div.nmd-frame", { keydown: (event) => this.opened && keyOf(event, { Escape: () => this.open(null) })?.(),
       pointerdown: ({ target }) => this.opened && !target.closest(".nmd-popover, [aria-haspopup]") && this.open(null) }));
     el.append(this.frame);
@@ -90,8 +89,7 @@ class Page {
         status.warnings.length && !running ? h("span.nmd-warning", `⚠ ${status.warnings[0]} `) : null, this.opened === "more" && this.saved !== null ? "" : this.message), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.pictures.element, this.grid.element, this.ratings.element,
         this.charts.study.element, (posterior || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
-      unsure ? this.unsure(unsure, facts) : this.components.element);
-    if (unsure) stopAt(frame.querySelector(".nmd-cells"), "button");
+      unsure ? this.unsure(unsure, facts) : !bare && this.components.element);
     if (this.dead) for (const each of frame.querySelectorAll(FITTING)) each.disabled = true;
   }
 
@@ -131,7 +129,7 @@ class Page {
     const others = runs.filter(({ current }) => !current), pick = (run) => run && this.send({ do: "history", number: run.number });
     const nearest = ({ currentTarget, clientX }) => {
       const { left, width } = currentTarget.getBoundingClientRect(), at = (100 * (clientX - left)) / width;
-      if (others.length) pick(others.reduce((a, b) => (Math.abs(places.get(b) - at) < Math.abs(places.get(a) - at) ? b : a)));
+      pick(others[nearestDot(others.map((run) => places.get(run)), others.map(() => 0), at, 0, Infinity)]);
     };
     const text = chosen ? `compared with ${chosen.text}, ${chosen.error}` : "";
     return h("div.nmd-compare", h("span", text || `errors, lowest left: ● ${runs.length > 1 ? "runs, a click compares" : "this model"}${rivals.length ? ", | rivals" : ""}`), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
@@ -202,7 +200,7 @@ class Page {
   opener() {
     const read = async (file) => {
       if (!file) return;
-      if (file.size > MOST_BYTES) {
+      if (file.size > 8e6) { // servers of notebooks take messages of 10 MiB
         this.local = { message: `${file.name} is too large for an upload: give its path.`, kind: "failed" };
         this.draw();
       } else this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
@@ -215,7 +213,7 @@ class Page {
   /** Return the cells of which draws are least sure, in the place of the components: each can be picked. */
   unsure({ caption, rows, ids }, { swap }) {
     return h("section.nmd-components", { key: "unsure", "aria-label": "least sure cells" }, h("div.nmd-strip-head", swapper(swap, this.send), h("span.nmd-words", { title: caption }, caption)),
-      h("div.nmd-cells", steps("button", { ArrowRight: 1, ArrowLeft: -1 }), rows.map(([cell, filled, sure], k) =>
+      h("div.nmd-cells", steps("button"), rows.map(([cell, filled, sure], k) =>
         button([h("span", cell), h("b", filled), sure], () => this.send({ do: "select", row: ids[k][0], column: ids[k][1] }), { key: cell, title: `${cell}: ${filled}, ${sure}` }))));
   }
 

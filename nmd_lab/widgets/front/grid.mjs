@@ -1,6 +1,6 @@
 // A table drawn as a table: histograms in its heads with the interval of the cell under the pointer, and filled cells marked.
 
-import { button, clamp, draw, h, keyOf, made, stopAt, steps } from "./dom.mjs";
+import { button, clamp, draw, h, keyOf, made, steps } from "./dom.mjs";
 
 const STATES = ["seen", "held out of the fit", "missing, filled in"];
 const CELLS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -37,7 +37,6 @@ export class Grid {
     this.box.classList.toggle("nmd-bare", this.bare);
     draw(this.box, h("table", h("thead", h("tr", steps("button", HEADS), h("td"), columns.map((each) => this.top(each)))),
       h("tbody", rows.map((_, k) => h("tr", h("th", { scope: "row" }, labels[k]), columns.map((each, j) => this.cell(each, k, j)))))));
-    stopAt(this.box.querySelector("thead"), "button");
     this.write();
   }
 

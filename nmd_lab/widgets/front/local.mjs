@@ -11,15 +11,6 @@ function functionOf({ low, high }, table) {
   };
 }
 
-/** Return f(wH) of weights w: H has a row of numbers for each, and f is a table. */
-export function drawnValues(w, H, ends, table) {
-  const size = H.length / w.length, values = new Float32Array(size);
-  w.forEach((weight, k) => {
-    for (let at = 0, from = k * size; at < size; at++, from++) values[at] += weight * H[from];
-  });
-  return values.map(functionOf(ends, table));
-}
-
 /** Return the mean of the rows of W: the nearer a row's place [left, top], the more it counts, and at a dot it alone does. */
 export function nearMean(W, { left, top }, [x, y]) {
   const rank = W.length / left.length, mean = new Float64Array(rank);
@@ -37,10 +28,10 @@ export function decodedValues(codes, { low, high }) {
   return Float32Array.from(codes, (code) => (code === 255 ? NaN : low + (code / 254) * (high - low)));
 }
 
-/** W and H of what is on the stage; two more components are the offsets of rows and of columns. */
+/** W and H of what is on the stage, or of other rows; two more components are the offsets of rows and of columns. */
 export class Factors {
-  constructor(data) {
-    Object.assign(this, { data, W: numbers(data.shown), H: numbers(data.H), k: 0 });
+  constructor(data, W = numbers(data.shown)) {
+    Object.assign(this, { data, W, H: numbers(data.H), k: 0 });
     this.rank = data.rank - 2;
     this.size = this.H.length / data.rank;
     this.count = this.W.length / data.rank;
@@ -60,9 +51,7 @@ export class Factors {
     return sums;
   }
 
-  whole() { return this.first(this.rank); }
-
-  first(k) {
+  first(k = this.rank) {
     while (this.k < k) this.add(this.k++, 1);
     while (this.k > k) this.add(--this.k, -1);
     return this.sums.map(this.f);
@@ -86,7 +75,7 @@ export class Local {
       this.stale = true;
       this.tell();
     };
-    for (const name of PARTS) source.on(`change:${name}`, this.changing);
+    for (const name of PARTS) source.on?.(`change:${name}`, this.changing);
   }
 
   get(name) {
@@ -95,7 +84,7 @@ export class Local {
   }
 
   end() {
-    for (const name of PARTS) this.source.off(`change:${name}`, this.changing);
+    for (const name of PARTS) this.source.off?.(`change:${name}`, this.changing);
   }
 
   tell(changes = {}) {
@@ -153,7 +142,7 @@ export class Local {
     Object.assign(staged, moved);
     if (off.length || moved) staged.drawing = this.without(off, moved?.drawing ?? drawing);
     if (mine && alone) staged.status = this.judged(off, staged.drawing ?? drawing);
-    if (mine || !of("modelled")) staged.modelled = viewOf(new Factors(staged.drawing ?? drawing).whole());
+    if (mine || !of("modelled")) staged.modelled = viewOf(new Factors(staged.drawing ?? drawing).first());
   }
 
   /** Return what draws the model without components; the same object while nothing changes. */

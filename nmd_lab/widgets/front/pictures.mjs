@@ -1,12 +1,9 @@
 // The stage of pictures: tiles that each show data left and model right of a divider, other layers, and a brush; palettes and places of pixels.
 
-import { button, clamp, draw, h, keyOf, made, nextFrame, numbers, short, steps, stopAt } from "./dom.mjs";
+import { button, clamp, draw, h, keyOf, made, nextFrame, numbers, short, steps } from "./dom.mjs";
 
-export const HIDDEN = [186, 127, 80];
-const UNSURE = [170, 51, 119], ADDS = [213, 94, 0], TAKES = [0, 114, 178], WHITE = [255, 255, 255];
-const GAP = 0.05; // between tiles, in sizes of a tile
-const LEAST = 24; // tiles that are shown in any case
-const BETTER = 1.01; // factor of the covered area that more and smaller tiles have to gain
+export const HIDDEN = [186, 127, 80], ADDS = [213, 94, 0], TAKES = [0, 114, 178];
+const UNSURE = [170, 51, 119], WHITE = [255, 255, 255];
 const blended = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
 const packed = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
@@ -22,22 +19,22 @@ export function pictureScale(kind, low, high) {
   return { table: TABLES[kind], missing, gain, base: isSigned ? 128 : -low * gain };
 }
 
-/** Return the columns and the number of tiles that fill a place best: of many, not always all. */
+/** Return the columns and the number of tiles that fill a place best: of many not always all, and more only if they gain 1 %. */
 export function tilesOf({ count, height, width }, wide, high) {
   const best = { columns: 1, count, covered: 0 };
   for (let columns = 1; columns <= count; columns++) {
-    const [least, most] = [Math.min(count, LEAST), count].map((each) => Math.ceil(each / columns));
+    const [least, most] = [Math.min(count, 24), count].map((each) => Math.ceil(each / columns));
     for (let rows = least; rows <= most; rows++) {
       const shown = Math.min(count, columns * rows);
       const covered = shown * Math.min(wide / (columns * width), high / (rows * height)) ** 2;
-      if (covered > BETTER * best.covered) Object.assign(best, { columns, count: shown, covered });
+      if (covered > 1.01 * best.covered) Object.assign(best, { columns, count: shown, covered });
     }
   }
   return best;
 }
 
 export function mosaicOf({ count, height, width }, columns = Math.ceil(Math.sqrt(count))) {
-  const rows = Math.max(1, Math.ceil(count / columns)), gap = count > 1 ? GAP * Math.max(height, width) : 0;
+  const rows = Math.max(1, Math.ceil(count / columns)), gap = count > 1 ? 0.05 * Math.max(height, width) : 0;
   return { count, height, width, columns, rows, gap, across: columns * (width + gap) - gap, down: rows * (height + gap) - gap };
 }
 
@@ -72,12 +69,8 @@ export function absoluteLimit(values, share = 0.99) {
 
 export function channelMeans(a, b, channels) {
   const means = new Float32Array(a.length / channels);
-  for (let k = 0, from = 0; k < means.length; k++) {
-    let sum = 0;
-    for (const end = from + channels; from < end; from++) sum += b ? a[from] - b[from] : a[from];
-    means[k] = sum / channels;
-  }
-  return means;
+  a.forEach((each, k) => { means[Math.floor(k / channels)] += b ? each - b[k] : each; });
+  return means.map((sum) => sum / channels);
 }
 
 /** The pixels of all tiles without gaps, on a canvas. */
@@ -137,10 +130,7 @@ export class Sheet {
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
 const BRUSHES = { rain: "rain hides 70 % of the pixels: the model can fill them", solid: "solid hides all pixels: a model can only guess what was there" };
-const RAIN = 0.7; // fraction of the pixels under the brush that rain hides
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const GRIP = 10; // pixels next to a divider at which it can be dragged
-const PAUSE = 60; // milliseconds between messages about a stroke of the brush
 
 export class Pictures {
   constructor(send, changed) {
@@ -155,7 +145,7 @@ export class Pictures {
       pointerleave: () => this.drag || this.look(null), keydown: (event) => this.key(event),
     }));
     this.area = made(h("div.nmd-picture-area", this.canvas));
-    this.tools = made(h("div.nmd-tools", { role: "toolbar", "aria-label": "layers and brushes", ...steps("button:enabled", { ArrowRight: 1, ArrowLeft: -1 }) }));
+    this.tools = made(h("div.nmd-tools", { role: "toolbar", "aria-label": "layers and brushes", ...steps("button:enabled") }));
     this.read = made(h("output.nmd-read", { "aria-live": "off" }));
     this.element = made(h("div.nmd-pictures", { hidden: true }, this.area, this.tools, this.read));
     this.element.pictures = this;
@@ -368,7 +358,6 @@ export class Pictures {
         h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: mode ? "brush radius" : "brush radius: choose a brush first",
           disabled: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
         button("undo", () => this.send({ do: "undo" }), { title: data.n_painted ? "Take the last stroke back (Ctrl+Z)" : "No stroke to take back", disabled: !data.n_painted })));
-    stopAt(this.tools, "button:enabled");
     this.element.dataset.mode = mode;
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
     this.canvas.setAttribute("aria-label", `${both ? `${names[left]} left, ${names[right]} right` : names[right] ?? "data"}: ${what} of ${height} x ${width} pixels`);
@@ -414,7 +403,7 @@ export class Pictures {
     const from = this.placeOf(event), [left, right] = this.sides, divided = left !== right;
     this.look(from);
     const { share } = this.cursor ?? {}, gain = this.canvas.clientWidth / this.mosaic.across;
-    const near = divided && Math.abs(share - this.share) * this.mosaic.width * gain < GRIP;
+    const near = divided && Math.abs(share - this.share) * this.mosaic.width * gain < 10;
     this.drag = { mode: near ? "swipe" : this.mode || (divided ? "swipe" : ""), id: event.pointerId,
       begin: [event.clientX, event.clientY], picture: this.cursor?.picture };
     if (this.drag.mode === this.mode && this.mode) this.begin();
@@ -461,14 +450,14 @@ export class Pictures {
       .map(([y, x]) => [Math.round(10 * clamp(y, 0, height - 1)) / 10, Math.round(10 * clamp(x, 0, width - 1)) / 10]);
     this.points.push(...points);
     this.preview(points);
-    this.timer ??= setTimeout(() => this.sendPoints(), PAUSE);
+    this.timer ??= setTimeout(() => this.sendPoints(), 60);
   }
 
-  /** Show at once what points of a stroke hide, before Python has answered; drops of rain fall anywhere. */
+  /** Show at once what points of a stroke hide, before Python has answered; drops of rain fall anywhere, a few at each point. */
   preview(points) {
     const { picture, radius, rain } = this.stroke, { height, width } = this.mosaic, { seen } = this.sheets;
     for (const [row, column] of points.flatMap((point) => discPixels(point, radius, height, width))) {
-      if (!rain || Math.random() < RAIN / 3) seen.pixels[seen.line(picture, row) + column] = this.scale.missing;
+      if (!rain || Math.random() < 0.7 / 3) seen.pixels[seen.line(picture, row) + column] = this.scale.missing;
     }
     seen.changed();
     this.paint();

@@ -2,10 +2,10 @@
 
 import { clamp, draw, h, keyOf, keysOf, made, nextFrame, numbers, pageColors, short } from "./dom.mjs";
 import { Axes, nearestDot, rangeOf } from "./chart.mjs";
-import { decodedValues, drawnValues, nearMean } from "./local.mjs";
+import { Factors, decodedValues, nearMean } from "./local.mjs";
 import { Sheet, mosaicOf } from "./pictures.mjs";
 
-const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 15;
+const DRAWN = 96, LINE = 15;
 const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
 
 /** Return a range around the middle 98 % of numbers, and around another: the rest stands at the edge. */
@@ -34,7 +34,7 @@ export class Plane {
     this.thumb = new Sheet();
     this.drawn = made(h("div.nmd-drawn", { hidden: true, "aria-hidden": "true" }, this.sheets.map(({ canvas }, k) =>
       h("figure", canvas, h("figcaption", k ? "nearest" : "model here")))));
-    this.element = made(h("div.nmd-plane"));
+    this.element = made(h("div.nmd-plane", { hidden: true }));
     this.element.plane = this;
     this.box = made(h("div.nmd-plane-box", this.canvas, this.drawn));
     new ResizeObserver(() => this.draw()).observe(this.box);
@@ -42,7 +42,7 @@ export class Plane {
 
   /** Show other points, or nothing for null, with these rows selected; the factors draw. */
   show(data, drawing, scale, selectedRows = []) {
-    Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, slid: null });
+    Object.assign(this, { data, selected: new Set(selectedRows), slid: null });
     this.element.hidden = !data;
     if (!data) return;
     this.weights = numbers(data.weights);
@@ -75,7 +75,7 @@ export class Plane {
     this.drawing = drawing;
     this.drawn.hidden = true;
     if (!drawing?.W) return;
-    Object.assign(this, { W: numbers(drawing.W), H: numbers(drawing.H), table: numbers(drawing.table), codes: numbers(drawing.data?.codes, Uint8Array) });
+    Object.assign(this, { W: numbers(drawing.W), codes: numbers(drawing.data?.codes, Uint8Array) });
     for (const sheet of this.sheets) sheet.resize(mosaicOf({ count: 1, height: drawing.height, width: drawing.width }));
     this.drawn.classList.toggle("nmd-flat", drawing.height === 1);
   }
@@ -85,7 +85,7 @@ export class Plane {
     const { rank, total, color, values, person } = this.data, { a, b } = this, colorOf = pageColors(this.canvas);
     const options = (one) => Array.from({ length: rank }, (_, c) => h("option", { value: c, selected: c === one }, String(c)));
     const choose = (name) => ({ target }) => {
-      Object.assign(this, { [name]: Number(target.value), orders: {} });
+      this[name] = Number(target.value);
       this.turn();
       this.draw();
     };
@@ -111,7 +111,7 @@ export class Plane {
     return [((event.clientX - box.left) / box.width) * this.width, ((event.clientY - box.top) / box.height) * this.height];
   }
 
-  near(place, reach = DOT_REACH) {
+  near(place, reach = 12) {
     return [nearestDot(this.positions.left, this.positions.top, ...place, reach)].find((k) => k >= 0) ?? null;
   }
 
@@ -122,7 +122,7 @@ export class Plane {
     if (drawn.hidden) return;
     const w = nearMean(this.W, this.positions, place), size = drawing.height * drawing.width * drawing.channels;
     [w[this.a], w[this.b]] = this.axes.valuesAt(...place);
-    this.values = drawnValues(w, this.H, drawing, this.table);
+    this.values = new Factors(drawing, w).first();
     this.sheets[0].fill(this.values, this.scale);
     if (drawing.data) this.sheets[1].fill(decodedValues(this.codes.subarray(k * size, (k + 1) * size), drawing.data), this.scale);
     const left = place[0] > width / 2 ? place[0] - 2 * DRAWN - 24 : place[0] + 16;
@@ -145,7 +145,7 @@ export class Plane {
 
   release(place) {
     const path = [...this.lasso, place], [[left, top]] = path, near = this.near(place);
-    const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < DRAGGED);
+    const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < 4);
     const { left: lefts, top: tops } = this.positions, pen = made(h("canvas")).getContext("2d");
     const loop = this.loop(path), within = (k) => pen.isPointInPath(loop, lefts[k], tops[k], "evenodd");
     const inside = click ? [near].filter((k) => k !== null) : [...this.rows.keys()].filter(within);
@@ -176,9 +176,8 @@ export class Plane {
   }
 
   step(axis, by) {
-    const values = this[axis];
-    const finite = () => Array.from(values.keys()).filter((k) => Number.isFinite(this.x[k] + this.y[k]));
-    const order = (this.orders[axis] ??= finite().sort((a, b) => values[a] - values[b]));
+    const values = this[axis], finite = [...values.keys()].filter((k) => Number.isFinite(this.x[k] + this.y[k]));
+    const order = finite.sort((a, b) => values[a] - values[b]);
     const next = this.at === null ? (by > 0 ? 0 : order.length - 1) : order.indexOf(this.at) + by;
     this.look(order[clamp(next, 0, order.length - 1)] ?? null);
     if (this.at !== null) this.sketch([this.positions.left[this.at], this.positions.top[this.at]]);
@@ -231,7 +230,7 @@ export class Plane {
     this.rows.forEach((row, k) => (marked.has(row) ? chosen : others).push(k));
     const faint = marked.size || things ? 0.3 : 0.75;
     for (const [points, size, alpha] of [[others, 3, faint], [chosen, 5, 1]]) {
-      const many = points.length > MANY, r = many ? size / 2 : size;
+      const many = points.length > 2000, r = many ? size / 2 : size;
       pen.globalAlpha = alpha;
       for (const k of points) {
         pen.fillStyle = colorOf(groups[k] ?? 0);

@@ -1,6 +1,6 @@
 // Ratings: those of a person, with stars for a new one, and the films that suit best, each on one line with its interval.
 
-import { button, clamp, controls, draw, h, keyOf, made, steps, stopAt } from "./dom.mjs";
+import { button, clamp, controls, draw, h, keyOf, made, steps } from "./dom.mjs";
 
 const SORTS = { for_you: "for you", highest: "highest", surest: "least uncertain" };
 const HALF = 0.15; // part of a star by which the half before its middle is smaller
@@ -53,14 +53,13 @@ export class Ratings {
     draw(this.element, h("section.nmd-known", { "aria-label": "ratings" },
       h("div.nmd-list-head", h("strong", you ? "YOU" : "RATED"), button(you ? "somebody else" : "☆ you", () => ask("row", data.turn), { class: "nmd-turn" })),
       h("div.nmd-query", controls(fields, ask)),
-      this.heads(known[0], you), h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
+      this.heads(known[0], you), h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
     h("section.nmd-top", { "aria-label": "suggestions" }, h("div.nmd-list-head", h("strong", "FOR ", you ? "YOU" : data.person),
       h("label", "by ", h("select.nmd-sort", { value: sort, title: "least uncertain: the highest lower end of the 90 % range", change: ({ target }) => ask("sort", target.value) },
         Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
       h("label", "at least ", h("input", { size: 3, value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
     h("p.nmd-about-you", about),
     this.heads(top[0], false), h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
-    for (const list of this.element.querySelectorAll("ol")) stopAt(list, "li button");
   }
 
   heads(film, rated) {

@@ -14,8 +14,6 @@ export class Recorded {
   }
 
   get(name) { return this.shown[name] ?? null; }
-  on() {}
-  off() {}
 
   /** Return a value with its bytes, which stand in it by number; those of many numbers are codes or a compressed picture. */
   revived(value) {

@@ -2,18 +2,26 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { Factors, decodedValues, drawnValues, nearMean } from "../../../nmd_lab/widgets/front/local.mjs";
+import { Factors, decodedValues, nearMean } from "../../../nmd_lab/widgets/front/local.mjs";
 
 const close = (a, b, most = 1e-5) => a.forEach((each, k) => assert.ok(Math.abs(each - b[k]) < most, `${a} ${b}`));
 
+const bytes = (numbers) => new DataView(Float32Array.from(numbers).buffer);
+
+/** Return f(wH) of weights of components, whose rows of H stand one after the other; there are no offsets. */
+function drawn(w, H, { low, high, table }) {
+  const size = H.length / w.length, none = Array(2 * size).fill(0);
+  return new Factors({ rank: w.length + 2, low, high, H: bytes([...H, ...none]), table: bytes(table) }, [...w, 1, 1]).first();
+}
+
 test("f(wH) is read from the table, which continues as a line", () => {
-  const table = Float32Array.from({ length: 201 }, (_, k) => Math.max(0, k / 100 - 1)), range = { low: -1, high: 1 };
-  close(drawnValues([2, -1], Float32Array.of(0.1, 0.2, 3, 0.5, 0.1, 1), range, table), [0, 0.3, 5]);
-  close(drawnValues([1], Float32Array.of(-9, -1, 1, 9), range, table), [0, 0, 1, 9]);
+  const f = { low: -1, high: 1, table: Array.from({ length: 201 }, (_, k) => Math.max(0, k / 100 - 1)) };
+  close(drawn([2, -1], [0.1, 0.2, 3, 0.5, 0.1, 1], f), [0, 0.3, 5]);
+  close(drawn([1], [-9, -1, 1, 9], f), [0, 0, 1, 9]);
 });
 
 test("a pixel without a value stays without one", () => {
-  assert.deepEqual([...drawnValues([1], Float32Array.of(NaN, 1), { low: 0, high: 1 }, Float32Array.of(0, 1))], [NaN, 1]);
+  assert.deepEqual([...drawn([1], [NaN, 1], { low: 0, high: 1, table: [0, 1] })], [NaN, 1]);
 });
 
 test("at a dot the mean is its row, and halfway between two it is half of both", () => {
@@ -28,7 +36,7 @@ test("bytes become numbers, and 255 none", () => {
 });
 
 test("the first components are summed with the offsets, forwards and backwards, and one is alone", () => {
-  const bytes = (numbers) => new DataView(Float32Array.from(numbers).buffer), table = Float32Array.from({ length: 41 }, (_, k) => k - 20);
+  const table = Float32Array.from({ length: 41 }, (_, k) => k - 20);
   const W = [[1, 2, 0.5, 1], [-1, 3, 0, 1]], H = [[1, 2], [3, -1], [1, 1], [0, 4]]; // two components, offsets of rows and of columns
   const factors = new Factors({ rank: 4, low: -20, high: 20, shown: bytes(W.flat()), H: bytes(H.flat()), table: bytes(table) });
   const sum = (k) => W.flatMap((w) => [0, 1].map((p) => [...[0, 1].slice(0, k), 2, 3].reduce((all, c) => all + w[c] * H[c][p], 0)));
