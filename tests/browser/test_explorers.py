@@ -359,7 +359,6 @@ def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
     frame.wait_for(state="attached")
     assert not page.locator(".nmd-static").is_visible()  # next to the living explorer
     page.evaluate(RERUN)  # which ends the explorer of before
-    page.wait_for_function("document.querySelector('.nmd-stop')")
     assert notebook.run(COUNTED) == "1"
     page.locator(".nmd-sentence", has_text="90 % intervals cover").wait_for()
     page.wait_for_timeout(1000)
