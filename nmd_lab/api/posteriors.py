@@ -405,10 +405,9 @@ def draw_posterior(
     model = problem.scaling.model
     check_bounds(asked.bounds, facts, model)
     codes = names_of_codes(facts) if is_table else ()
-    in_order = places is not None
-    of_cells = (
-        message_of_cells(X, asked.observed, facts, in_order=in_order) if form.is_frame else {}
-    )
+    of_cells = {}
+    if form.is_frame:
+        of_cells = message_of_cells(X, asked.observed, facts, in_order=places is not None)
     warn(joined(message_of_data(facts, codes), of_cells), stacklevel=3)
     if apart := not model.is_mixed and units_of_columns(facts, distance=model.squares):
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)

@@ -144,7 +144,8 @@ class ColumnModel(NamedTuple):
 
     def with_functions(self, nonlinearity: Nonlinearity, loss: Loss) -> ColumnModel:
         """Return a kind with another f and loss, and the same limits and units."""
-        return ColumnModel(*make_column_model(nonlinearity, loss)[:4], *self[4:])
+        units = {name: getattr(self, name) for name in ("limits", "centre", "size", "weight")}
+        return make_column_model(nonlinearity, loss)._replace(**units)
 
     @property
     def has_units(self) -> bool:

@@ -325,8 +325,7 @@ class Model:
 
     def relative_error(self, objective: float, reference: float) -> float:
         """Return the relative error of a fit; the ratio of the two numbers for several kinds."""
-        loss = Loss() if self.is_mixed else self.loss
-        return loss.relative_error(objective, reference)
+        return (Loss() if self.is_mixed else self.loss).relative_error(objective, reference)
 
     def with_limits(self, limits: LimitModel) -> Model:
         """Return the model with what is known of entries with limits; several kinds have theirs."""

@@ -46,7 +46,6 @@ LIBRARIES = {
 }
 """Libraries one of which a format needs."""
 
-
 MAX_TABLE_ENTRIES = 100_000_000
 """Largest number of entries that are written as a table."""
 

@@ -403,9 +403,9 @@ def intervals_of_table(posterior: Any, X: Any, level: float, noise: bool) -> Any
     found = intervals_at(draws, grid, level, noise)
     ends = np.full((data.rows.size, data.columns.size, 2), np.nan, found.dtype)
     ends[:, ordered] = found.reshape(data.rows.size, -1, 2)
-    bounds = _bounds(data.observations, data.observations.to_array())
-    i, j = np.nonzero(np.isfinite(bounds).any(axis=0))
-    if noise and i.size:
+    if noise and data.observations.limits is not None:
+        bounds = _bounds(data.observations, data.observations.to_array())
+        i, j = np.nonzero(np.isfinite(bounds).any(axis=0))
         limited = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
         tails = (1 - level) / 2, (1 + level) / 2
         ends[i, j] = _quantile(draws_within(draws, limited), tails).T

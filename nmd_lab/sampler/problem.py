@@ -256,10 +256,10 @@ class SampledProblem:
 
     @cached_property
     def noise_levels(self) -> tuple[NDArray[Any], ...]:
-        """What the draws of ρ and β take from the model, in arrays (n_kinds,).
+        """Return arrays (n_kinds,) by which ρ and β are drawn: of_T, after, exact, shapes, units.
 
-        Of which kinds ρ is drawn, which have noise after f, and of which the log-likelihood has no
-        drawn cut points; counts of β for each entry, and the units of 1/β.
+        Kinds whose ρ is drawn, whose noise is after f, and whose log-likelihood has no drawn cut
+        points; counts of β for each entry, and the units of 1/β.
         """
         noises, losses = np.array(self.noises), [kind.loss for kind in self.model.column_models]
         of_T, after = noises != "ordinal", noises == "after"

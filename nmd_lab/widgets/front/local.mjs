@@ -30,12 +30,8 @@ export function decodedValues(codes, { low, high }) {
 
 /** W and H of what is on the stage, or of other rows; two more components are the offsets of rows and of columns. */
 export class Factors {
-  constructor(data, W = numbers(data.shown)) {
-    Object.assign(this, { data, W, H: numbers(data.H), k: 0 });
-    this.rank = data.rank - 2;
-    this.size = this.H.length / data.rank;
-    this.count = this.W.length / data.rank;
-    this.f = functionOf(data, numbers(data.table));
+  constructor(data, W = numbers(data.shown), { H, f } = { H: numbers(data.H), f: functionOf(data, numbers(data.table)) }) {
+    Object.assign(this, { data, W, H, f, k: 0, rank: data.rank - 2, size: H.length / data.rank, count: W.length / data.rank });
     this.sums = new Float32Array(this.count * this.size);
     for (const offset of [this.rank, this.rank + 1]) this.add(offset, 1);
   }

@@ -69,8 +69,12 @@ export function absoluteLimit(values, share = 0.99) {
 
 export function channelMeans(a, b, channels) {
   const means = new Float32Array(a.length / channels);
-  a.forEach((each, k) => { means[Math.floor(k / channels)] += b ? each - b[k] : each; });
-  return means.map((sum) => sum / channels);
+  for (let k = 0, from = 0; k < means.length; k++) {
+    let sum = 0;
+    for (const end = from + channels; from < end; from++) sum += b ? a[from] - b[from] : a[from];
+    means[k] = sum / channels;
+  }
+  return means;
 }
 
 /** The pixels of all tiles without gaps, on a canvas. */

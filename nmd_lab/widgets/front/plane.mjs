@@ -75,7 +75,7 @@ export class Plane {
     this.drawing = drawing;
     this.drawn.hidden = true;
     if (!drawing?.W) return;
-    Object.assign(this, { W: numbers(drawing.W), codes: numbers(drawing.data?.codes, Uint8Array) });
+    Object.assign(this, { W: numbers(drawing.W), codes: numbers(drawing.data?.codes, Uint8Array), factors: new Factors(drawing, new Float32Array(drawing.rank)) });
     for (const sheet of this.sheets) sheet.resize(mosaicOf({ count: 1, height: drawing.height, width: drawing.width }));
     this.drawn.classList.toggle("nmd-flat", drawing.height === 1);
   }
@@ -122,7 +122,7 @@ export class Plane {
     if (drawn.hidden) return;
     const w = nearMean(this.W, this.positions, place), size = drawing.height * drawing.width * drawing.channels;
     [w[this.a], w[this.b]] = this.axes.valuesAt(...place);
-    this.values = new Factors(drawing, w).first();
+    this.values = new Factors(drawing, w, this.factors).first();
     this.sheets[0].fill(this.values, this.scale);
     if (drawing.data) this.sheets[1].fill(decodedValues(this.codes.subarray(k * size, (k + 1) * size), drawing.data), this.scale);
     const left = place[0] > width / 2 ? place[0] - 2 * DRAWN - 24 : place[0] + 16;
