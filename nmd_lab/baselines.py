@@ -353,8 +353,7 @@ def nmf(
 
     began = time.perf_counter()
     d = as_loss(loss)
-    if d.name not in BETA_LOSSES:
-        raise ValueError(f"loss={d.name!r} is not one of NMF's: choose from {list(BETA_LOSSES)}.")
+    check_word("loss", d.name, BETA_LOSSES)
     observations = observe_dense(X, observed=observed, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     n_missing = observations.values.size - observations.n_observed

@@ -37,7 +37,7 @@ from .data.labels import is_frame
 from .data.readers import read_file, with_categories
 from .data.typed_table import description, refused_columns
 from .model.column_model import named_model
-from .request.options import COMPLETION_DEFAULTS, FitArguments, Options
+from .request.options import COMPLETION_DEFAULTS, DataOptions, Options
 from .request.settings import ADMM, Compute
 from .result.files import TABLES, check_export, export, export_filled
 from .result.report import check_report
@@ -217,19 +217,9 @@ def _is_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -> boo
 FILES = """  The file is .npy, .npz, .mtx, .nc, .parquet, or a table .csv, .tsv or .txt with or
 without names of rows and columns.  A table of columns userId, movieId, rating is a long table."""
 
-OF_PYTHON = {
-    *("X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise"),
-    *(
-        "bounds",
-        "order",
-        "sample_dims",
-        "callback",
-        "progress",
-        "work_dir",
-        "client",
-        "solver",
-        "compute",
-    ),
+OF_PYTHON = {*DataOptions.__annotations__} - {"dtype"} | {
+    *("X", "rank", "limit_noise", "bounds", "order", "callback", "progress", "work_dir", "client"),
+    *("solver", "compute"),
 }
 """Arguments that a command takes from its file, has in other words, or has no words for."""
 
@@ -326,7 +316,7 @@ def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
 
 def _add_arguments(group: Any, owner: Callable[..., Any], left_out: set[str]) -> None:
     """Add the arguments of a function or class for whose values the command line has words."""
-    hints = get_type_hints(owner) | (get_type_hints(FitArguments) if owner is complete else {})
+    hints = get_type_hints(owner)
     for name, parameter in inspect.signature(owner).parameters.items():
         if name in left_out or name not in hints:
             continue

@@ -247,9 +247,7 @@ def energy_score(X: Any, draws: ArrayLike) -> float:
     """
     x, drawn, found = _floats(X), _floats(draws), []
     if drawn.ndim != 3 or drawn.shape[1:] != x.shape or len(drawn) < 2:
-        raise ValueError(
-            f"draws has shape {drawn.shape}: give two draws or more of the shape of X, {x.shape}."
-        )
+        raise ValueError(f"draws has shape {drawn.shape}: give two or more of the shape {x.shape}.")
     n_pairs = len(drawn) * (len(drawn) - 1)
     for i in np.flatnonzero(~np.isnan(x).all(axis=1)):
         seen = ~np.isnan(x[i])

@@ -216,9 +216,7 @@ def pool_test(results: Iterable[Any], contrasts: Any, *, df: float | None = None
     lines, m, estimate, within, between, df = _read(results, contrasts, df, joint=True)
     scale = np.sqrt(within.diagonal())
     if np.linalg.eigvalsh(within / np.outer(scale, scale))[0] < SINGULAR:
-        raise ValueError(
-            "contrasts or their estimates depend on each other: leave out one of them."
-        )
+        raise ValueError("contrasts or their estimates depend on each other: leave out one.")
     k = len(lines)
     increase = np.linalg.solve(within, between).trace() / k
     statistic = estimate @ np.linalg.solve(within, estimate) / (k * (1 + increase))

@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from nmd_lab import MinMax
+from nmd_lab import ADMM, MinMax
 from nmd_lab.api.prepare import prepare as prepared
 from nmd_lab.data.inputs import form_of
 from nmd_lab.fit.summary import Decided
 from nmd_lab.request.options import Options
+
+PLAIN = ADMM(refine=False, homotopy=False, polish=False)
+"""Algorithm 1 alone."""
+NONNEGATIVE = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 
 
 def given(f: str) -> str | MinMax:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from given import given
+from given import NONNEGATIVE, given
 from oracles import PAIRS as PAIRS
 
 import nmd_lab as nmd
@@ -46,7 +46,6 @@ def others() -> dict[str, Run]:
     X, rng = noisy("relu"), np.random.default_rng(2)
     seen = rng.random(X.shape) < 0.7
     counts = rng.poisson(3 * X).astype(float)
-    nonnegative = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
     short = {"max_iter": 40, "random_state": 0}
     wide_first = nmd.ADMM(homotopy=True)
     large = noisy("relu", (300, 230))
@@ -62,7 +61,7 @@ def others() -> dict[str, Run]:
             *("complete", (X, 4, "identity")),
             {"observed": seen, "alpha": 0.01, "validation": 0.1, "random_state": 0},
         ),
-        "nonnegative": ("decompose", (X, 2, "identity"), short | nonnegative),
+        "nonnegative": ("decompose", (X, 2, "identity"), short | NONNEGATIVE),
         "learning": ("decompose", (counts, 2, "exp", nmd.losses.NegativeBinomial()), short),
         "gaussian chains": ("sample", (X, 2), chain),
         "ordinal chains": ("sample", (levels, 2, "identity", "ordinal"), chain),
@@ -72,7 +71,7 @@ def others() -> dict[str, Run]:
             {"draws": 12, "tune": 6, "chains": 2, "random_state": 0},
         ),
         "auto": ("complete", (X,), {"observed": seen, "random_state": 0}),
-        "divergence": ("decompose", (X, 2, "identity", "kl"), short | nonnegative),
+        "divergence": ("decompose", (X, 2, "identity", "kl"), short | NONNEGATIVE),
         "orthonormal": ("decompose", (X, 2, "relu"), short | {"h_constraint": "orthonormal"}),
         "homotopy": ("decompose", (noisy("minmax"), 2, "minmax"), short | {"solver": wide_first}),
         "unseeded": ("decompose", (X, 2), {"max_iter": 20, "init": "random"}),

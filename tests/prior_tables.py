@@ -50,6 +50,7 @@ COLUMNS = {
     "laplace": Column((-10.0, 0.0, 5.0, 20.0), loss="l1"),
     "limited laplace": Column((-10.0, 0.0, 5.0, 20.0), loss="l1", limit=-1.0),
     "rough relu": Column((-0.05, 0.0, 0.1, 0.25), "relu"),
+    "limited rough relu": Column((-0.05, 0.0, 0.1, 0.25), "relu", limit=0.05),
 }
 """Columns of all kinds; classes are a yes/no each, as they are for the sampler."""
 

@@ -72,12 +72,6 @@ def test_an_error_keeps_the_old_file(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_found_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(PermissionError, match=r"out='.*cannot be written: give another path"):
-        check_target(tmp_path / "a", "out")
-
-
-def test_a_folder_that_only_promises_to_be_writable_is_found_before(tmp_path, monkeypatch):
     """As /proc does to root."""
 
     def refuse(*_, **__):
@@ -86,6 +80,5 @@ def test_a_folder_that_only_promises_to_be_writable_is_found_before(tmp_path, mo
     check_target(tmp_path / "a", "out")
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
-    with pytest.raises(FileNotFoundError, match=r"out='.*a' cannot be written \(No such") as caught:
+    with pytest.raises(FileNotFoundError, match=r"out='.*a' cannot be written.* another path\.$"):
         check_target(tmp_path / "a", "out")
-    assert str(caught.value).endswith("or give another path.")

@@ -155,7 +155,7 @@ def test_what_a_baseline_cannot_do_is_refused():
         ("shrinkage=nan is out of range", of(soft_impute), {"shrinkage": np.nan}),
         (r"1 missing entries.*nmd\.complete", of(nmf), {"observed": seen}),
         ("negative value -1", of(nmf), {"X": -np.ones((3, 3))}),
-        ("loss='l1' is not one of NMF's", of(nmf), {"loss": "l1"}),
+        ("loss='l1' is unknown: choose one of", of(nmf), {"loss": "l1"}),
         ("init='auto' is unknown.*'svd', 'random'", of(soft_impute), {"init": "auto"}),
         (r"init has W of shape \(5, 2\)", of(soft_impute),
          {"init": (np.ones((5, 2)), np.ones((2, 3)))}),

@@ -26,6 +26,7 @@ MASKED = {
     "mask": (np.where(SEEN, X, 1e9), {"observed": SEEN}),
     "weights": (np.where(SEEN, X, 7.0), {"weights": SEEN.astype(float)}),
 }
+LAYOUTS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
 IN_ORDER = {
     "list": ARRAY.tolist(),
     "fortran": np.asfortranarray(ARRAY),
@@ -35,7 +36,7 @@ IN_ORDER = {
     "labelled": LABELLED,
     "observations": nmd.observations_from_sparse(STORED, USERS, ITEMS),
     "matrix": sparse.csc_matrix(STORED),
-    **{layout: STORED.asformat(layout) for layout in ("csr", "csc", "coo", "bsr", "lil", "dok")},
+    **{layout: STORED.asformat(layout) for layout in LAYOUTS},
 }
 BY_LABEL = {
     "frame in another order": FRAME.iloc[RNG.permutation(12), RNG.permutation(9)],

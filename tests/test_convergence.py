@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from given import given
+from given import PLAIN, given
 from oracles import PAIRS
 
 import nmd_lab
-from nmd_lab._runtime.progress import StopReason
 from nmd_lab.datasets import synthetic
 from nmd_lab.result.files import result_of
 
-PLAIN = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)
 AT_TOL = "converged: the objective fell by at most tol={} of itself in {} iterations"
 
 
@@ -131,11 +129,6 @@ def test_exact_data_are_solved_by_default(f, loss):
 
 
 # Its code and its sentence ----------------------------------------------------------------------
-
-
-def test_an_unknown_code_is_refused():
-    with pytest.raises(ValueError, match=r"code='done' is unknown: choose one of \['converged'"):
-        StopReason("done", "done")
 
 
 def test_a_sentence_without_a_code_is_of_the_code_other(small):

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nmd_lab
 from nmd_lab import NMD, MatrixCompletion
 from nmd_lab.estimators.factor_model import EstimatorOptions
-from nmd_lab.request.options import LIMITS, OF_DATA, FitOptions, Options
+from nmd_lab.request.options import MODEL, DataOptions, FitOptions, Options
 
 LOSSES = ["frobenius", "l1", "kl"]
 BOTH = [NMD, MatrixCompletion]
@@ -226,7 +226,7 @@ def test_sparse_columns_are_a_way_to_store_a_table(fill, estimator, dtype, plant
 def test_the_options_for_type_checkers_are_the_checked_ones():
     of_all = {field.name for field in dataclasses.fields(Options)}
     checked = set(typing.get_type_hints(FitOptions))
-    data = {*OF_DATA, *LIMITS, "rank", "nonlinearity", "loss", "absent_are_zeros"}
+    data = {*DataOptions.__annotations__, *MODEL, "absent_are_zeros"}
     assert checked == of_all - data
     of_a_fit = set(typing.get_type_hints(EstimatorOptions))
     assert of_a_fit == checked | {"nonlinearity", "loss", "dtype"}

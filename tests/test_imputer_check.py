@@ -100,8 +100,3 @@ def test_ours_and_an_imputer_of_sklearn(rng):
 def test_imputers_that_leave_cells_are_refused(frame, fill):
     with pytest.raises(ValueError, match="imputer 'own' left out cells or columns"):
         nmd.check_imputer({"own": fill}, frame, random_state=0)
-
-
-def test_an_array_is_refused():
-    with pytest.raises(TypeError, match="frame is a ndarray: give a DataFrame"):
-        nmd.check_imputer(None, np.ones((3, 3)))

@@ -56,7 +56,7 @@ def test_energy_score_is_that_of_pairs(rng):
         away = [np.linalg.norm(a[i, at] - x[i, at]) for a in draws]
         wanted.append((np.mean(away) - np.mean(pairs) / 2) / np.sqrt(len(at)))
     assert metrics.energy_score(x, draws) == pytest.approx(np.mean(wanted))
-    with pytest.raises(ValueError, match=r"draws has shape \(1, 4, 3\): give two draws or more"):
+    with pytest.raises(ValueError, match=r"draws has shape \(1, 4, 3\): give two or more"):
         metrics.energy_score(x, draws[:1])
     with pytest.raises(ValueError, match="X has no observed entry to compare"):
         metrics.energy_score(x * np.nan, draws)

@@ -117,11 +117,6 @@ def test_days_out_are_filled_better_in_order():
     assert 0.8 < np.mean(covered) < 0.99
 
 
-def test_a_table_without_rising_dates_has_no_order():
-    posterior = nmd.sample(frame(with_holes(SERIES))[::-1], **SHORT)
-    assert not {"phi", "times", "series"} & set(posterior.draws.variables)
-
-
 @pytest.mark.parametrize("of", ["naive", "zone", "objects"])
 def test_a_column_of_dates_comes_back_as_it_was(of):
     _, table = mixed(80)

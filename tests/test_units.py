@@ -102,14 +102,6 @@ def test_a_data_frame_is_fitted_in_the_units_of_its_columns(table):
     np.testing.assert_array_equal(fit.reconstruct().values, same.reconstruct().values)
 
 
-@pytest.mark.parametrize("ratio", [4.0, 19.0, 25.0])
-def test_units_of_a_data_frame_have_no_cliff(table, ratio):
-    truth, hidden = table
-    X, scales = (truth / SCALES).mask(hidden), np.geomspace(1, ratio, SCALES.size)
-    plain, scaled = (nmd.complete(X * s, 2, random_state=0) for s in (1.0, scales))
-    np.testing.assert_allclose(scaled.reconstruct() / scales, plain.reconstruct(), rtol=1e-6)
-
-
 def test_a_data_frame_of_one_scale_may_have_another_nonlinearity(table):
     truth, hidden = table
     X = np.maximum(truth / SCALES - 3, 0).mask(hidden)

@@ -30,24 +30,17 @@ def check_integer(name: str, value: Any, smallest: int) -> int:
 
 
 def check_number(
-    name: str,
-    value: Any,
-    smallest: float = -math.inf,
-    largest: float = math.inf,
-    *,
-    above: float | None = None,
+    name: str, value: Any, smallest: float = -math.inf, *, above: float | None = None
 ) -> float:
     """Return the value as a float; it must be a finite number within bounds."""
     allowed = "" if smallest == -math.inf else f" >= {smallest:g}"
     if above is not None:
         allowed = f" > {above:g}"
-    if largest < math.inf:
-        allowed = f" from {smallest:g} to {largest:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number: give one{allowed}.")
     number = float(value)
-    inside = smallest <= number <= largest and math.isfinite(number)
-    if not inside or (above is not None and number <= above):
+    large_enough = number >= smallest if above is None else number > above
+    if not (math.isfinite(number) and large_enough):
         raise ValueError(f"{name}={value} is out of range: give a finite number{allowed}.")
     return number
 
@@ -150,7 +143,7 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
     for name in names:
         if name not in options:
             hint = nearest(name, options)
-            if name in SYNONYMS:
+            if SYNONYMS.get(name) in options:
                 hint = f"did you mean {SYNONYMS[name]!r}?"
             if name in OF_SAMPLE:
                 hint = "use sample() or impute()."
@@ -200,9 +193,7 @@ def check_seed(random_state: Any) -> None:
 def refuse_class(name: str, value: Any) -> None:
     """Raise TypeError for a class, or a function, in the place of an object."""
     if isinstance(value, type):
-        raise TypeError(
-            f"{name}={value.__name__} is a class: give an object of it, {value.__name__}()."
-        )
+        raise TypeError(f"{name}={value.__name__} is a class: give {value.__name__}().")
     if callable(value) and name in OF_FUNCTIONS:
         called = getattr(value, "__name__", "f")
         raise TypeError(f"{name} is the function {called}: give {OF_FUNCTIONS[name]}.")

@@ -131,28 +131,6 @@ def _number_at(typing_context, address, position):  # type: ignore[no-untyped-de
 number_at: Any = intrinsic(_number_at)
 
 
-def _bits_of(typing_context, number):  # type: ignore[no-untyped-def]
-    """Return the bits of a float64 as an int64."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-def _number_of(typing_context, bits):  # type: ignore[no-untyped-def]
-    """Return the float64 of these bits."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-bits_of: Any = intrinsic(_bits_of)
-number_of: Any = intrinsic(_number_of)
-
-
 @cache
 def compile_inner(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile a function of arrays that kernels call, or inline."""

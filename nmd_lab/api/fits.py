@@ -36,7 +36,7 @@ from .messages import joined, message_of_cells, messages_after, messages_before,
 from .prepare import prepare
 
 
-@with_option_signature()
+@with_option_signature(Options)
 def decompose(
     X: Any,
     rank: int | Literal["auto"] = "auto",
@@ -161,7 +161,7 @@ def decompose(
     return run_fit(X, Options.of(options, **model, absent_are_zeros=True))
 
 
-@with_option_signature(**COMPLETION_DEFAULTS)
+@with_option_signature(Options, **COMPLETION_DEFAULTS)
 def complete(
     X: Any,
     rank: int | Literal["auto"] = "auto",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import as_generator, is_auto
 from nmd_lab._runtime.machine import one_thread, refuse_above
@@ -32,8 +30,7 @@ from nmd_lab.fit.loop import nothing
 from nmd_lab.fit.support import DATA, features_of_data, refuse
 from nmd_lab.model.losses import as_loss
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
-from nmd_lab.request.options import SampleOptions
-from nmd_lab.request.settings import Compute
+from nmd_lab.request.options import SampleArguments, SampleOptions, with_option_signature
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import limits_of
 from nmd_lab.result.entries import refuse_sparse
@@ -60,35 +57,13 @@ from .messages import (
 )
 
 
+@with_option_signature(SampleOptions)
 def sample(
     X: Any,
     rank: Literal["auto"] | int = "auto",
     nonlinearity: NonlinearityArgument = "auto",
     loss: LossArgument = "frobenius",
-    *,
-    draws: int = 300,
-    tune: int | None = None,
-    chains: int = 1,
-    keep: int | None = None,
-    groups: Literal["auto"] | int = "auto",
-    noise: Literal["auto", "before", "after"] = "auto",
-    noise_by: Literal["auto", "columns", "one"] = "auto",
-    offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
-    observed: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    at_most: ArrayLike | None = None,
-    at_least: ArrayLike | None = None,
-    upper: ArrayLike | None = None,
-    bounds: Mapping[Any, tuple[float, float]] | None = None,
-    order: str | Sequence[str] | ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    init: Literal["auto", "random", "svd"] | Any = "auto",
-    callback: Callable[..., Any] | None = None,
-    time_limit: float | None = None,
-    progress: bool | None = None,
-    random_state: Any = None,
-    compute: Compute | None = None,
+    **options: Unpack[SampleArguments],
 ) -> Posterior:
     """Draw from the posterior of X ≈ f(WH): predictions with intervals and probabilities.
 
@@ -199,34 +174,8 @@ def sample(
     >>> bool(0.8 < covered.mean() < 0.95)
     True
     """
-    asked = SampleOptions(
-        rank=rank,
-        nonlinearity=nonlinearity,
-        loss=loss,
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        keep=keep,
-        groups=groups,
-        noise=noise,
-        noise_by=noise_by,
-        offsets=offsets,
-        observed=observed,
-        weights=weights,
-        at_most=at_most,
-        at_least=at_least,
-        upper=upper,
-        bounds=bounds,
-        order=order,
-        dtype=dtype,
-        sample_dims=sample_dims,
-        init=init,
-        callback=callback,
-        time_limit=time_limit,
-        progress=progress,
-        random_state=random_state,
-        compute=compute,
-    )
+    model: dict[str, Any] = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
+    asked = SampleOptions.of(options, **model)
     with interruptible() as interruption, one_thread():
         posterior = draw_posterior(X, asked, interruption)
     warn(message_of_chains(posterior), stacklevel=2)
@@ -356,8 +305,7 @@ def impute(
     refuse_sparse(frame)
     plain, fill = pandas_of(frame), pandas_of(fill)
     check_fill(plain, fill)
-    arguments = inspect.signature(sample).bind(plain, **options).arguments
-    asked = SampleOptions(**{name: each for name, each in arguments.items() if name != "X"})
+    asked = SampleOptions.of(options)
     has_copies = n is not None or return_posterior
     with interruptible() as interruption, one_thread():
         posterior = draw_posterior(plain, asked, interruption, copies=has_copies)

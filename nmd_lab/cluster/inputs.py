@@ -91,9 +91,8 @@ def _sources_of_table(X: Any, client: Any, how: Options) -> tuple[Iterable[Sourc
     ]
     dims = (str(names[0]), str(names[1]))
     coords = xr.Dataset(coords={dims[0]: rows, dims[1]: columns})
-    shape = (rows.size, columns.size)
     sources = zip(np.diff(borders).tolist(), client.compute(loads), strict=True)
-    return sources, Labels(dims, shape, dims[:1], coords, str(names[2]))
+    return sources, Labels(dims, (rows.size, columns.size), dims[:1], coords, str(names[2]))
 
 
 MAX_PARTITION_BYTES = 64 << 20
@@ -110,8 +109,7 @@ def checked_client(X: Any, client: Any) -> Any:
     try:
         from distributed import Client, default_client
     except ImportError as error:
-        remedy = "pip install dask distributed"
-        raise ImportError(f"a fit on a cluster needs Dask: {remedy}.") from error
+        raise ImportError("a fit on a cluster needs Dask: pip install dask distributed.") from error
     if client is not None and client != "active":
         if not isinstance(client, Client):
             raise TypeError(

@@ -7,6 +7,7 @@ of the client, one folder of them for each checkpoint, and the workers must be a
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +37,7 @@ class PartitionFiles:
         self.partitions = partitions
         self.folder = checkpoint.resolve().with_name(f"{checkpoint.name}.parts")
         self._written: list[str] = []
-        self._to_write: list[list[Any]] = []
+        self._to_write: dict[int, list[Any]] = {}  # by what stands for each list
         self._sweeps: list[Any] | None = None
         self._read: list[list[Any]] = []
 
@@ -50,10 +51,8 @@ class PartitionFiles:
 
     def _of_rows(self, rows: ClusterRows) -> tuple[Any, ...]:
         """Return what makes a matrix again, and note its blocks."""
-        known = [each is rows.blocks for each in self._to_write]
-        if not any(known):
-            self._to_write.append(rows.blocks)
-        number = known.index(True) if any(known) else len(known)
+        self._to_write[id(rows.blocks)] = rows.blocks
+        number = list(self._to_write).index(id(rows.blocks))
         return number, rows.columns, rows.dtype.str, rows.ndim, rows.products
 
     def _rows(
@@ -61,7 +60,7 @@ class PartitionFiles:
     ) -> ClusterRows:
         """Return a matrix whose rows have been read."""
         blocks = self._read[number + 1]
-        return ClusterRows(self.partitions, blocks, columns, dtype, ndim, products)
+        return ClusterRows(self.partitions, blocks, columns, np.dtype(dtype), ndim, products)
 
     def _of_entries(self, entries: ClusterEntries) -> tuple[float]:
         """Return what the client has of T and U, and note them."""
@@ -76,8 +75,8 @@ class PartitionFiles:
         """Let each partition write what has been noted, and return the name of their folder."""
         name = uuid.uuid4().hex
         folder = self.folder / name
-        local = [self._sweeps or [None] * len(self.partitions), *self._to_write]
-        self._sweeps, self._to_write, self._read = None, [], []
+        local = [self._sweeps or [None] * len(self.partitions), *self._to_write.values()]
+        self._sweeps, self._to_write, self._read = None, {}, []
         folder.mkdir(parents=True)
         self.partitions.answers(write_partition, self._paths(folder), *local)
         self._written.append(name)
@@ -230,7 +229,7 @@ class ClusterObservations(Observations):
                 local.append([each] * len(self.partitions))
         blocks = self.partitions.map(partial(stack, np.dtype(dtype)), *local)
         width = sum(each.shape[1] if np.ndim(each) == 2 else 1 for each in pieces)
-        return ClusterRows(self.partitions, blocks, width, dtype)
+        return ClusterRows(self.partitions, blocks, unit_columns(width), np.dtype(dtype))
 
     def allow(self, W: ClusterRows, solved: slice, constraint: Any, empty: IntArray) -> None:
         """Set columns of W to the nearest allowed ones; the partitions have their empty rows."""
@@ -240,16 +239,16 @@ class ClusterObservations(Observations):
 
     def gathered(self, W: ClusterRows) -> Any:
         """Return W as an array, or one of Dask if it is large, whose blocks stay on the workers."""
-        if W.size * W.dtype.itemsize <= MAX_RESULT_BYTES:
+        if math.prod(W.shape) * W.dtype.itemsize <= MAX_RESULT_BYTES:
             return np.array(W)
         import dask.array
         from dask.delayed import delayed
 
-        arrays = []
-        for rows, block in zip(self.partitions.ranges, W.parts, strict=True):
-            shape = (rows.stop - rows.start, W.shape[1])
-            arrays.append(dask.array.from_delayed(delayed(block), shape, W.dtype))
-        return dask.array.concatenate(arrays)
+        shapes = [(rows.stop - rows.start, W.shape[1]) for rows in self.partitions.ranges]
+        blocks = zip(map(delayed, W.parts), shapes, strict=True)
+        return dask.array.concatenate(
+            [dask.array.from_delayed(block, shape, W.dtype) for block, shape in blocks]
+        )
 
     def computing(self) -> AbstractContextManager[Any]:
         """Return a context in which arrays of Dask are computed on the workers."""
@@ -313,7 +312,7 @@ class ClusterObservations(Observations):
         )
 
     reader = transformed = observed = observed_blocks = entries = centred = _refuse
-    select = csr_rows = to_array = with_values = stored_positions = _refuse
+    select = of_rows = csr_rows = to_array = with_values = stored_positions = _refuse
 
 
 def facts_of_partition(X: Observations) -> tuple[Any, ...]:
@@ -333,22 +332,17 @@ def allowed_rows(
     return W
 
 
-def random_share(
-    observations: Observations, share: tuple[float, int]
-) -> tuple[Observations, Observations]:
-    """Return observations without a part of them, and that part, for a share and a seed."""
-    if not observations.n_observed:
-        return observations, observations
-    return split(observations, share[0], np.random.default_rng(share[1]))
-
-
 @split.register
 def _(
     observations: ClusterObservations, test_size: Any, rng: np.random.Generator
 ) -> tuple[ClusterObservations, ClusterObservations]:
     """Hold out a fraction of each partition: each row, and each column in each, keeps an entry."""
+
+    def of_partition(X: Observations, seed: int) -> tuple[Observations, Observations]:
+        return split(X, test_size, np.random.default_rng(seed)) if X.n_observed else (X, X)
+
     seeds = rng.integers(2**63, size=len(observations.partitions)).tolist()
-    return observations.divided(random_share, [(test_size, seed) for seed in seeds])
+    return observations.divided(of_partition, seeds)
 
 
 @without.register

@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from operator import getitem
@@ -57,11 +58,6 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.ranges)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of X."""
-        return int(self.ranges[-1].stop)
 
     def map(
         self,
@@ -212,6 +208,7 @@ class ClusterEntries:
         self.sweeps: list[Any] | None = None
 
 
+@dataclass(eq=False)
 class ClusterRows:
     """A matrix (m, k), or one column of it (m,), whose rows lie on the workers.
 
@@ -221,24 +218,17 @@ class ClusterRows:
         Rows of each partition, which never change.
     columns : ndarray (width + 1, k)
         Columns of the matrix in those of the blocks and a column of ones: it is [block | 1] times
-        this.  A number stands for so many columns of the blocks as they are.
+        this.
     products : RowProducts or None
         Sums over its rows, if a pass has made it.
     """
 
-    def __init__(
-        self,
-        partitions: Partitions,
-        blocks: list[Any],
-        columns: FloatArray | int,
-        dtype: DTypeLike,
-        ndim: int = 2,
-        products: RowProducts | None = None,
-    ) -> None:
-        self.partitions, self.blocks = partitions, blocks
-        self.columns = unit_columns(columns) if isinstance(columns, int) else columns
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self.ndim, self.products = ndim, products
+    partitions: Partitions
+    blocks: list[Any]
+    columns: FloatArray
+    dtype: np.dtype[Any]
+    ndim: int = 2
+    products: RowProducts | None = None
 
     def with_columns(self, columns: FloatArray, ndim: int = 2) -> ClusterRows:
         """Return other columns of the same blocks."""
@@ -256,13 +246,8 @@ class ClusterRows:
         """Number of rows and columns."""
         return (len(self), self.columns.shape[1]) if self.ndim == 2 else (len(self),)
 
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return int(np.prod(self.shape))
-
     def __len__(self) -> int:
-        return self.partitions.n_rows
+        return int(self.partitions.ranges[-1].stop)
 
     def __getitem__(self, where: Any) -> Any:
         """Return columns, which stay where they are, or rows as an array."""

@@ -11,11 +11,10 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from nmd_lab.data.entries import FloatArray, GivenOffsets, Transform, has_offsets
+from nmd_lab.data.entries import FloatArray, GivenOffsets, has_offsets
 from nmd_lab.data.observations import Observations
 from nmd_lab.engines.constrained_descents import kind_of_descent, relative_move
 from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
@@ -32,7 +31,7 @@ from nmd_lab.problem.initialization import MAX_GRAM, Start, nonnegative_parts, s
 from nmd_lab.problem.problem import sweep_of
 
 from .observations import ClusterObservations
-from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts
+from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts, unit_columns
 
 
 class PartitionSweep:
@@ -52,10 +51,6 @@ class PartitionSweep:
         state = None if stored is None else Entries(**stored)
         self.sweep = problem_of(observations, problem).sweep(rank, state)
         self.next_W: FloatArray = np.empty((0, 0))
-
-    def squares_of_initial_T(self) -> float:
-        """Return the square of the norm of T at the start."""
-        return float(self.sweep.state.norm_of_initial_T) ** 2
 
     def over_rows(
         self,
@@ -77,14 +72,6 @@ class PartitionSweep:
         if sweep.W_constraint is not None:
             value = sweep.W_constraint.value(next_W[:, sweep.solved_W])
         return StW, CtW, sums, next_W.T @ next_W, next_W.T @ change, change.T @ change, value
-
-    def column_sums(
-        self, W: FloatArray, next_W: FloatArray, H: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the sums for the H-step of `ObservedSweep`; see its method of this name."""
-        assert isinstance(self.sweep, ObservedSweep)
-        sums: tuple[FloatArray, FloatArray] = self.sweep.column_sums(next_W - W, next_W, H)
-        return sums
 
 
 def problem_of(observations: Observations, problem: Any) -> Any:
@@ -147,7 +134,8 @@ class ClusterPasses(Sweep):
         )
         blocks = self.partitions.map(attrgetter("next_W"), sweeps)
         of_rows = RowProducts(*products)
-        next_W: Any = ClusterRows(self.partitions, blocks, W.shape[1], W.dtype, products=of_rows)
+        columns = unit_columns(W.shape[1])
+        next_W: Any = ClusterRows(self.partitions, blocks, columns, W.dtype, products=of_rows)
         result = SweepResult(next_W, StW)
         if update:
             self._set_residuals(result, CtW if projected else None, sums)
@@ -179,8 +167,12 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
     def update_H(self, result: SweepResult, W: Any, H: FloatArray, penalty: float) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
         next_W: Any = result.W
+
+        def sums_of(each: Any, W: FloatArray, next_W: FloatArray, H: FloatArray) -> Any:
+            return each.sweep.column_sums(next_W - W, next_W, H)
+
         local: Any = self.entries.sweeps, W.parts, next_W.parts
-        normals, gradients = self.partitions.sum(PartitionSweep.column_sums, *local, shared=(H,))
+        normals, gradients = self.partitions.sum(sums_of, *local, shared=(H,))
         ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
         columns, sums = slice(0, H.shape[1]), summed(normals, gradients)
         update_rows(self.H_constraint, sums, ridge, penalty, columns, self.solved_H, next_Ht)
@@ -206,7 +198,9 @@ def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = N
         entries.sweeps = partitions.map(PartitionSweep, *local, shared=shared, actor=True)
         entries.stored = None
     if state is None:
-        squares = partitions.sum(PartitionSweep.squares_of_initial_T, entries.sweeps)
+        squares = partitions.sum(
+            lambda each: float(each.sweep.state.norm_of_initial_T) ** 2, entries.sweeps
+        )
         entries.norm_of_initial_T = math.sqrt(squares)
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
     sweep = kind(
@@ -261,7 +255,9 @@ def _(observations: ClusterObservations, problem: Any, W_aug: Any, H_aug: FloatA
     for units in OPTIMALITY_PENALTIES:
         shared = (without, H.astype(H_aug.dtype), units * problem.penalty_scale)
         evaluations = partitions.map(evaluation, observations.parts, rows, shared=shared)
-        data_term, squared_primal, slopes_H = partitions.sum(sums_of, evaluations)
+        data_term, squared_primal, slopes_H = partitions.sum(
+            lambda each: (each.data_term, each.primal**2, each.gradient_H), evaluations
+        )
         size = 2 * max(data_term + ridge, problem.reference) or 1.0
         step = (solved_W, alphas[0], norm_W**2 / size, constrained[0])
         squared_W = partitions.sum(squared_move, evaluations, rows, shared=step)
@@ -284,11 +280,6 @@ def evaluation(
     """Return the augmented Lagrangian of a partition at U = 0, and its gradients."""
     entries = problem_of(observations, problem).entries
     return MoreauEnvelope(entries, 1).evaluate(W, H, penalty)
-
-
-def sums_of(result: Evaluation) -> tuple[float, float, FloatArray]:
-    """Return the data term, the squared primal residual and the gradient of H."""
-    return result.data_term, result.primal**2, result.gradient_H
 
 
 def squared_move(
@@ -334,11 +325,16 @@ def _(
     if observations.n_observed < m * n and not has_offsets(offsets):
         fill = observations.sum_of(lambda x, _: to_T(x)) / observations.n_observed
         filled_offsets = fill, None, None
-    local = observations.parts, observations.each_offsets(filled_offsets)
-    A = partitions.map(residual, *local, shared=(to_T, fill))
+
+    def residual(X: Observations, here: GivenOffsets) -> RowBlocks:
+        matrix, constant = X.centred(to_T, here)
+        return RowBlocks(matrix, constant + fill)
+
+    A = partitions.map(residual, observations.parts, observations.each_offsets(filled_offsets))
 
     def twice(v: FloatArray) -> FloatArray:
-        return np.asarray(partitions.sum(twice_multiplied, A, shared=(v.reshape(-1, 1),)).ravel())
+        both = partitions.sum(lambda A, V: A.both_products(V)[1], A, shared=(v.reshape(-1, 1),))
+        return np.asarray(both.ravel())
 
     if n <= max(MAX_GRAM, 2):
         gram = partitions.sum(RowBlocks.gram, A)
@@ -352,25 +348,10 @@ def _(
     H, scaled = np.zeros((rank, n)), np.zeros((n, rank))
     H[: len(root)] = root[:, None] * V.T
     np.divide(V, root, out=scaled[:, : len(root)], where=root > 1e-12 * root.max(initial=0))
-    W: Any = ClusterRows(partitions, partitions.map(times, A, shared=(scaled, dtype)), rank, dtype)
+    blocks = partitions.map(
+        lambda A, V: np.ascontiguousarray(A.product(V), dtype), A, shared=(scaled,)
+    )
+    W: Any = ClusterRows(partitions, blocks, unit_columns(rank), dtype)
     if kind == "nndsvd":
         W, H = (each.astype(dtype) for each in nonnegative_parts(np.asarray(W), H.astype(dtype)))
     return Start(W, H.astype(dtype), False, offsets, kind=kind)
-
-
-def residual(
-    observations: Observations, offsets: GivenOffsets, transform: Transform, fill: float
-) -> RowBlocks:
-    """Return the rows of transform(X) minus offsets, as `Observations.centred`."""
-    matrix, constant = observations.centred(transform, offsets)
-    return RowBlocks(matrix, constant + fill)
-
-
-def twice_multiplied(A: RowBlocks, V: FloatArray) -> FloatArray:
-    """Return Aᵀ (A V) for the rows of a partition."""
-    return A.both_products(V)[1]
-
-
-def times(A: RowBlocks, V: FloatArray, dtype: DTypeLike) -> FloatArray:
-    """Return A V for the rows of a partition."""
-    return np.ascontiguousarray(A.product(V), dtype=dtype)

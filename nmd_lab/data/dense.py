@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.disk import Scratch
 
 from .entries import (
-    CsrRows,
     EntryLimits,
     EntryWeights,
     FloatArray,
@@ -184,39 +183,31 @@ class DenseObservations(Observations):
         weights = self.stored_weights
         return None if weights is None or weights.dtype == bool else weights.of_rows(slice(None))
 
-    def csr_rows(self, block: slice) -> CsrRows:
-        """Return the observed entries of a range of rows."""
-        indptr, columns, seen, limits = self._observed_in(block)
-        weights = None if self.stored_weights is None else self.stored_weights.of_rows(block)[seen]
-        return CsrRows.of(indptr, columns, self.stored[block][seen], weights, limits)
+    def of_rows(self, rows: slice | IntArray, labels: Labels) -> DenseObservations:
+        """Return some rows, by position, with other labels; nothing else is read."""
+        weights, limits = self.stored_weights, self.limits
+        if weights is not None:
+            chosen = weights.of_rows(rows)
+            weights = EntryWeights(*((chosen, None) if chosen.dtype == bool else (None, chosen)))
+        if limits is not None:
+            codes, uppers = limits.codes.reshape(self.shape)[rows].ravel(), limits.uppers
+            uppers = None if uppers is None else uppers.reshape(self.shape)[rows].ravel()
+            limits = EntryLimits(codes, uppers)
+        return DenseObservations(np.asarray(self.stored[rows]), weights, labels, limits)
 
     def as_sparse(self) -> SparseObservations:
         """Return the observed entries as `SparseObservations`."""
-        indptr, columns, seen, limits = self._observed_in(slice(0, self.shape[0]))
-        dtype, weights = index_dtype(columns.size), self._float_weights()
+        seen, weights = self.seen, self._float_weights()
+        rows, columns = np.nonzero(seen)
+        dtype = index_dtype(columns.size)
         return SparseObservations(
             self.stored[seen],
             None if weights is None else weights[seen],
-            indptr.astype(dtype),
+            row_pointers(rows, self.shape[0], dtype),
             columns.astype(dtype),
             self.labels,
-            limits=limits,
+            limits=None if self.limits is None else self.limits.at(seen.ravel()),
         )
-
-    def _observed_in(
-        self, rows: slice
-    ) -> tuple[IntArray, IntArray, NDArray[np.bool_], EntryLimits | None]:
-        """Return row pointers, columns, the mask and the limits of the observed entries of rows."""
-        m, n = self.shape
-        first, last, _ = rows.indices(m)
-        seen = np.ones((last - first, n), bool)
-        if self.stored_weights is not None:
-            seen = self.stored_weights.of_rows(rows) > 0
-        i, j = np.nonzero(seen)
-        limits = self.limits
-        if limits is not None:
-            limits = limits.at(slice(first * n, last * n)).at(seen.ravel())
-        return row_pointers(i, last - first, np.int64), j, seen, limits
 
     def to_array(self) -> FloatArray:
         """Return the matrix (m, n), with NaN at missing entries."""

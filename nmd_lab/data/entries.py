@@ -222,10 +222,11 @@ def row_of_entries(indptr: IntArray, dtype: Any = np.intp) -> IntArray:
     return np.repeat(np.arange(indptr.size - 1, dtype=dtype), np.diff(indptr))
 
 
-def entries_of_rows(
-    indptr: IntArray, rows: slice | NDArray[Any]
-) -> tuple[IntArray, NDArray[np.intp]]:
+def entries_of_rows(indptr: IntArray, rows: slice | NDArray[Any]) -> tuple[IntArray, Any]:
     """Return the pointers of some rows, by position or by a mask, and where their entries are."""
+    if isinstance(rows, slice):
+        pointers = indptr[rows.start : rows.stop + 1]
+        return pointers - pointers[0], slice(int(pointers[0]), int(pointers[-1]))
     lengths = np.diff(indptr)[rows]
     pointers = np.append(0, np.cumsum(lengths))
     at: NDArray[np.intp] = np.repeat(indptr[:-1][rows] - pointers[:-1], lengths) + np.arange(
@@ -325,9 +326,7 @@ def check_pointers(name: str, axis: str, indptr: Any, count: int, stored: int) -
 def check_indices(name: str, axis: str, indices: Any, count: int) -> None:
     """Raise ValueError if one of the indices of stored entries is not in 0 ... count - 1."""
     if np.ndim(indices) != 1 or indices.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} has {axis} indices of dtype {indices.dtype}: give a vector of integers."
-        )
+        raise ValueError(f"{name} has {axis} indices of dtype {indices.dtype}: give whole numbers.")
     for extreme in (indices.min(), indices.max()) if indices.size else ():
         if not 0 <= extreme < count:
             raise ValueError(
@@ -363,9 +362,7 @@ def as_booleans(
 def check_weights(weights: NDArray[Any]) -> None:
     """Raise ValueError if a weight is negative, infinite or NaN."""
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError(
-            "weights holds a negative, masked or non-finite number: give numbers >= 0."
-        )
+        raise ValueError("weights holds a negative or non-finite number: give numbers >= 0.")
 
 
 def infinity_error(row: int, column: int) -> ValueError:

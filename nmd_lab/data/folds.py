@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 from numbers import Integral, Real
@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import as_generator
 from nmd_lab._runtime.compiler import cached_kernel
 
-from .dense import DenseObservations
-from .entries import EntryWeights, FloatArray, IntArray, entries_of_rows
+from .entries import FloatArray, IntArray
 from .inputs import observe
 from .labels import Labels, any_frame
 from .matching import like
@@ -169,11 +168,8 @@ def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: i
 def rows_of(observations: Observations, rows: slice) -> Observations:
     """Return a range of rows, without labels; of data without limits nothing else is read."""
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
-    if isinstance(observations, SparseObservations):
-        pointers = observations.indptr[rows.start : rows.stop + 1]
-        entries = slice(int(pointers[0]), int(pointers[-1]))
-        return observations.at(entries, pointers - pointers[0], labels)
-    return _with_rows(observations, rows, labels)
+    stored = observations if observations.limits is None else observations.as_sparse()
+    return stored.of_rows(rows, labels)  # type: ignore[no-any-return]
 
 
 def some_rows(
@@ -187,20 +183,9 @@ def some_rows(
     if m <= number:
         return observations
     rows = np.union1d(rng.choice(m, number, replace=False), np.asarray(besides, dtype=np.intp))
-    return _with_rows(observations, rows, without_rows(observations.labels, rows.size))
-
-
-def _with_rows(observations: Observations, rows: slice | IntArray, labels: Labels) -> Observations:
-    """Return some rows, by position, with other labels."""
-    if isinstance(observations, DenseObservations) and observations.limits is None:
-        weights = observations.stored_weights
-        if weights is not None:
-            chosen = weights.of_rows(rows)
-            weights = EntryWeights(*((chosen, None) if chosen.dtype == bool else (None, chosen)))
-        return DenseObservations(np.asarray(observations.stored[rows]), weights, labels)
-    stored: SparseObservations = observations.as_sparse()
-    indptr, at = entries_of_rows(stored.indptr, rows)
-    return stored.at(at, indptr.astype(stored.indptr.dtype), labels)
+    stored = observations if observations.limits is None else observations.as_sparse()
+    labels = without_rows(observations.labels, rows.size)
+    return stored.of_rows(rows, labels)  # type: ignore[no-any-return]
 
 
 def without_rows(labels: Labels, number: int) -> Labels:
@@ -253,12 +238,6 @@ class Fold(NamedTuple):
     rest: Observations
     held_out: SparseObservations
 
-    @property
-    def is_known(self) -> NDArray[np.bool_]:
-        """Mask of the held-out entries: those whose values are known."""
-        limits = self.held_out.limits
-        return np.ones(self.held_out.values.size, bool) if limits is None else limits.codes == 0
-
     def sparse(self) -> Fold:
         """Return the same entries, of which only the observed ones are stored."""
         return self._replace(rest=self.rest.as_sparse())
@@ -269,16 +248,15 @@ def draw_folds(
 ) -> tuple[list[Fold], str]:
     """Return the folds, none if nothing can be held out, and how they were drawn.
 
-    Without a kind of `KINDS` the data decide.  A few thousand held-out entries are enough to tell
-    settings apart.  If a fold has fewer, there are several folds.
+    The kind "blocks" moves the missing regions; without one the data decide.  A few thousand
+    held-out entries are enough to tell settings apart.  If a fold has fewer, there are several.
     """
     if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
         return thinned(observations, rng), "by thinning"
-    if kind is None and holes_depend_on_each_other(observations):
-        kind = "blocks"
-    hide, drawn = KINDS[kind] if kind else (at_random, "at random")
+    blocks = kind == "blocks" or holes_depend_on_each_other(observations)
+    hide = moved_holes if blocks else at_random
     share = min(HELD_OUT_SHARE, MAX_HELD_OUT / observations.n_observed)
-    fewest = 2 if kind else 1
+    fewest = 2 if blocks else 1
     folds: list[Fold] = []
     for _ in range(MAX_FOLDS):
         if len(folds) >= fewest and n_held_out(folds) >= MIN_HELD_OUT:
@@ -287,7 +265,7 @@ def draw_folds(
         hidden = hidden if hidden.any() else at_random(observations, share, rng)
         if hidden.any():
             folds.append(make_fold(observations, hidden))
-    return folds, drawn
+    return folds, "as the missing entries are" if blocks else "at random"
 
 
 def n_held_out(folds: list[Fold]) -> int:
@@ -307,7 +285,7 @@ def make_fold(
     """
     judged = observations.select(held_out).as_sparse()
     fold = Fold(observations.select(~held_out if rest is None else rest), judged)
-    is_known = fold.is_known
+    is_known = judged.exact
     if is_known.all() or not is_known.any():
         return fold
     return fold._replace(held_out=judged.select(is_known))
@@ -337,20 +315,12 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     rows, columns = (np.linspace(0, size - 1, min(size, 500)).astype(int) for size in (m, n))
     if observations.labels.table is not None:  # the indicators of a category are always together
         columns = np.unique(observations.labels.table.first_of_cell[columns])
-    excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
+    excess = observations.missing()[np.ix_(rows, columns)].astype(float)
     excess -= excess.mean(axis=0)
     together = np.square(excess.T @ excess)
     variances = np.square(excess).mean(axis=0)
     by_chance = rows.size * (variances.sum() ** 2 - np.square(variances).sum())
     return bool(together.sum() - np.trace(together) > 2 * by_chance > 0)
-
-
-def _missing(observations: Observations) -> NDArray[np.bool_]:
-    """Return a mask (m, n) of the missing entries."""
-    missing = np.ones(observations.shape, dtype=bool)
-    rows, columns, _ = observations.entries()
-    missing[rows, columns] = False
-    return missing
 
 
 def moved_holes(
@@ -362,7 +332,7 @@ def moved_holes(
     again and again until a fraction of the entries is hidden, or ten moves in turn hide nothing.  A
     row loses at most half of its entries, a column a fifth.
     """
-    missing = _missing(observations)
+    missing = observations.missing()
     if not missing.any():
         raise ValueError(
             "splitter='blocks' moves the missing regions of X, which has none: give masks, or "
@@ -404,7 +374,7 @@ def moved_runs(
     have none of the entries that are missing anywhere.  The runs of a column are moved together, to
     other rows, and the indicators of a category are hidden together.
     """
-    missing, table = _missing(observations)[sequence], observations.labels.table
+    missing, table = observations.missing()[sequence], observations.labels.table
     of_column = np.arange(missing.shape[1]) if table is None else table.first_of_cell
     columns, of_column = np.unique(of_column, return_inverse=True)
     missing = missing[:, columns]
@@ -441,7 +411,7 @@ def missing_in_runs(observations: Observations, sequence: NDArray[np.integer]) -
     m, n = observations.shape
     if observations.n_observed < MIN_OBSERVED * m * n:  # and so many cells need no mask
         return False
-    missing = _missing(observations)[sequence]
+    missing = observations.missing()[sequence]
     share = missing.mean(axis=0)
     empty = np.count_nonzero(missing[:, share > 0].all(axis=1))
     if empty > 2 * m * share[share > 0].prod():  # than by chance
@@ -457,18 +427,8 @@ def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:
     return np.asarray(np.minimum(np.maximum(share * counts, 1), counts - 1))
 
 
-KINDS: dict[str, tuple[Callable[..., NDArray[np.bool_]], str]] = {
-    "blocks": (moved_holes, "as the missing entries are"),
-}
-"""Functions that hide a fraction of the observed entries, by the name of `Choice.splitter`, and how
-their folds are drawn, in words."""
-
-
-class RowSplit(NamedTuple):
-    """Masks (m,) of the rows that teach a fit, and of those in which entries are held out."""
-
-    train: NDArray[np.bool_]
-    test: NDArray[np.bool_]
+RowSplit = tuple[NDArray[np.integer], NDArray[np.integer]]
+"""Positions of the rows that teach a fit, and of those in which entries are held out."""
 
 
 def row_splits(
@@ -481,13 +441,12 @@ def row_splits(
         splitter.random_state = int(rng.integers(2**31))
     arguments = {} if groups is None else {"groups": groups}
     try:
-        pairs = list(splitter.split(np.zeros((m, 1)), **arguments))
+        return list(splitter.split(np.zeros((m, 1)), **arguments))
     except (TypeError, ValueError) as error:
         remedy = "give groups=" if groups is None and "groups" in str(error) else "give another one"
         raise ValueError(
             f"splitter={name} cannot split the {m} rows of X ({str(error).rstrip('.')}): {remedy}."
         ) from error
-    return [RowSplit(*(np.isin(np.arange(m), rows) for rows in pair)) for pair in pairs]
 
 
 def row_folds(
@@ -519,8 +478,9 @@ def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations
     """
     m, n = observations.shape
     rows, columns, _ = observations.entries()
-    held = split.test[rows] & hidden[columns]
-    rest = (split.train | split.test)[rows] & ~held
+    train, test = split
+    held = np.isin(rows, test) & hidden[columns]
+    rest = np.isin(rows, np.append(train, test)) & ~held
     known_rows, known_columns = np.zeros(m, bool), np.zeros(n, bool)
     known_rows[rows[rest]], known_columns[columns[rest]] = True, True
     held &= known_rows[rows] & known_columns[columns]

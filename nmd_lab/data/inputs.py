@@ -416,9 +416,7 @@ def _aligned(name: str, other: Any, axes: Mapping[Any, tuple[Any, Any]]) -> Any:
             )
         absent = target[~target.isin(index)]
         if len(absent) and not (name in LIMITING and index.isin(target).all()):
-            raise ValueError(
-                f"{name} lacks the label {absent[0]!r} of X: give it with all labels of X."
-            )
+            raise ValueError(f"{name} lacks the label {absent[0]!r} of X: give it all labels of X.")
     fill = {"fill_value": False} if name in LIMITING else {}
     return other.reindex(**{str(axis): target for axis, (_, target) in axes.items()}, **fill)
 
@@ -480,9 +478,7 @@ def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.in
         raise ValueError(f"groups has shape {labels.shape}: give a label for each of the {m} rows.")
     missing = pd.isna(labels)
     if np.any(missing):
-        raise ValueError(
-            f"groups has no label for row {int(np.argmax(missing))}: give one to each row."
-        )
+        raise ValueError(f"groups has no label for row {np.argmax(missing)}: give one to each row.")
     text = labels.astype(str) if labels.dtype == object else labels
     return np.asarray(np.unique(text, return_inverse=True)[1].reshape(m))
 
@@ -548,8 +544,7 @@ def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Obse
     if both.any():
         if limits.upper is None:
             raise ValueError(
-                f"at_most and at_least are both True at {place(both)}, but upper=None: give the "
-                "upper limits."
+                f"at_most and at_least are both True at {place(both)}, but upper=None: give it."
             )
         uppers = at_stored("upper", limits.upper, X, observations)
         if uppers.dtype.kind not in "buif":

@@ -375,9 +375,7 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
     dims = tuple(map(str, X.dims))
     if sample_dims is None:
         if len(dims) != 2:
-            raise ValueError(
-                f"X has the dimensions {dims}: give sample_dims=, those that make the rows."
-            )
+            raise ValueError(f"X has the dimensions {dims}: give those of rows as sample_dims=.")
         rows: tuple[str, ...] = dims[:1]
     else:
         if not isinstance(sample_dims, Iterable):

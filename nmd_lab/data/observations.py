@@ -233,13 +233,25 @@ class Observations(ABC):
     def entries(self) -> ObservedEntries:
         """Return the observed entries, sorted by row and column."""
 
+    def missing(self) -> NDArray[np.bool_]:
+        """Return a mask (m, n) of the missing entries."""
+        missing, (rows, columns, _) = np.ones(self.shape, dtype=bool), self.entries()
+        missing[rows, columns] = False
+        return missing
+
     @abstractmethod
     def select(self, keep: NDArray[np.bool_]) -> Self:
         """Return observations of those `entries` at which `keep` is True."""
 
     @abstractmethod
+    def of_rows(self, rows: slice | IntArray, labels: Labels) -> Any:
+        """Return the observations of some rows, by position, with other labels."""
+
     def csr_rows(self, block: slice) -> CsrRows:
         """Return the observed entries of a range of rows."""
+        labels = Labels.plain((block.stop - block.start, self.shape[1]))
+        rows = self.of_rows(block, labels).as_sparse()
+        return CsrRows.of(rows.indptr, rows.indices, rows.values, rows.weights, rows.limits)
 
     @abstractmethod
     def as_sparse(self) -> Any:

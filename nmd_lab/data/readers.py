@@ -21,7 +21,7 @@ import xarray as xr
 from scipy import sparse
 from scipy.io import mmread
 
-from nmd_lab._runtime.checks import check_word, many
+from nmd_lab._runtime.checks import check_word, check_words, many
 from nmd_lab.data.typed_table import long_table_columns, refused_columns
 
 from .entries import check_structure
@@ -58,7 +58,7 @@ def read_numpy(path: Path, variable: str | None) -> Any:
                 return content
             if set(content.files) >= SPARSE:
                 return _checked(sparse.load_npz(path))
-        name = _array_name(path, content.files, variable)
+        name = _array_name(content.files, variable)
         with errors_of(path):
             if not isinstance(array := content[name], np.ndarray):
                 raise ValueError("it is no array in the format of NumPy")
@@ -87,7 +87,7 @@ def read_netcdf(path: Path, variable: str | None) -> xr.DataArray:
         if RESULT_ATTRIBUTE in dataset.attrs:
             raise ValueError("it is a result of nmd_lab, not data")
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
-    return dataset[_array_name(path, names, variable)]
+    return dataset[_array_name(names, variable)]
 
 
 def _check_hdf5(path: Path) -> None:
@@ -110,14 +110,12 @@ def _checked(X: Any) -> Any:
     return X.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
 
 
-def _array_name(path: Path, names: list[str], variable: str | None) -> str:
+def _array_name(names: list[str], variable: str | None) -> str:
     """Return the name of the array to read: `variable`, or the only one."""
     if variable is None and len(names) == 1:
         return names[0]
-    if variable in names:
-        return variable
-    problem = "variable is not given" if variable is None else f"variable={variable!r} is unknown"
-    raise ValueError(f"{problem}: file={str(path)!r} has {names}.")
+    check_word("variable", variable, names)
+    return str(variable)
 
 
 def read_matrix(path: str | os.PathLike[str], **options: Any) -> Any:
@@ -259,9 +257,7 @@ def with_categories(X: Any, names: Sequence[str]) -> Any:
     if names and not is_frame(X):
         raise ValueError(f"categories={names[0]!r} is meant for tables: leave it out.")
     by_text = {str(name): name for name in X.columns} if names else {}
-    for name in names:
-        if name not in by_text:
-            raise ValueError(f"categories={name!r} is no column of the table: it has {[*by_text]}.")
+    check_words("categories", names, by_text)
     return X.astype({by_text[name]: "category" for name in names}) if names else X
 
 

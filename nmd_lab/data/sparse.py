@@ -29,6 +29,7 @@ from .entries import (
     Transform,
     check_indices,
     check_pointers,
+    entries_of_rows,
     has_offsets,
     limits_content,
     row_of_entries,
@@ -88,8 +89,7 @@ class SparseObservations(Observations):
         for field, array in (("indices", self.indices), ("weights", self.weights)):
             if array is not None and np.shape(array) != (stored,):
                 raise ValueError(
-                    f"{name} has {field} of shape {np.shape(array)}: give one for each of the "
-                    f"{stored} values."
+                    f"{name} has {field} of shape {np.shape(array)}: give {stored} of them."
                 )
         check_pointers(name, "row", self.indptr, m, stored)
         check_indices(name, "column", self.indices, n)
@@ -114,6 +114,11 @@ class SparseObservations(Observations):
     def rows(self) -> IntArray:
         """Rows of the stored entries."""
         return row_of_entries(self.indptr, self.indices.dtype)
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Whether each stored entry is a value, and not a limit."""
+        return np.ones(self.values.size, bool) if self.limits is None else self.limits.codes == 0
 
     @property
     def row_labels(self) -> NDArray[Any]:
@@ -215,22 +220,20 @@ class SparseObservations(Observations):
             limits=None if self.limits is None else self.limits.at(where),
         )
 
+    def of_rows(self, rows: slice | IntArray, labels: Labels) -> SparseObservations:
+        """Return some rows, by position, with other labels; a range of them is not copied."""
+        indptr, entries = entries_of_rows(self.indptr, rows)
+        return self.at(entries, indptr.astype(self.indptr.dtype, copy=False), labels)
+
     def csr_rows(self, block: slice) -> CsrRows:
-        """Return the observed entries of a range of rows."""
-        if self.absent_are_zeros:
-            n = self.shape[1]
-            values = self.to_csr()[block].toarray()
-            columns = np.tile(np.arange(n), len(values))
-            indptr, reader = np.arange(len(values) + 1) * n, self.limit_reader()
-            limits = None if reader is None else reader.at(slice(block.start * n, block.stop * n))
-            return CsrRows.of(indptr, columns, values.ravel(), None, limits)
-        pointers = self.indptr[block.start : block.stop + 1]
-        stored = slice(pointers[0], pointers[-1])
-        weights = None if self.weights is None else self.weights[stored]
-        limits = None if self.limits is None else self.limits.at(stored)
-        return CsrRows.of(
-            pointers - pointers[0], self.indices[stored], self.values[stored], weights, limits
-        )
+        """Return the observed entries of a range of rows, with zeros that are not stored."""
+        if not self.absent_are_zeros:
+            return super().csr_rows(block)
+        n, values, limits = self.shape[1], self.to_csr()[block].toarray(), self.limit_reader()
+        if limits is not None:
+            limits = limits.at(slice(block.start * n, block.stop * n))
+        indptr, columns = np.arange(len(values) + 1) * n, np.tile(np.arange(n), len(values))
+        return CsrRows.of(indptr, columns, values.ravel(), None, limits)
 
     def as_sparse(self) -> SparseObservations:
         """Return the observations themselves."""

@@ -325,19 +325,18 @@ class TypedColumn:
 
     def encode(self, column: Any) -> NDArray[np.float64]:
         """Return a pandas.Series as columns of numbers (m, n_labels), NaN for unknown classes."""
-        missing = column.isna().to_numpy()
         if self.kind == "date":
-            if not missing.all() and kind_of_objects(column) != "dates":
+            if column.notna().any() and kind_of_objects(column) != "dates":
                 raise TypeError(
                     f"X has values of type {column.dtype} in column {self.name!r}, which are no "
                     "dates: convert it with pd.to_datetime."
                 )
             return days_of(column)[:, None]
         if not self.categories:
-            numbers, dtype_kind = np.full(len(column), np.nan), getattr(column.dtype, "kind", "O")
-            try:  # NumPy would take times for numbers
-                known = column[~missing].astype(object) if dtype_kind in "mM" else column[~missing]
-                numbers[~missing] = known.to_numpy(dtype=np.float64)
+            are_times = getattr(column.dtype, "kind", "O") in "mM"  # numbers to NumPy
+            plain = column.astype(object) if are_times else column
+            try:
+                numbers: NDArray[np.float64] = plain.to_numpy(dtype=np.float64, na_value=np.nan)
             except (TypeError, ValueError) as error:
                 raise TypeError(
                     f"X has values of type {column.dtype} in column {self.name!r}, which are no "

@@ -24,15 +24,12 @@ from nmd_lab.data.readers import errors_of
 from nmd_lab.warnings import NMDWarning
 
 GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
-PAPER = "Harper and Konstan (2015), doi.org/10.1145/2827872"
-NOT_PASSED_ON = (
-    "for research, not for commerce, not to be passed on without permission, to be cited as "
-    + PAPER
+TERMS = (
+    "for research, not for commerce, {}, to be cited as Harper and Konstan (2015), "
+    "doi.org/10.1145/2827872"
 )
-PASSED_ON = (
-    "for research, not for commerce, to be passed on under the same conditions only, to be cited "
-    "as " + PAPER
-)
+PASSED_ON = TERMS.format("to be passed on under the same conditions only")
+NOT_PASSED_ON = TERMS.format("not to be passed on without permission")
 
 PathLike = str | os.PathLike[str]
 
@@ -47,7 +44,6 @@ class Edition:
     ratings: str = "ratings.csv"
     titles: str = "movies.csv"
     separator: str = ","
-    title_separator: str = ","
     encoding: str = "utf-8"
     lowest: float = 0.5
     fields: int = 4
@@ -72,14 +68,8 @@ class Edition:
 
 
 OLD: dict[str, Any] = {"terms": NOT_PASSED_ON, "encoding": "latin-1", "lowest": 1.0}
-LINES: dict[str, Any] = {
-    "ratings": "u.data",
-    "titles": "u.item",
-    "separator": "\t",
-    "title_separator": "|",
-}
-COLONS: dict[str, Any] = {"ratings": "ratings.dat", "titles": "movies.dat"}
-COLONS |= dict.fromkeys(("separator", "title_separator"), "::")
+LINES: dict[str, Any] = {"ratings": "u.data", "titles": "u.item", "separator": "\t"}
+COLONS: dict[str, Any] = {"ratings": "ratings.dat", "titles": "movies.dat", "separator": "::"}
 EDITIONS = (
     Edition(
         "100k", "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229", **LINES, **OLD
@@ -178,11 +168,11 @@ def read_table(edition: Edition, ratings: Traversable, titles: Traversable) -> p
     is_arrays = ratings.name.endswith(".npz")
     table = _read_arrays(ratings) if is_arrays else read_ratings(edition, ratings)
     with errors_of(titles), titles.open("rb") as stream:
-        separator = edition.title_separator
+        separator = edition.separator.replace("\t", r"\|")  # the files of 100k differ
         named = pd.read_csv(
             stream,
             compression="gzip" if titles.name.endswith(".gz") else None,
-            sep=separator.replace("|", r"\|"),
+            sep=separator,
             engine="python",  # for separators of two characters
             header=None,
             skiprows=edition.header,
@@ -241,13 +231,9 @@ def read_ratings(edition: Edition, file: Traversable) -> pd.DataFrame:
 def _read_arrays(file: Traversable) -> pd.DataFrame:
     """Read the arrays user, movie and rating of MovieLens 1M from an .npz file."""
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-        return pd.DataFrame(
-            {
-                "user": arrays["user"].astype(np.int32),
-                "item": arrays["movie"].astype(np.int32),
-                "rating": arrays["rating"].astype(float),
-            }
-        )
+        table = pd.DataFrame({name: arrays[name] for name in ("user", "movie", "rating")})
+    types: Any = {"user": np.int32, "item": np.int32, "rating": float}
+    return table.rename(columns={"movie": "item"}).astype(types)
 
 
 SMALL = replace(

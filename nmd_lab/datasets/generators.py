@@ -65,8 +65,7 @@ def photograph(
     if size is not None:
         if len(size) != 2 or min(size) < 1 or size[0] > picture.height or size[1] > picture.width:
             raise ValueError(
-                f"size={size} makes no sense: give (height, width), at most "
-                f"({picture.height}, {picture.width})."
+                f"size={size} makes no sense: give (height, width), at most {picture.size[::-1]}."
             )
         picture = picture.resize((int(size[1]), int(size[0])), Image.Resampling.BOX)
     values = np.asarray(picture) / 255

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from nmd_lab._runtime.compiler import for_kernels
 from nmd_lab._runtime.disk import MIN_ENTRIES, FileArray, Scratch
 from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
-from nmd_lab.kernels.passes import ZeroLoss, envelope_kernel, update_kernel
+from nmd_lab.kernels.passes import ZeroLoss, passes_of
 from nmd_lab.model.model import Model
 
 
@@ -72,8 +72,7 @@ class Device:
         return threads
 
     # T and U of a block, its Moreau envelope, and that of a tile of zeros
-    update_pass = staticmethod(update_kernel)
-    envelope_pass = staticmethod(envelope_kernel)
+    passes = staticmethod(passes_of)
     zero_pass = staticmethod(ZeroLoss)
 
 

@@ -41,12 +41,55 @@ class TensorLoss(NamedTuple):
     square: Callable[[Tensor, Tensor, Any], Tensor]
 
 
-class TensorModel:
-    """T-update and loss of a model, entry by entry, for tensors of double precision."""
+class TensorPasses:
+    """The passes of a model over blocks of tensors, as those of `nmd_lab.kernels.passes`."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, limited: bool = False) -> None:
         self.f, self.pieces = model.nonlinearity, model.only.pieces
         self.losses, self.floors = LOSSES[model.loss.noise_model], model.loss.floors
+
+    def update(
+        self, x: Tensor, A: Tensor, weights: Tensor | None, *others: Any
+    ) -> tuple[float, ...]:
+        """Update T and U, and turn A into S."""
+        _, _, _, T, U, penalty, dual_scale, _ = others
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
+        v = a - dual_scale * U
+        new = _where(seen, self.solve(v, data, penalty / weight), v)
+        losses = _where(seen, weight * self.loss(data, a), 0.0)
+        residual, step = new - a, new - T
+        T.copy_(new)
+        U.copy_(new - v)
+        A.copy_(residual + (new - v))
+        return _sums(losses, residual * residual, step * step)
+
+    def envelope(
+        self, x: Tensor, A: Tensor, weights: Tensor | None, *others: Any
+    ) -> tuple[float, ...]:
+        """Turn A into the gradient of L."""
+        _, _, _, U, penalty, update_from, _ = others
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
+        if update_from > 0:
+            v = a - U
+            t = self.solve(v, data, update_from / weight)
+            U.copy_(_where(seen, (t - v) * (update_from / penalty), _double(U)))
+        v = a - U
+        t = self.solve(v, data, penalty / weight)
+        losses = _where(seen, weight * self.loss(data, a), 0.0)
+        values = weight * self.loss(data, t) + 0.5 * penalty * (t - v) ** 2
+        A.copy_(_where(seen, penalty * (v - t), 0.0))
+        return _sums(_where(seen, values, 0.0), losses, _where(seen, (t - a) ** 2, 0.0))
+
+    def zeros(self, A: Tensor, penalty: float) -> tuple[float, ...]:
+        """Turn A = WH of a tile of zeros into the gradient of the envelope."""
+        a = _double(A)
+        zero = torch.zeros((), dtype=a.dtype, device=a.device)
+        t = self.solve(a, zero, penalty)
+        gap = a - t
+        values = self.loss(zero, t) + 0.5 * penalty * gap * gap
+        losses = self.loss(zero, a)
+        A.copy_(penalty * gap)
+        return _sums(values, losses, gap * gap)
 
     def solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
         """Return the minimisers over t of d(x, f(t)) + ρ/2 (t - v)²."""
@@ -85,7 +128,7 @@ class TensorModel:
 
 
 def supports(model: Model) -> bool:
-    """Return whether there is a `TensorModel` of a model."""
+    """Return whether there are `TensorPasses` of a model."""
     if model.is_mixed or model.loss.noise_model not in LOSSES:
         return False
     return model.nonlinearity.form == "square" or bool(model.only.pieces)
@@ -167,63 +210,6 @@ LOSSES: dict[NoiseModel, TensorLoss] = {
 """Losses that have a form for tensors, by the noise that they stand for."""
 
 
-def update_pass(model: Model, dtype: Any, *, limited: bool) -> Callable[..., tuple[float, ...]]:
-    """Return the T- and U-update of a block; see `nmd_lab.kernels.passes.update_kernel`."""
-    entries = TensorModel(model)
-
-    def update(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
-        _, _, _, T, U, penalty, dual_scale, _ = others
-        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
-        v = a - dual_scale * U
-        new = _where(seen, entries.solve(v, data, penalty / weight), v)
-        losses = _where(seen, weight * entries.loss(data, a), 0.0)
-        residual, step = new - a, new - T
-        T.copy_(new)
-        U.copy_(new - v)
-        A.copy_(residual + (new - v))
-        return _sums(losses, residual * residual, step * step)
-
-    return update
-
-
-def envelope_pass(model: Model, dtype: Any, *, limited: bool) -> Callable[..., tuple[float, ...]]:
-    """Return the Moreau envelope of a block; see `nmd_lab.kernels.passes.envelope_kernel`."""
-    entries = TensorModel(model)
-
-    def evaluate(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
-        _, _, _, U, penalty, update_from, _ = others
-        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
-        if update_from > 0:
-            v = a - U
-            t = entries.solve(v, data, update_from / weight)
-            U.copy_(_where(seen, (t - v) * (update_from / penalty), _double(U)))
-        v = a - U
-        t = entries.solve(v, data, penalty / weight)
-        losses = _where(seen, weight * entries.loss(data, a), 0.0)
-        values = weight * entries.loss(data, t) + 0.5 * penalty * (t - v) ** 2
-        A.copy_(_where(seen, penalty * (v - t), 0.0))
-        return _sums(_where(seen, values, 0.0), losses, _where(seen, (t - a) ** 2, 0.0))
-
-    return evaluate
-
-
-def zero_pass(model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
-    """Return the envelope of a tile of zeros; see `nmd_lab.kernels.passes.ZeroLoss`."""
-    entries = TensorModel(model)
-
-    def evaluate(A: Tensor, penalty: float) -> tuple[float, ...]:
-        a = _double(A)
-        zero = torch.zeros((), dtype=a.dtype, device=a.device)
-        t = entries.solve(a, zero, penalty)
-        gap = a - t
-        values = entries.loss(zero, t) + 0.5 * penalty * gap * gap
-        losses = entries.loss(zero, a)
-        A.copy_(penalty * gap)
-        return _sums(values, losses, gap * gap)
-
-    return evaluate
-
-
 def _double(array: Tensor) -> Tensor:
     return array.to(torch.float64, copy=True)
 
@@ -295,9 +281,11 @@ class TensorDevice:
         """Return 1: PyTorch has threads of its own."""
         return 1
 
-    update_pass = staticmethod(update_pass)
-    envelope_pass = staticmethod(envelope_pass)
-    zero_pass = staticmethod(zero_pass)
+    passes = TensorPasses
+
+    def zero_pass(self, model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
+        """Return the envelope of a tile of zeros."""
+        return TensorPasses(model, limited=False).zeros
 
 
 TYPES = {"float32": torch.float32, "float64": torch.float64}

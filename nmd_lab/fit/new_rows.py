@@ -165,9 +165,7 @@ class _Problem:
         begins, ends = (b.reshape(-1, len(models)).T.copy() for b in (borders[:-1], borders[1:]))
         self.passes = []
         for k, kind in enumerate(models):
-            one = kind.only
-            name = one.name if limits is None else f"{one.name}_limits"
-            kernel = kernels.row_kernel(one.structure, name, limits is not None, one.is_ours)
+            kernel = kernels.row_kernel(kind.only.structure, limits is not None)
             self.passes.append((kernel, KindEntries(begins[k], ends[k], *shared), kind.numbers))
 
         pattern = chunk_of_rows(CsrStorage((self.n_rows, n), rows.indptr, j))
@@ -214,7 +212,8 @@ class _Problem:
         H, starts = np.ascontiguousarray(self.Ht[j].T), self._starts(as_first=True)
         few = np.ascontiguousarray(starts[:, :5])  # convex problems have one
         at = X, H, self.base[j], few, H @ H.T
-        kernels.descent_kernel(model)(*at, natural, ridge, alphas[0], W, model.numbers)
+        descend = kernels.descent_kernel(model.only.structure, model.degrees[0] or 1)
+        descend(*at, natural, ridge, alphas[0], W, model.numbers)
         return W
 
     def _chosen(self, states: RowStates, choice: NDArray[np.intp]) -> RowStates:

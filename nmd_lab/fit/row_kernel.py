@@ -91,7 +91,7 @@ class RowTerms(NamedTuple):
 
 
 @cache
-def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> Callable[..., None]:
+def row_kernel(structure: Structure, limited: bool) -> Callable[..., None]:
     """Return the compiled loop for a model."""
     solve, loss = compile_entry(structure, limited)
 
@@ -145,7 +145,8 @@ def row_kernel(structure: Structure, name: str, limited: bool, cached: bool) -> 
                     if status[ENDED] != 0.0:
                         break
 
-    return compile_kernel(iterate, f"rows_{name}", cached=cached)
+    name = f"rows_{structure.name}{'_limits' if limited else ''}"
+    return compile_kernel(iterate, name, cached=structure.is_ours)
 
 
 @inlined
@@ -241,14 +242,9 @@ def can_descend(model: Model) -> bool:
     return low <= smallest and largest <= high
 
 
-def descent_kernel(model: Model) -> Callable[..., None]:
-    """Return the compiled descents of rows X from starts (n_rows, copies, width) to the best W."""
-    structure, degree = model.only.structure, model.degrees[0] or 1
-    return _kernel(structure, degree, f"descend_{model.only.name}", model.is_ours)
-
-
 @cache
-def _kernel(structure: Structure, degree: int, name: str, cached: bool) -> Callable[..., None]:
+def descent_kernel(structure: Structure, degree: int) -> Callable[..., None]:
+    """Return the compiled descents of rows X from starts (n_rows, copies, width) to the best W."""
     solve, loss = compile_entry(structure, False)
     penalties = (10.0, 1e3, 1e5, 1e7, 1e9)  # ρ of each stage, in natural ones of a row
     n_steps = 20  # of a stage, at most
@@ -310,4 +306,4 @@ def _kernel(structure: Structure, degree: int, name: str, cached: bool) -> Calla
                         add_multiple(trial, 1.0, w)
                     put(trial, 1.0, w)
 
-    return compile_kernel(descend, name, cached=cached)
+    return compile_kernel(descend, f"descend_{structure.name}", cached=structure.is_ours)

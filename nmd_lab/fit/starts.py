@@ -293,17 +293,12 @@ def starts_of_rank(
     All are in the units of the problems, which differ in their entries alone.  A component that a
     strong ridge has removed would grow from rounding errors, so that another one takes its place.
     """
-    starts = [_with_offsets_of(*pair) for pair in zip(problems, starts, strict=True)]
-    found: Any
-    if problems[0].is_constrained:  # which a rotation would break
-        found = [_by_size(each.W, each.H) for each in starts]
-    elif len({each.W.shape for each in starts}) > 1:
-        found = [singular_factors(each.W, each.H) for each in starts]
-    else:  # of all at once
-        stacks = (np.stack([getattr(each, name) for each in starts]) for name in ("W", "H"))
-        found = zip(*singular_factors(*stacks), strict=True)
+    # A rotation would break a constraint.
+    components = _by_size if problems[0].is_constrained else singular_factors
     result = []
-    for problem, start, (W, H, sizes) in zip(problems, starts, found, strict=True):
+    for problem, before in zip(problems, starts, strict=True):
+        start = _with_offsets_of(problem, before)
+        W, H, sizes = components(start.W, start.H)
         n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.norm_of_initial_T)))
         W, H = (np.ascontiguousarray(each) for each in (W[:, :n_alive], H[:n_alive]))
         start, more = start._replace(W=W, H=H), rank - n_alive

@@ -139,7 +139,7 @@ def describe(
     size = check_size("X", max(map(abs, facts.range)), observations.dtype)
     if not by_column:  # None is to be chosen
         f, d = None if is_auto(nonlinearity) else f, None if is_auto(loss) else d
-        if not model.is_ours:
+        if not model.only.structure.is_ours:
             first, _ = next(iter(observations.observed_blocks()))
             refuse_wrong_parts(model.nonlinearity, model.loss, first)
     limits = LimitModel()

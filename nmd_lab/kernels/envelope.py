@@ -129,7 +129,7 @@ class SparseEnvelope:
         device, dtype, (m, n) = tiles.device, tiles.dtype, tiles.shape
         self.device = device
         self.U = device.zeros((self.size,), dtype)
-        self.envelope_pass = device.envelope_pass(model, dtype, limited=False)
+        self.envelope_pass = device.passes(model, limited=False).envelope
         self.zero_pass = device.zero_pass(model, dtype)
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
         shares = min(m * n // MIN_SHARE_ENTRIES, -(-m // tiles.height))
@@ -268,9 +268,7 @@ class MoreauEnvelope:
         self._none = self.device.empty((self.storage.block_size,), entries.dtype)
         self._none[:] = 0
         limited = entries.limits is not None
-        self.envelope_pass = self.device.envelope_pass(
-            entries.model, entries.dtype, limited=limited
-        )
+        self.envelope_pass = self.device.passes(entries.model, limited=limited).envelope
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0

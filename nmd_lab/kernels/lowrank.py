@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from nmd_lab.data.entries import FloatArray
@@ -27,12 +28,12 @@ class RowBlocks:
 
     def product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill) V."""
-        products = self.R @ V if is_sparse(self.R) else self._product(V)
+        products = np.concatenate([block @ V for block, _ in self._blocks(V.dtype)])
         return np.asarray(products + self.fill * np.sum(V, axis=0))
 
     def transposed_product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill)ᵀ V."""
-        products = self.R.T @ V if is_sparse(self.R) else self._transposed_product(V)
+        products: Any = sum(block.T @ V[rows] for block, rows in self._blocks(V.dtype))
         return np.asarray(products + self.fill * np.sum(V, axis=0))
 
     def both_products(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -40,13 +41,10 @@ class RowBlocks:
 
         A block of rows is read from the memory once, since it is in the cache for the second.
         """
-        if is_sparse(self.R):
-            return (y := self.product(v)), self.transposed_product(y)
         pieces, total, constant = [], 0.0, self.fill * np.sum(v, axis=0)
-        for block, _ in row_blocks(self.R, self.size):
-            wide = np.asarray(block, v.dtype)
-            pieces.append(wide @ v + constant)
-            total = total + wide.T @ pieces[-1]
+        for block, _ in self._blocks(v.dtype):
+            pieces.append(block @ v + constant)
+            total = total + block.T @ pieces[-1]
         y = np.concatenate(pieces)
         return y, total + self.fill * np.sum(y, axis=0)
 
@@ -76,13 +74,13 @@ class RowBlocks:
             total += centred.T @ centred
         return total
 
-    def _product(self, V: FloatArray) -> FloatArray:
-        blocks = row_blocks(self.R, self.size)
-        return np.concatenate([np.asarray(block, V.dtype) @ V for block, _ in blocks])
-
-    def _transposed_product(self, V: FloatArray) -> Any:
-        blocks = row_blocks(self.R, self.size)
-        return sum(np.asarray(block, V.dtype).T @ V[rows] for block, rows in blocks)
+    def _blocks(self, dtype: DTypeLike) -> Iterator[tuple[Any, slice]]:
+        """Yield blocks of rows with their positions; a sparse R is one of them."""
+        if is_sparse(self.R):
+            yield self.R, slice(None)
+            return
+        for block, rows in row_blocks(self.R, self.size):
+            yield np.asarray(block, dtype), rows
 
 
 def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:
@@ -96,15 +94,13 @@ def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:
 def singular_factors(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return U √D, √D Vᵀ and the numbers in D of the singular value decomposition U D Vᵀ of WH.
 
-    Of all factors of WH these have the smallest ‖W‖² + ‖H‖².  WH itself is not computed.  Stacks of
-    factors, of several matrices, give stacks.
+    Of all factors of WH these have the smallest ‖W‖² + ‖H‖².  WH itself is not computed.
     """
     Q, R = np.linalg.qr(W)
-    P, S = np.linalg.qr(np.swapaxes(H, -1, -2))
-    U, sizes, Vt = np.linalg.svd(R @ np.swapaxes(S, -1, -2))
-    root, count = np.sqrt(sizes), sizes.shape[-1]
-    right = (root[..., :, None] * Vt[..., :count, :]) @ np.swapaxes(P, -1, -2)
-    return Q @ (U[..., :, :count] * root[..., None, :]), right, sizes
+    P, S = np.linalg.qr(H.T)
+    U, sizes, Vt = np.linalg.svd(R @ S.T)
+    root, count = np.sqrt(sizes), sizes.size
+    return Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T, sizes
 
 
 class LanczosBreakdown(ArithmeticError):

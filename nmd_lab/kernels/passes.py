@@ -64,7 +64,7 @@ class MixedPasses:
     """The passes of a model, which take the arguments of those of one kind."""
 
     def __init__(self, model: Model, *, limited: bool) -> None:
-        self.maps = [entry_maps(column_model, limited) for column_model in model.by_function[0]]
+        self.maps = [entry_maps(each.structure, limited) for each in model.by_function[0]]
         # new memory for each block would take longer than the loops
         self._spare: list[Doubles] = []
 
@@ -78,7 +78,7 @@ class MixedPasses:
         self._spare.append(work)
 
     def update(self, *arguments: Any) -> Sums:
-        """Update T and U, and turn A into S; see `update_kernel`."""
+        """Update T and U, and turn A into S; see `passes_of`."""
         *data, t, u, penalty, dual_scale, numbers = arguments
         with self._gathered(*data, u, numbers) as here:
             here.gather(penalty, dual_scale)
@@ -88,7 +88,7 @@ class MixedPasses:
         return sums
 
     def envelope(self, *arguments: Any) -> Sums:
-        """Turn A into the gradient of L; see `envelope_kernel`."""
+        """Turn A into the gradient of L; see `passes_of`."""
         *data, u, penalty, update_from, numbers = arguments
         with self._gathered(*data, u, numbers) as here:
             if update_from > 0.0:
@@ -192,46 +192,36 @@ def _finish_envelope(order, model_index, units, work, A, u, penalty):  # type: i
     return value, data_term, squares
 
 
-def update_kernel(model: Model, dtype: Any, *, limited: bool) -> Callable[..., Sums]:
-    """Return the update of a flat block, of entries with limits or without.
+def passes_of(model: Model, *, limited: bool) -> EntryPasses | MixedPasses:
+    """Return the passes over a flat block, of entries with limits or without.
 
-    It takes (x, a, weights, limits, uppers, parts, t, u, penalty, dual_scale, model.numbers), turns
-    `a` into T + U - a and returns the sums of the loss, of (t - a)² and of the squared change of t.
+    ``update`` takes (x, a, weights, limits, uppers, parts, t, u, penalty, dual_scale,
+    model.numbers), turns `a` into T + U - a and returns the sums of the loss, of (t - a)² and of
+    the squared change of t.
+
+    ``envelope`` takes (x, a, weights, limits, uppers, parts, u, penalty, update_from,
+    model.numbers), turns `a` into the gradient of L and returns the sums of L, of the loss of f(a)
+    and of (t - a)².
     """
-    return _passes(model, dtype, limited).update
-
-
-def envelope_kernel(model: Model, dtype: Any, *, limited: bool) -> Callable[..., Sums]:
-    """Return the pass over a flat block, of entries with limits or without.
-
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, model.numbers), turns
-    `a` into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
-    """
-    return _passes(model, dtype, limited).envelope
-
-
-def _passes(model: Model, dtype: Any, limited: bool) -> EntryPasses | MixedPasses:
     if model.is_mixed:
         return MixedPasses(model, limited=limited)
-    return EntryPasses(model, dtype, limited=limited)
+    return EntryPasses(model, limited=limited)
 
 
 class EntryPasses:
     """The passes of a model of one kind, two loops of a kernel."""
 
-    def __init__(self, model: Model, dtype: Any, *, limited: bool) -> None:
-        one = model.only
-        name = f"pass_{one.name}_{dtype}{'_limits' if limited else ''}"
-        self._kernel = _pass_kernel(one.structure, name, limited, one.is_ours)
+    def __init__(self, model: Model, *, limited: bool) -> None:
+        self._kernel = _pass_kernel(model.only.structure, limited)
 
     def update(self, *arguments: Any) -> Sums:
-        """Update T and U, and turn A into S; see `update_kernel`."""
+        """Update T and U, and turn A into S; see `passes_of`."""
         *data, _, t, u, penalty, dual_scale, numbers = arguments
         sums: Sums = self._kernel(*data, t, u, penalty, dual_scale, False, numbers)
         return sums
 
     def envelope(self, *arguments: Any) -> Sums:
-        """Turn A into the gradient of L; see `envelope_kernel`."""
+        """Turn A into the gradient of L; see `passes_of`."""
         x, a, *data, _, u, penalty, update_from, numbers = arguments
         if update_from > 0.0:
             t = np.zeros_like(a)
@@ -242,9 +232,7 @@ class EntryPasses:
 
 
 @cache
-def _pass_kernel(
-    structure: Structure, name: str, limited: bool, cached: bool
-) -> Callable[..., Any]:
+def _pass_kernel(structure: Structure, limited: bool) -> Callable[..., Any]:
     """Return the compiled passes; selections in the place of branches let the loops vectorise."""
     solve, loss = compile_entry(structure, limited)
 
@@ -284,7 +272,8 @@ def _pass_kernel(
             a[i] = residual + (new - v)
         return data_term, primal, dual
 
-    return compile_kernel(run, name, cached=cached)
+    name = f"pass_{structure.name}{'_limits' if limited else ''}"
+    return compile_kernel(run, name, cached=structure.is_ours)
 
 
 CHUNK = 512
@@ -300,8 +289,7 @@ class ZeroLoss:
         is_relu = column_model.nonlinearity.form == "relu"
         form = FORMS.get(column_model.loss.of_zero) if is_relu else None
         if form is None:
-            name = f"zeros_{column_model.name}_{dtype}"
-            self._kernel = _zero_kernel(column_model.structure, name, column_model.is_ours)
+            self._kernel = zero_kernel(column_model.structure)
             self._model: tuple[Any, ...] = (model.numbers,)
         else:
             name = f"zeros_{form.__name__.strip('_')}_{dtype}"
@@ -353,7 +341,7 @@ FORMS: dict[str, Callable[..., Any]] = {"square": _half_square, "absolute": _hal
 
 
 @cache
-def _zero_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
+def zero_kernel(structure: Structure) -> Callable[..., Any]:
     """Return the compiled pass for any model; it takes (a, penalty, model.numbers)."""
     solve, loss = compile_entry(structure, False)
 
@@ -369,4 +357,4 @@ def _zero_kernel(structure: Structure, name: str, cached: bool) -> Callable[...,
             a[i] = penalty * (v - t)
         return value, data_term, squares
 
-    return compile_kernel(evaluate, name, cached=cached)
+    return compile_kernel(evaluate, f"zeros_{structure.name}", cached=structure.is_ours)

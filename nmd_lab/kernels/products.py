@@ -338,7 +338,7 @@ class SplitVariable:
             state.previous_A = self.device.zeros(state.T.shape, entries.dtype)
         self.dual_scale = 1.0
         limited = entries.limits is not None
-        self.update_pass = self.device.update_pass(entries.model, entries.dtype, limited=limited)
+        self.update_pass = self.device.passes(entries.model, limited=limited).update
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""

@@ -207,14 +207,14 @@ def _add_summed(row, sums, normal, gradient):  # type: ignore[no-untyped-def]
 
 def _add_in_order(row, entries, normal, gradient):  # type: ignore[no-untyped-def]
     indptr, indices, _, base, S, partners, _ = entries
-    add_entries(indices, indptr[row], indptr[row + 1], base, S, partners, normal, gradient)
+    add_entries(indices, indptr[row], indptr[row + 1], base, S, partners, normal, gradient, True)
 
 
 def _add_gathered(row, entries, normal, gradient):  # type: ignore[no-untyped-def]
     indptr, indices, positions, _, S, partners, gathered = entries
     begin, end = indptr[row], indptr[row + 1]
     gather(S, positions, begin, end, gathered)
-    add_entries(indices, begin, end, begin, gathered, partners, normal, gradient)
+    add_entries(indices, begin, end, begin, gathered, partners, normal, gradient, True)
 
 
 @inlined
@@ -225,11 +225,11 @@ def gather(S, positions, begin, end, gathered):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def add_entries(indices, begin, end, base, S, partners, normal, gradient):  # type: ignore[no-untyped-def]
-    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient.
+def add_entries(indices, begin, end, base, S, partners, normal, gradient, both):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to its gradient and the lower triangle of its normal matrix.
 
-    The inner loops run from 0 over views of rows: the compiler vectorises them only if no index can
-    be negative.
+    `both` is False for the gradient alone.  The inner loops run from 0 over views of rows: the
+    compiler vectorises them only if no index can be negative.
     """
     whole = end - (end - begin) % 4
     for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
@@ -239,14 +239,14 @@ def add_entries(indices, begin, end, base, S, partners, normal, gradient):  # ty
         for a in range(gradient.size):
             row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
             gradient[a] += s0 * a0 + s1 * a1 + s2 * a2 + s3 * a3
-            for c in range(a + 1):
+            for c in range(a + 1 if both else 0):
                 row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
     for k in range(whole, end):
         h, s = partners[indices[k]], S[k - base]
         for a in range(gradient.size):
             row, weight = normal[a], h[a]
             gradient[a] += s * weight
-            for c in range(a + 1):
+            for c in range(a + 1 if both else 0):
                 row[c] += weight * h[c]
 
 
@@ -453,25 +453,9 @@ def _add_less_few(row, arguments, normal, gradient):  # type: ignore[no-untyped-
         for a in range(size):
             for c in range(a + 1):
                 normal[a, c] += difference[a, c]
-        _add_gradient(indices, begin, end, base, S, partners, gradient)
+        add_entries(indices, begin, end, base, S, partners, normal, gradient, False)
     else:
-        add_entries(indices, begin, end, base, S, partners, normal, gradient)
-
-
-@inlined
-def _add_gradient(indices, begin, end, base, S, partners, gradient):  # type: ignore[no-untyped-def]
-    """Add the entries of a row to its gradient alone, four at a time, as `add_entries` does."""
-    whole = end - (end - begin) % 4
-    for k in range(begin, whole, 4):
-        h0, h1 = partners[indices[k]], partners[indices[k + 1]]
-        h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
-        s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
-        for a in range(gradient.size):
-            gradient[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
-    for k in range(whole, end):
-        h, s = partners[indices[k]], S[k - base]
-        for a in range(gradient.size):
-            gradient[a] += s * h[a]
+        add_entries(indices, begin, end, base, S, partners, normal, gradient, True)
 
 
 @inlined

@@ -25,11 +25,34 @@ from .nonlinearities import NONLINEARITY_CLASSES, as_nonlinearity
 from .nonlinearity import Nonlinearity, Piece
 
 MAX_COMPILED_PIECES = 4
-"""Number of sloped pieces up to which each has compiled code of its own; more share a loop."""
+"""Number of pieces up to which each has compiled code of its own; more sloped ones share a loop."""
 
 
-Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
-"""Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""
+class Structure(NamedTuple):
+    """Everything that the compiled code of a kind depends on; the same structure shares the code.
+
+    Attributes
+    ----------
+    nonlinearity, loss : type
+        Classes of f and d.
+    flat : tuple of bool
+        Whether each piece of f within the domain of d is flat; empty if they are not used.
+    """
+
+    nonlinearity: type[Nonlinearity]
+    loss: type[Loss]
+    flat: tuple[bool, ...]
+
+    @property
+    def name(self) -> str:
+        """Part of the names of compiled code."""
+        flat = "".join("f" if each else "s" for each in self.flat)
+        return f"{self.nonlinearity.name}_{self.loss.name}_{flat or 'closed'}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether both classes belong to this package."""
+        return is_ours(self.nonlinearity, self.loss)
 
 
 class LimitModel(NamedTuple):
@@ -61,9 +84,8 @@ class ColumnModel(NamedTuple):
         Nonlinearity f.
     loss : Loss
         Loss d, with what is learned.
-    structure : tuple
-        Everything that the code itself depends on: class of f, class of d, and for each piece
-        whether it is flat.
+    structure : Structure
+        Everything that the code itself depends on.
     pieces : tuple of Piece
         Pieces of f within the domain of d; empty if they are not used.
     limits : LimitModel
@@ -82,17 +104,6 @@ class ColumnModel(NamedTuple):
     centre: Any = 0.0
     size: Any = 1.0
     weight: Any = 1.0
-
-    @property
-    def name(self) -> str:
-        """Name of the compiled code; kinds with the same name share the code."""
-        flat = "".join("f" if each else "s" for each in self.structure[2])
-        return f"{self.nonlinearity.code_name}_{self.loss.code_name}_{flat or 'closed'}"
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether both classes belong to this package."""
-        return is_ours(type(self.nonlinearity), type(self.loss))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -192,7 +203,7 @@ def make_column_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Col
     flat = tuple(piece.slope == 0 for piece in pieces)
     if not any(flat):
         flat = flat[: MAX_COMPILED_PIECES + 1]  # the code is the same for any larger number
-    return ColumnModel(f, d, (type(f), type(d), flat), pieces)
+    return ColumnModel(f, d, Structure(type(f), type(d), flat), pieces)
 
 
 def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:

@@ -27,105 +27,103 @@ from typing import NamedTuple
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
 from .censored import FORMS, CensoredFrobenius, square_between
-from .column_model import ColumnModel, Structure
+from .column_model import Structure
 from .curve_search import ScalarMap
 from .loss import Loss
 from .nonlinearities import Square
 from .ordinal import Ordinal
 from .proximal import compile_forward, compile_t_update
 
+EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
+"""What is known of an entry: its value x, an upper limit x, a lower limit x, or both limits."""
+
 
 @cache
 def compile_entry(structure: Structure, limited: bool) -> tuple[ScalarMap, ScalarMap]:
-    """Return the compiled T-update and loss of one entry."""
-    return _compile_solve(structure, limited), _compile_loss(structure, limited)
+    """Return the compiled T-update and loss of one entry, with the floors on f(a).
 
-
-def _compile_solve(structure: Structure, limited: bool) -> ScalarMap:
-    """Return the T-update of an entry of one kind."""
-    if limited and has_classes(structure):
-        return compile_class(structure)[0]
+    Without `limited` the compiler leaves out what is for entries with limits.
+    """
     update, forward = compile_t_update(structure), compile_forward(structure)
-    ends = _compile_ends(structure)
+    value, ends = compile_scalar(structure.loss.value), _compile_ends(structure)
+    is_class, form = has_classes(structure.loss), FORMS.get(structure.loss)
+    if issubclass(structure.loss, Ordinal):
+        form = CensoredFrobenius
+    has_form, update_form, value_form = form is not None, update, value
+    if form is not None:
+        update_form = compile_form(structure._replace(loss=form))
+        value_form = compile_scalar(form.value)
 
-    def exact(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, _, _ = model
-        return update(v, x, rho, pieces, pf, pd)
-
-    def with_limits(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, _, limits = model
-        if limit != EXACT:
-            y = forward(v, pieces, pf)
-            low, high = ends(x, limit, upper, limits[0])
-            if low <= y <= high:
+    def solve(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+        pieces, pf, pd, _, (smallest, sd) = model
+        if limited and limit != EXACT:
+            low, high = ends(x, limit, upper, smallest, pd)
+            if is_class and low == -math.inf and high == math.inf:
                 return v + 0.0 * x
-            x = high + 0.0 * x if y > high else low + 0.0 * x
+            sd = 1.0 if is_class else sd
+            if has_form and sd > 0.0 and low < high:
+                return update_form(v, x, rho, pieces, pf, (low, high, sd)) + 0.0 * x
+            if not is_class:
+                y = forward(v, pieces, pf)
+                if low <= y <= high:
+                    return v + 0.0 * x
+                x = high + 0.0 * x if y > high else low + 0.0 * x
         return update(v, x, rho, pieces, pf, pd)
 
-    if not limited:
-        return compile_scalar(exact)
-    within = compile_scalar(with_limits)
-    form = _form(structure)
-    if form is None:
-        return within
-    update_form = compile_form(form)
+    def loss(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
+        pieces, pf, pd, floors, (smallest, sd) = model
+        y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
+        if limited and limit != EXACT:
+            low, high = ends(x, limit, upper, smallest, pd)
+            if is_class and low == -math.inf and high == math.inf:
+                return 0.0
+            sd = 1.0 if is_class else sd
+            if has_form and sd > 0.0 and low < high:
+                return value_form(x, y, (low, high, sd))
+            if not is_class:
+                if low <= y <= high:
+                    return 0.0
+                end = high if y > high else low
+                return value(end, y, pd) - value(end, end, pd)
+        return value(x, y, pd)
 
-    def with_form(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, _, _, limits = model
-        if limit != EXACT and limits[1] > 0.0:
-            low, high = ends(x, limit, upper, limits[0])
-            if low < high:
-                return update_form(v, x, rho, pieces, pf, (low, high, limits[1])) + 0.0 * x
-        return within(v, x, rho, limit, upper, model)
-
-    return compile_scalar(with_form)
+    return compile_scalar(solve), compile_scalar(loss)
 
 
-def _form(structure: Structure) -> Structure | None:
-    """Return the structure for entries with limits, if the loss has a form for them."""
-    f, loss, flat = structure
-    return (f, FORMS[loss], flat) if loss in FORMS else None
+def has_classes(loss: type[Loss]) -> bool:
+    """Return whether x is a class with an order, an interval of a latent variable."""
+    return loss.latent_ends is not Loss.latent_ends
 
 
 def _compile_ends(structure: Structure) -> ScalarMap:
-    """Return the function that gives the interval in which the value of an entry lies."""
-    lowest, highest = map(float, structure[1].domain)
+    """Return the function that gives the interval of an entry, or of its latent variable."""
+    lowest, highest = map(float, structure.loss.domain)
 
-    def ends(x, limit, upper, smallest):  # type: ignore[no-untyped-def]
+    def of_number(x, limit, upper, smallest, pd):  # type: ignore[no-untyped-def]
         low = max(lowest, min(smallest, x)) if limit == AT_MOST else 1.0 * x
         high = highest if limit == AT_LEAST else (1.0 * upper if limit == BETWEEN else 1.0 * x)
         return low, high
 
-    return compile_scalar(ends)
+    latent_ends = compile_scalar(structure.loss.latent_ends)
+
+    def of_class(x, limit, upper, smallest, pd):  # type: ignore[no-untyped-def]
+        low, high = latent_ends(1.0 * x, pd)
+        if limit == BETWEEN:
+            high = latent_ends(1.0 * upper, pd)[1]
+        return -math.inf if limit == AT_MOST else low, math.inf if limit == AT_LEAST else high
+
+    return compile_scalar(of_class if has_classes(structure.loss) else of_number)
 
 
-def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
-    """Return the loss of an entry of one kind, with the floors on f(a)."""
-    if limited and has_classes(structure):
-        return compile_class(structure)[1]
-    value, forward = compile_scalar(structure[1].value), compile_forward(structure)
-    ends, form = _compile_ends(structure), _form(structure)
-    value_form = value if form is None else compile_scalar(form[1].value)
-    has_form = form is not None
+def compile_form(form: Structure) -> ScalarMap:
+    """Return the T-update of an entry with limits, ``(v, x, rho, pieces, pf, ends) -> t``."""
+    if form.nonlinearity is not Square:
+        return compile_t_update(form)
 
-    def exact(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, floors, _ = model
-        return value(x, max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x)), pd)
+    def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
+        return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
 
-    def with_limits(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, floors, limits = model
-        y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
-        if limit != EXACT:
-            low, high = ends(x, limit, upper, limits[0])
-            if has_form and limits[1] > 0.0 and low < high:
-                return value_form(x, y, (low, high, limits[1]))
-            if low <= y <= high:
-                return 0.0
-            end = high if y > high else low
-            return value(end, y, pd) - value(end, end, pd)
-        return value(x, y, pd)
-
-    return compile_scalar(with_limits if limited else exact)
+    return compile_scalar(of_square)
 
 
 class EntryMaps(NamedTuple):
@@ -143,15 +141,11 @@ class EntryMaps(NamedTuple):
     losses: Callable[..., None]
 
 
-def entry_maps(kind: ColumnModel, limited: bool) -> EntryMaps:
-    """Return the loops of a kind without its units, for entries with limits or without (None)."""
-    return _entry_maps(kind.structure, kind.name, kind.is_ours, limited)
-
-
 @cache
-def _entry_maps(structure: Structure, name: str, cached: bool, limited: bool) -> EntryMaps:
+def entry_maps(structure: Structure, limited: bool) -> EntryMaps:
+    """Return the loops of a kind without its units, for entries with limits or without (None)."""
     solve_entry, loss = compile_entry(structure, limited)
-    name = f"{name}{'_limits' if limited else ''}"
+    name = f"{structure.name}{'_limits' if limited else ''}"
 
     def solve(v, x, rho, limits, uppers, model, out):  # type: ignore[no-untyped-def]
         for i in range(v.size):
@@ -166,67 +160,4 @@ def _entry_maps(structure: Structure, name: str, cached: bool, limited: bool) ->
             out[i] = loss(x[i], a[i], limit, upper, model)
 
     kernels = (solve, f"solve_{name}"), (losses, f"losses_{name}")
-    return EntryMaps(*(compile_kernel(*each, cached=cached) for each in kernels))
-
-
-EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
-"""What is known of an entry: its value x, an upper limit x, a lower limit x, or both limits."""
-
-
-def compile_form(form: Structure) -> ScalarMap:
-    """Return the T-update of an entry with limits, ``(v, x, rho, pieces, pf, ends) -> t``."""
-    if form[0] is not Square:
-        return compile_t_update(form)
-
-    def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
-        return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
-
-    return compile_scalar(of_square)
-
-
-def has_classes(structure: Structure) -> bool:
-    """Return whether x is a class with an order, an interval of a latent variable."""
-    return structure[1].latent_ends is not Loss.latent_ends
-
-
-def compile_class(structure: Structure) -> tuple[ScalarMap, ScalarMap]:
-    """Return T-update and loss of a class, or of an interval of classes."""
-    f, loss, flat = structure
-    update, forward = compile_t_update(structure), compile_forward(structure)
-    value, ends_of = compile_scalar(loss.value), compile_scalar(loss.latent_ends)
-    is_level = issubclass(loss, Ordinal)
-    update_between, value_between = update, value
-    if is_level:
-        update_between = compile_form((f, CensoredFrobenius, flat))
-        value_between = compile_scalar(CensoredFrobenius.value)
-
-    def within(x, limit, upper, pd):  # type: ignore[no-untyped-def]
-        low, high = ends_of(1.0 * x, pd)
-        if limit == BETWEEN:
-            high = ends_of(1.0 * upper, pd)[1]
-        return -math.inf if limit == AT_MOST else low, math.inf if limit == AT_LEAST else high
-
-    ends = compile_scalar(within)
-
-    def solve(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, _, _ = model
-        if limit != EXACT:
-            low, high = ends(x, limit, upper, pd)
-            if low == -math.inf and high == math.inf:
-                return v + 0.0 * x
-            if is_level:
-                return update_between(v, x, rho, pieces, pf, (low, high, 1.0)) + 0.0 * x
-        return update(v, x, rho, pieces, pf, pd)
-
-    def loss_of(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, _, _ = model
-        y = forward(a, pieces, pf)
-        if limit != EXACT:
-            low, high = ends(x, limit, upper, pd)
-            if low == -math.inf and high == math.inf:
-                return 0.0
-            if is_level:
-                return value_between(x, y, (low, high, 1.0))
-        return value(x, y, pd)
-
-    return compile_scalar(solve), compile_scalar(loss_of)
+    return EntryMaps(*(compile_kernel(*each, cached=structure.is_ours) for each in kernels))

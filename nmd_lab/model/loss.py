@@ -76,11 +76,6 @@ class ModelPart:
         """
         return tuple(map(float, self.parameters))
 
-    @property
-    def code_name(self) -> str:
-        """Name of compiled code, which depends on the count of its numbers."""
-        return f"{self.name}{len(self.numbers) or ''}"
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(_shown, self.settings))})"
 
@@ -469,19 +464,19 @@ class Loss(ModelPart):
         if data.shape != model.shape:  # Numba may not touch what np.broadcast_arrays returns
             data, model = (np.array(each) for each in np.broadcast_arrays(data, model))
         out = np.empty(data.size)
-        values = values_kernel(self.value, self.code_name, is_ours(type(self)))
+        values = values_kernel(type(self))  # type: ignore[arg-type]
         flat = (for_kernels(each.ravel()) for each in (data, model))
         values(*flat, self.numbers, self.floors, out)
         return out.reshape(data.shape)
 
 
 @cache
-def values_kernel(value: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
+def values_kernel(loss: type[Loss]) -> Callable[..., None]:
     """Return the compiled loop of a loss over flat arrays."""
-    compiled = compile_scalar(value)
+    compiled = compile_scalar(loss.value)
 
     def values(x: Any, y: Any, p: Any, floors: Any, out: Any) -> None:
         for i in range(x.size):
             out[i] = compiled(x[i], max(y[i], floors[0] + floors[1] * abs(x[i])), p)
 
-    return compile_kernel(values, f"values_{name}", cached=cached)
+    return compile_kernel(values, f"values_{loss.name}", cached=is_ours(loss))

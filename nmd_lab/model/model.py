@@ -242,11 +242,6 @@ class Model:
             tuple(k.structure for k in self.column_models) if self.is_mixed else self.only.structure
         )
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether all classes belong to this package."""
-        return all(kind.is_ours for kind in self.column_models)
-
     @cached_property
     def numbers(self) -> tuple[Any, ...]:
         """Run-time argument of passes: the numbers of the only kind, or units and numbers of all.
@@ -396,7 +391,7 @@ def _losses_within(
     """Return the weighted losses of entries with limits."""
     a, out = np.asarray(kind.centre + kind.size * t, np.float64), np.empty(x.size)
     flat = (each.ravel() for each in (x, a, codes, uppers))
-    entry_maps(kind, True).losses(*flat, kind.numbers, out)
+    entry_maps(kind.structure, True).losses(*flat, kind.numbers, out)
     return np.asarray(kind.weight * out.reshape(x.shape))
 
 

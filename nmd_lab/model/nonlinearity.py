@@ -160,19 +160,18 @@ class Nonlinearity(ModelPart):
         array = np.asarray(t)
         flat = array.ravel().astype(np.result_type(array.dtype, np.float32), copy=False)
         out = np.empty_like(flat)
-        name = f"{self.code_name}_{flat.dtype.char}"
-        apply = _forward_kernel(self.forward, name, is_ours(type(self)))
+        apply = _forward_kernel(type(self))  # type: ignore[arg-type]
         apply(flat, self.numbers, out)
         return out.reshape(array.shape)
 
 
 @cache
-def _forward_kernel(forward: Callable[..., float], name: str, cached: bool) -> Callable[..., None]:
+def _forward_kernel(f: type[Nonlinearity]) -> Callable[..., None]:
     """Return the compiled loop of f over flat arrays."""
-    compiled = compile_scalar(forward)
+    compiled = compile_scalar(f.forward)
 
     def apply(t: Any, p: Any, out: Any) -> None:
         for i in range(t.size):
             out[i] = compiled(t[i], p)
 
-    return compile_kernel(apply, f"forward_{name}", cached=cached)
+    return compile_kernel(apply, f"forward_{f.name}", cached=is_ours(f))

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from nmd_lab._runtime.compiler import bits_of, compile_scalar, number_of
+from nmd_lab._runtime.compiler import compile_scalar
 
 from .loss import FloatArray, Loss
 
@@ -47,7 +47,8 @@ def square_frobenius(v: float, x: float, rho: float) -> float:
 def about_cube_root(x):  # type: ignore[no-untyped-def]
     """Return the cube root of a positive double up to 6 %: a third of its exponent."""
     # The number is two thirds of the bits of 1.0, less the mean error
-    return number_of(int(bits_of(x) * (1.0 / 3.0)) + 3071218439534640469)
+    third = np.int64(np.float64(x).view(np.int64) * (1.0 / 3.0))
+    return np.int64(third + 3071218439534640469).view(np.float64)
 
 
 def square_l1(v: float, x: float, rho: float) -> float:
@@ -106,10 +107,10 @@ def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     whose terms after s^20 are below rounding.  For k = 0 the difference of excess and 2 s is excess
     times s, without cancellation.
     """
-    bits = bits_of(ratio)
+    bits = np.float64(ratio).view(np.int64)
     exponent = (bits >> 52) - 1023
     # The bits of the fraction, with the exponent of 1.0.
-    mantissa = number_of((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
+    mantissa = np.int64((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000).view(np.float64)
     large = mantissa > 2.0**0.5
     mantissa = 0.5 * mantissa if large else mantissa
     exponent = exponent + 1 if large else exponent
@@ -121,8 +122,8 @@ def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     tail = 1.0 / 11.0 + z * (1.0 / 13.0 + z * tail)
     tail = 1.0 / 7.0 + z * (1.0 / 9.0 + z * tail)
     tail = 2.0 * s * z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * tail))
-    log_2 = 0.6931471805599453
-    first = excess * s if exponent == 0 else (excess - exponent * log_2) - 2.0 * s
+    # The number is log(2).
+    first = excess * s if exponent == 0 else (excess - exponent * 0.6931471805599453) - 2.0 * s
     return first - tail
 
 

@@ -34,13 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
-from .column_model import (
-    MAX_COMPILED_PIECES,
-    ColumnModel,
-    Structure,
-    is_searched,
-    make_column_model,
-)
+from .column_model import ColumnModel, Structure, is_searched, make_column_model
 from .curve_search import ScalarMap, compile_golden, compile_search, value_at, value_inside
 from .loss import FloatArray, Loss
 from .nonlinearity import Nonlinearity
@@ -83,49 +77,8 @@ def compile_t_update(structure: Structure) -> ScalarMap:
 
 
 def best_piece(flat: tuple[bool, ...], loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
-    """Return the best of the solutions on each piece."""
-    if len(flat) > MAX_COMPILED_PIECES and not any(flat):
-        return _best_of_many(_piece_candidate(False, loss, proximal))
-    # A chain of functions instead of a loop, because each piece has compiled code of its own.
-    candidates = {each: _piece_candidate(each, loss, proximal) for each in set(flat)}
-    best = _first_piece(candidates[flat[0]])
-    for index in range(1, len(flat)):
-        best = _better_of(best, index, candidates[flat[index]])
-
-    def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
-        return best(v, x, rho, pieces, pd)[0]
-
-    return compile_scalar(solution)
-
-
-def _best_of_many(candidate: ScalarMap) -> ScalarMap:
-    """Return the best of the solutions on any number of pieces, in a tuple or in an array."""
-
-    def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
-        best, lowest = candidate(v, x, rho, pieces[0], pd)
-        for k in range(1, len(pieces)):
-            t, objective = candidate(v, x, rho, pieces[k], pd)
-            if objective < lowest:
-                best, lowest = t, objective
-        return best
-
-    return compile_scalar(solution)
-
-
-def _first_piece(candidate: ScalarMap) -> ScalarMap:
-    """Return a compiled function for the solution on the first piece, and its objective."""
-
-    def first(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-        return candidate(v, x, rho, pieces[0], pd)
-
-    return compile_scalar(first)
-
-
-def _piece_candidate(flat: bool, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
-    """Return a compiled function whose values are the minimiser on a piece and its objective."""
-    value = compile_scalar(loss.value)
-
-    convex = loss.convex
+    """Return the best of the solutions on each piece, which are in a tuple or in an array."""
+    value, convex, some_flat = compile_scalar(loss.value), loss.convex, any(flat)
     within = proximal if convex else compile_scalar(loss.proximal_within)
 
     def on_flat(v, x, rho, piece, pd):  # type: ignore[no-untyped-def]
@@ -145,20 +98,20 @@ def _piece_candidate(flat: bool, loss: type[Loss], proximal: ScalarMap) -> Scala
         t = min(max((y - intercept) * inverse, low), high)
         return t, value(x, slope * t + intercept, pd) + 0.5 * rho * (t - v) * (t - v)
 
-    return compile_scalar(on_flat if flat else on_slope)
+    best_on_flat, best_on_slope = compile_scalar(on_flat), compile_scalar(on_slope)
 
+    def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
+        best, lowest = v, math.inf
+        for k in range(len(flat) if some_flat else len(pieces)):
+            if some_flat and flat[k]:
+                t, objective = best_on_flat(v, x, rho, pieces[k], pd)
+            else:
+                t, objective = best_on_slope(v, x, rho, pieces[k], pd)
+            if k == 0 or objective < lowest:
+                best, lowest = t, objective
+        return best
 
-def _better_of(before: ScalarMap, index: int, candidate: ScalarMap) -> ScalarMap:
-    """Return a compiled function for the better of a solution and that on the piece at an index."""
-
-    def better(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-        t, objective = before(v, x, rho, pieces, pd)
-        t_here, objective_here = candidate(v, x, rho, pieces[index], pd)
-        if objective_here < objective:
-            return t_here, objective_here
-        return t, objective
-
-    return compile_scalar(better)
+    return compile_scalar(solution)
 
 
 def best_branch(forward: ScalarMap, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
@@ -214,7 +167,7 @@ def _closed_form(formula: Callable[..., float]) -> ScalarMap:
 
 
 @cache
-def _array_map(structure: Structure, name: str, cached: bool) -> Callable[..., None]:
+def _array_map(structure: Structure) -> Callable[..., None]:
     """Return the compiled loop of a T-update over flat arrays."""
     solve = compile_t_update(structure)
     forward, value = compile_scalar(structure[0].forward), compile_scalar(structure[1].value)
@@ -236,7 +189,7 @@ def _array_map(structure: Structure, name: str, cached: bool) -> Callable[..., N
                 if objective < lowest:
                     out[i], lowest = near, objective
 
-    return compile_kernel(update, f"prox_{name}", cached=cached)
+    return compile_kernel(update, f"prox_{structure.name}", cached=structure.is_ours)
 
 
 def prox(
@@ -319,7 +272,7 @@ def t_update(
 ) -> NDArray[np.float64]:
     """Return the T-update of flat arrays, without checks, rounded to float32 if `narrow`."""
     out = np.empty_like(v)
-    _array_map(kind.structure, kind.name, kind.is_ours)(v, x, rho, narrow, *kind.arguments, out)
+    _array_map(kind.structure)(v, x, rho, narrow, *kind.arguments, out)
     return out
 
 

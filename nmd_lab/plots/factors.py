@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -366,68 +367,57 @@ def reconstruction(
         panels = {"original": original, **panels}
 
     picture = None if rows is None else picture_of(fit.H.isel({COMPONENT: 0}, drop=True), shape)
-    pictures = {name: _pictures(panel, picture) for name, panel in panels.items()}
-    n_rows = len(pictures["residual"])
-    size = pictures["residual"][0].shape
-    mosaic = _mosaic(size, rows_are_labelled=rows is not None and picture is None)
-    ax = axes(ax, *_figure_size(mosaic, n_rows, len(panels)))
     limit = color_limit(panels["residual"])
-    styles = dict.fromkeys(panels, _data_style(ax, values)) | {"residual": _signed_style(ax, limit)}
-    _draw(ax, mosaic, pictures, styles, {"residual": f"residual, ±{limit:.2g}"})
-    if positions is not None:
-        if picture is not None:
-            heights = [mosaic.centre(row, 0)[1] for row in range(n_rows)]
-        else:
-            places = (np.arange(len(positions)) + 0.5) / len(positions)
-            heights = (places * mosaic.height).tolist()
-        ax.set_yticks(heights, [_row_label(fit, position) for position in positions])
-    return ax
-
-
-def _pictures(panel: NDArray[Any], picture: Picture | None) -> list[NDArray[Any]]:
-    """Return the pictures of a panel: one of each row, or one of all."""
-    return [panel] if picture is None else [picture(row) for row in panel]
+    styles = dict.fromkeys(panels, _data_style(values)) | {"residual": _signed_style(limit)}
+    names = [_row_label(fit, position) for position in positions or ()]
+    return _draw(ax, panels, picture, styles, {"residual": f"residual, ±{limit:.2g}"}, names)
 
 
 def _draw(
-    ax: Axes,
-    mosaic: Mosaic,
-    pictures: dict[str, list[NDArray[Any]]],
+    ax: Axes | None,
+    panels: dict[str, NDArray[Any]],
+    picture: Picture | None,
     styles: dict[str, dict[str, Any]],
     titles: dict[str, str],
-) -> None:
-    """Draw columns of pictures, each with its style, below titles, or else their names."""
-    for column, (name, images) in enumerate(pictures.items()):
+    names: Sequence[str] = (),
+) -> Axes:
+    """Draw matrices side by side, or each of their rows as a picture, below titles or else names.
+
+    A style without a colour map has that of two signs.  The rows may have names, too.
+    """
+    columns = [
+        [panel] if picture is None else [picture(row) for row in panel] for panel in panels.values()
+    ]
+    down, across, (height, width) = len(columns[0]), len(columns), columns[0][0].shape
+    ratio = height / width
+    if names and picture is None:
+        ratio = max(ratio, 0.06 * height)  # room for the name of each row
+    mosaic = Mosaic(min(max(ratio, 0.3), 1.6))  # neither too flat nor too high
+    size = mosaic.size(down, across)
+    unit = min(3.0, 11 / across) if down == 1 else min(1.5, 9 / size[1])  # in inches
+    margin = 0.9 if down > 1 else 0.1
+    ax = axes(ax, unit * size[0] + margin, unit * size[1] + 0.4)
+    for column, (name, images) in enumerate(zip(panels, columns, strict=True)):
+        style = {"cmap": diverging(ax)} | styles[name]
         for row, image in enumerate(images):
-            mosaic.draw(ax, row, column, image, **styles[name])
-    mosaic.finish(ax, len(images), len(pictures))
-    centres = [mosaic.centre(0, column)[0] for column in range(len(pictures))]
-    ax.set_xticks(centres, [titles.get(name, name) for name in pictures])
+            mosaic.draw(ax, row, column, image, **style)
+    mosaic.finish(ax, down, across)
+    centres = [mosaic.centre(0, column)[0] for column in range(across)]
+    ax.set_xticks(centres, [titles.get(name, name) for name in panels])
     ax.xaxis.tick_top()
     hide_frame(ax)
+    if names:
+        places = (np.arange(len(names)) + 0.5) * (mosaic.height / len(names))
+        heights = [mosaic.centre(row, 0)[1] for row in range(down)]
+        ax.set_yticks(places if picture is None else heights, names)
+    return ax
 
 
-def _mosaic(shape: tuple[int, ...], rows_are_labelled: bool = False) -> Mosaic:
-    """Return a mosaic for pictures of this shape that is neither too flat nor too high."""
-    ratio = shape[0] / shape[1]
-    if rows_are_labelled:
-        ratio = max(ratio, 0.06 * shape[0])  # room for a label beside each row of the picture
-    return Mosaic(min(max(ratio, 0.3), 1.6))
-
-
-def _figure_size(mosaic: Mosaic, rows: int, columns: int) -> tuple[float, float]:
-    """Return width and height in inches of a figure for a mosaic."""
-    width, height = mosaic.size(rows, columns)
-    unit = min(3.0, 11 / columns) if rows == 1 else min(1.5, 9 / height)
-    margin = 0.9 if rows > 1 else 0.1
-    return unit * width + margin, unit * height + 0.4
-
-
-def _data_style(ax: Axes, values: NDArray[np.floating]) -> dict[str, Any]:
+def _data_style(values: NDArray[np.floating]) -> dict[str, Any]:
     """Return grey levels for nonnegative data, and else colours around zero."""
     low, high = float(values.min()), float(values.max())
     if low < 0:
-        return _signed_style(ax, color_limit(values))
+        return _signed_style(color_limit(values))
     return _grey_style(low, high)
 
 
@@ -436,9 +426,9 @@ def _grey_style(low: float, high: float) -> dict[str, Any]:
     return {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
 
 
-def _signed_style(ax: Axes, limit: float) -> dict[str, Any]:
+def _signed_style(limit: float) -> dict[str, Any]:
     """Return blue and red on both sides of zero."""
-    return {"cmap": diverging(ax), "vmin": -limit, "vmax": limit}
+    return {"vmin": -limit, "vmax": limit}
 
 
 def _row_label(fit: Decomposition, row: int) -> str:
@@ -517,14 +507,10 @@ def uncertainty(
         data = match_data(posterior._labels, X, owner="the posterior")
         panels = {"observed": data.to_rows(positions, (m, n)), **panels}
 
-    pictures = {name: _pictures(panel, picture) for name, panel in panels.items()}
-    mosaic = _mosaic(pictures["mean"][0].shape)
-    ax = axes(ax, *_figure_size(mosaic, len(pictures["mean"]), len(pictures)))
     # the same grey levels for data and mean, and another map for the spread
     values = np.stack([panels.get("observed", mean), mean])
     low, high, largest = map(float, (np.nanmin(values), np.nanmax(values), np.nanmax(spread)))
     of_spread = {"cmap": "magma", "vmin": 0.0, "vmax": largest or 1.0}
     styles = dict.fromkeys(panels, _grey_style(low, high)) | {"standard deviation": of_spread}
     title = f"standard deviation, to {largest:.2g}"
-    _draw(ax, mosaic, pictures, styles, {"standard deviation": title})
-    return ax
+    return _draw(ax, panels, picture, styles, {"standard deviation": title})

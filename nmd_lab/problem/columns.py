@@ -226,8 +226,7 @@ def _by_label(name: str, argument: Mapping[Any, Any], labels: Labels) -> _Listed
     unknown = [label for label in argument if label not in names and label not in sources]
     if unknown:
         raise ValueError(
-            f"{name} has the column {plain_label(unknown[0])!r}, which X does not have: give "
-            "labels of X."
+            f"{name} has the column {plain_label(unknown[0])!r}, unknown to X: give labels of X."
         )
     position = {label: k for k, label in enumerate(argument, start=1)}
     pairs = zip(names, sources, strict=True)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from nmd_lab._runtime.checks import check_number, check_word
+from nmd_lab._runtime.checks import check_number, check_word, refuse_class
 from nmd_lab.data.entries import FloatArray
 
 
@@ -300,10 +300,7 @@ def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
     """Return the constraint for a name, an object or None."""
     if constraint is None or isinstance(constraint, FactorConstraint):
         return constraint
-    if isinstance(constraint, type) and issubclass(constraint, FactorConstraint):
-        raise TypeError(
-            f"{option}={constraint.__name__} is a class: give an object, {constraint.__name__}()."
-        )
+    refuse_class(option, constraint)
     name = constraint.lower() if isinstance(constraint, str) else constraint
     check_word(option, name, sorted(BY_NAME), ", None, or a FactorConstraint object")
     return BY_NAME[name]()

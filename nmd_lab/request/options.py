@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, Literal, TypedDict, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -32,8 +32,6 @@ from .settings import ADMM, Choice, Compute, as_choice, as_compute, as_solver, s
 INITS = ("auto", "svd", "randomized", "nndsvd", "random", "path")
 OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
 FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
-NOISES = ("auto", "before", "after")
-NOISE_BY = ("auto", "columns", "one")
 
 KEPT_BYTES = 1 << 30
 """Memory that the kept draws may take by default."""
@@ -47,7 +45,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class DataOptions(TypedDict, total=False):
-    """The keyword arguments of `decompose` and `complete` that belong to X."""
+    """The keyword arguments of a fit or a posterior that belong to X."""
 
     observed: ArrayLike | None
     weights: ArrayLike | None
@@ -58,7 +56,18 @@ class DataOptions(TypedDict, total=False):
     sample_dims: str | Sequence[str] | None
 
 
-class FitOptions(TypedDict, total=False):
+class RunOptions(TypedDict, total=False):
+    """The keyword arguments that a fit and a posterior share, with one meaning for both."""
+
+    offsets: Literal["auto", "none", "global", "rows", "columns", "both"]
+    time_limit: float | None
+    callback: Callable[..., Any] | None
+    progress: bool | None
+    random_state: int | np.random.Generator | None
+    compute: Compute | None
+
+
+class FitOptions(RunOptions, total=False):
     """The keyword arguments of `decompose` and `complete` that steer the solver.
 
     `nmd_lab.decompose` documents them.  This class is for editors and type checkers.  `Options` has
@@ -70,25 +79,34 @@ class FitOptions(TypedDict, total=False):
     max_iter: int
     tol: float
     alpha: float | Literal["auto"]
-    offsets: Literal["auto", "none", "global", "rows", "columns", "both"]
     offset_alpha: float | Literal["auto"]
     w_constraint: FactorConstraintName | FactorConstraint | None
     h_constraint: FactorConstraintName | FactorConstraint | None
     validation: float | Any | Choice | None
-    time_limit: float | None
-    callback: Callable[..., Any] | None
-    progress: bool | None
-    random_state: int | np.random.Generator | None
     solver: Literal["auto", "paper"] | ADMM
-    compute: Compute | None
 
 
 class FitArguments(DataOptions, FitOptions, total=False):
     """All keyword arguments of `decompose` and `complete`."""
 
 
+class SampleArguments(DataOptions, RunOptions, total=False):
+    """All keyword arguments of `sample`."""
+
+    draws: int
+    tune: int | None
+    chains: int
+    keep: int | None
+    groups: Literal["auto"] | int
+    noise: Literal["auto", "before", "after"]
+    noise_by: Literal["auto", "columns", "one"]
+    bounds: Mapping[Any, tuple[float, float]] | None
+    order: str | Sequence[str] | ArrayLike | None
+    init: Literal["auto", "random", "svd"] | Any
+
+
 OF_DATA = ("observed", "weights", "dtype", "sample_dims")
-LIMITS = ("at_most", "at_least", "upper")
+MODEL = ("rank", "nonlinearity", "loss")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +134,8 @@ class Asked:
     random_state: Any = None
     compute: Any = None
 
+    arguments: ClassVar[Any]
+    owner: ClassVar[str]
     function: ClassVar[str]
     inits: ClassVar[tuple[str, ...]]
     other_inits: ClassVar[str]
@@ -138,6 +158,12 @@ class Asked:
             check_word("init", self.init, self.inits, self.other_inits)
         check_seed(self.random_state)
         object.__setattr__(self, "compute", as_compute(self.compute))
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], **others: Any) -> Self:
+        """Return the options from keyword arguments; raise TypeError for an unknown name."""
+        check_option_names(options, [*MODEL, *cls.arguments.__annotations__], cls.owner)
+        return cls(**options, **others)
 
     @property
     def given_limits(self) -> GivenLimits:
@@ -170,10 +196,7 @@ class Asked:
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
 
-NOT_PLAIN = (
-    *("rank", "nonlinearity", "loss", "callback", "progress", "compute"),
-    *DataOptions.__annotations__,
-)
+NOT_PLAIN = (*MODEL, "callback", "progress", "compute", *DataOptions.__annotations__)
 """What the parameters of a result leave out, or have as numbers of the result."""
 
 
@@ -194,6 +217,8 @@ class Options(Asked):
     validation: Any = None
     solver: Any = "auto"
 
+    arguments = FitArguments
+    owner = "a fit"
     function = "complete"
     inits = INITS
     other_inits = ", a pair (W, H) or a fit"
@@ -208,14 +233,11 @@ class Options(Asked):
             check_number_or_auto(name, getattr(self, name))
         super().__post_init__()
         object.__setattr__(self, "solver", as_solver(self.solver))
-        constraints = self.factor_constraints  # refuses unknown ones
         object.__setattr__(self, "validation", as_choice(self.validation))
         if self.follows_path and not (is_auto(self.alpha) or self.alpha > 0):
             raise ValueError("init='path' needs a ridge: give alpha > 0, or another init.")
-        if self.follows_path and any(constraints):
-            raise ValueError(
-                "init='path' does not go with constraints on the factors: give another init."
-            )
+        if any(self.factor_constraints) and self.follows_path:  # and refuses unknown ones
+            raise ValueError("init='path' does not go with constraints of factors: give another.")
 
     @property
     def factor_constraints(self) -> tuple[FactorConstraint | None, FactorConstraint | None]:
@@ -235,13 +257,6 @@ class Options(Asked):
         offsets = "none" if self.offsets == "auto" else self.offsets
         offset_alpha = self.alpha if self.offset_alpha == "auto" else self.offset_alpha
         return replace(self, offsets=offsets, offset_alpha=offset_alpha)
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any], **others: Any) -> Options:
-        """Return the options from keyword arguments; raise TypeError for an unknown name."""
-        unknown = [name for name in options if name not in FitArguments.__annotations__]
-        check_option_names(unknown, FitOptions.__annotations__, "a fit")
-        return cls(**options, **others)
 
     @property
     def call(self) -> Call:
@@ -289,6 +304,8 @@ class SampleOptions(Asked):
     bounds: Any = None
     order: Any = None
 
+    arguments = SampleArguments
+    owner = "a posterior"
     function = "sample"
     inits = ("auto", "random", "svd")
     other_inits = ", or a fit"
@@ -306,8 +323,8 @@ class SampleOptions(Asked):
             check_integer("tune", self.tune, 0)
         if self.keep is not None:
             check_integer("keep", self.keep, 1)
-        check_word("noise", self.noise, NOISES)
-        check_word("noise_by", self.noise_by, NOISE_BY)
+        check_word("noise", self.noise, ("auto", "before", "after"))
+        check_word("noise_by", self.noise_by, ("auto", "columns", "one"))
         if not isinstance(self.bounds, Mapping | None):
             raise TypeError(
                 f"bounds={self.bounds!r} is no dict: give for example {{'percent': (0, 100)}}."
@@ -322,24 +339,23 @@ class SampleOptions(Asked):
 
     def step(self, numbers_a_draw: int) -> int:
         """Return the number of sweeps from one kept draw to the next."""
-        keep = self.keep
-        if keep is None:
-            # At least 20 draws, even if these need more memory
-            keep = max(20, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
+        # At least 20 draws, even if these need more memory
+        keep = self.keep or max(20, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
         return -(-self.draws // min(keep, self.draws))
 
 
-def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:
+def with_option_signature(asked: type[Asked], **defaults: Any) -> Callable[[Function], Function]:
     """Return a decorator that shows the options with their defaults in a function's signature."""
 
     def decorated(function: Function) -> Function:
         signature = inspect.signature(function)
         shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        for name, hint in FitArguments.__annotations__.items():
-            default = defaults.get(name, getattr(Options, name))
+        for name, hint in asked.arguments.__annotations__.items():
+            default = defaults.get(name, getattr(asked, name))
             option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
             is_data = name in DataOptions.__annotations__
             shown.append(option.replace(annotation=hint.__forward_arg__) if is_data else option)
+        function.__annotations__ |= get_type_hints(asked.arguments)
         function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         return function
 

@@ -22,14 +22,12 @@ from nmd_lab._runtime.checks import (
     check_word,
     refuse_class,
 )
-from nmd_lab.data.folds import KINDS
 from nmd_lab.data.inputs import is_mask
 from nmd_lab.model.loss import Loss
 
 from .penalty import PenaltyRule, RuleName, as_penalty_rule
 
 SPLITS = ("auto", "everywhere", "observed")
-SOLVERS = ("auto", "paper")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +132,7 @@ def as_solver(solver: Any) -> ADMM:
     """Return the settings that a name stands for."""
     if isinstance(solver, ADMM):
         return solver
-    check_word("solver", solver, SOLVERS, " or nmd.ADMM(...)")
+    check_word("solver", solver, ("auto", "paper"), " or nmd.ADMM(...)")
     return PAPER if solver == "paper" else ADMM()
 
 
@@ -214,11 +212,9 @@ class Compute:
 
 def as_compute(compute: Any) -> Compute:
     """Return the settings; None stands for the defaults."""
-    if compute is None:
-        return Compute()
-    if not isinstance(compute, Compute):
+    if not isinstance(compute, Compute | None):
         raise TypeError(f"compute={compute!r} is no nmd.Compute: give nmd.Compute(...).")
-    return compute
+    return compute or Compute()
 
 
 def is_automatic(solver: ADMM) -> bool:
@@ -236,7 +232,6 @@ def stored(compute: Compute) -> dict[str, Any]:
     return values
 
 
-METRICS = ("deviance", "rmse", "mae", "log_score")
 SPLITTERS = ", a fraction, a splitter of scikit-learn, held-out entries, a mask, or a list of masks"
 
 
@@ -324,7 +319,7 @@ class Choice:
             object.__setattr__(self, "ranks", _candidates("ranks", self.ranks, check_integer, 1))
         if self.alphas is not None:
             object.__setattr__(self, "alphas", _candidates("alphas", self.alphas, check_number, 0))
-        check_word("metric", self.metric, METRICS)
+        check_word("metric", self.metric, ("deviance", "rmse", "mae", "log_score"))
         _check_splitter("splitter", self.splitter)
         if self.groups is not None and not self.splits_rows:
             raise ValueError(
@@ -431,7 +426,7 @@ def _check_splitter(name: str, splitter: Any) -> None:
     """Raise an error if a value is no splitter, as far as that is known without X."""
     refuse_class(name, splitter)
     if isinstance(splitter, str):
-        check_word(name, splitter, sorted(KINDS), SPLITTERS)
+        check_word(name, splitter, ["blocks"], SPLITTERS)
     elif isinstance(splitter, Real | np.bool_):
         check_share(name, splitter, zero=False)
     elif isinstance(splitter, list | tuple) and _are_matrices(splitter):

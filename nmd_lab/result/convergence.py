@@ -32,10 +32,7 @@ def split_rhat(chains: Any) -> Array:
 
     It is the larger one of those of ranks and of ranks of distances from the median.
     """
-    halves = _halves(chains)
-    if halves is None:
-        return np.full(np.shape(chains)[2:], np.nan)
-    found = []
+    halves, found = _halves(chains), []
     for numbers in (halves, np.abs(halves - np.median(halves, axis=(0, 1)))):
         within, total = _variances(_normal_scores(numbers))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -46,8 +43,6 @@ def split_rhat(chains: Any) -> Array:
 def effective_sample_size(chains: Any) -> Array:
     """Return the number of independent draws whose mean of ranks would be as exact (bulk ESS)."""
     halves = _halves(chains)
-    if halves is None:
-        return np.full(np.shape(chains)[2:], np.nan)
     n, size = halves.shape[1], halves.shape[0] * halves.shape[1]
     scores = _normal_scores(halves)
     within, total = _variances(scores)
@@ -69,12 +64,12 @@ def effective_sample_size(chains: Any) -> Array:
         return np.where(np.isfinite(pairs[0]), size / time, np.nan)
 
 
-def _halves(chains: Any) -> Array | None:
-    """Return the two halves of each chain as chains; None if they are too short."""
+def _halves(chains: Any) -> Array:
+    """Return the two halves of each chain as chains; NaN if they are too short."""
     array = np.asarray(chains, dtype=np.float64)
     n = array.shape[1] // 2
     if array.shape[1] < MIN_DRAWS:
-        return None
+        return np.full((2, MIN_DRAWS, *array.shape[2:]), np.nan)
     return np.concatenate([array[:, :n], array[:, -n:]])
 
 
@@ -130,9 +125,7 @@ def unsettled(draws: Draws, trace: xr.Dataset) -> float:
     mean, variance = moments_in_draws(
         draws, trace["probe_row"].values, trace["probe_column"].values
     )
-    halves = _halves(mean)
-    assert halves is not None
-    within, total = _variances(halves)
+    within, total = _variances(_halves(mean))
     noise = variance.mean(axis=(0, 1))
     return float(np.mean(total + noise > MAX_RHAT**2 * (within + noise)))
 
@@ -151,23 +144,24 @@ def labelled_singular_values(draws: Draws, dataset: xr.Dataset) -> xr.DataArray:
 
 
 def singular_values(draws: Draws) -> Array:
-    """Return the singular values of WH in each draw (draws, rank), largest first."""
-    return np.stack([_singular_values(w, h) for w, h in zip(draws.W, draws.H, strict=True)])
+    """Return the singular values of WH in each draw (draws, rank), largest first.
+
+    They come from products of the size of the rank.
+    """
+    found = []
+    for one_W, one_H in zip(draws.W, draws.H, strict=True):
+        W, H = one_W.astype(np.float64), one_H.astype(np.float64)
+        values, vectors = np.linalg.eigh(W.T @ W)
+        half = vectors * np.sqrt(np.maximum(values, 0))
+        squares = np.linalg.eigvalsh(half.T @ (H.T @ H) @ half)
+        found.append(np.sqrt(np.maximum(squares[::-1], 0)))
+    return np.stack(found)
 
 
 def effective_rank(values: Array) -> Array:
     """Return the exponential of the entropy of normalised singular values (draws, rank)."""
     shares = values / values.sum(axis=1, keepdims=True)
     return np.asarray(np.exp(-(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)))
-
-
-def _singular_values(W: Array, H: Array) -> Array:
-    """Return the singular values of W Hᵀ, from products of the size of the rank."""
-    W, H = W.astype(np.float64), H.astype(np.float64)
-    values, vectors = np.linalg.eigh(W.T @ W)
-    half = vectors * np.sqrt(np.maximum(values, 0))
-    squares = np.linalg.eigvalsh(half.T @ (H.T @ H) @ half)
-    return np.sqrt(np.maximum(squares[::-1], 0))
 
 
 def to_datatree(posterior: Any, held_out: Any, *, factors: bool) -> xr.DataTree:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import COMPONENT, Labels, any_frame
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Decomposition(Fitted):
     """X ≈ f(WH), with the labels of X.
 
@@ -84,15 +83,7 @@ class Decomposition(Fitted):
     nonlinearity: Nonlinearity
     loss: Loss
     history: xr.Dataset
-    stop_reason: StopReason
-    _labels: Labels
-    parameters: dict[str, Any] = field(default_factory=dict)
     offsets: Offsets = NO_OFFSETS
-    _kinds: Model | None = None
-
-    def __post_init__(self) -> None:
-        """Convert a string `stop_reason` to a `StopReason`."""
-        object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
 
     @classmethod
     def _from_matrices(
@@ -111,7 +102,9 @@ class Decomposition(Fitted):
             {name: ("iteration", list(numbers)) for name, numbers in history.items()},
             coords={"iteration": iterations},
         )
-        return cls(labelled_W, labelled_H, history=recorded, _labels=labels, _kinds=kinds, **fields)
+        return cls(
+            W=labelled_W, H=labelled_H, history=recorded, _labels=labels, _kinds=kinds, **fields
+        )
 
     @property
     def rank(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_share, check_word
-from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import LOSSES, Loss
@@ -29,24 +28,20 @@ from .predictive import KINDS
 from .summary import posterior_lines, posterior_summary
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Drawn(Fitted):
     """The fields of a posterior, which `Posterior` documents, and its distribution at entries.
 
     No method but `uncertainty` forms the whole matrix.  None draws random numbers.
     """
 
-    _labels: Labels
     nonlinearity: Nonlinearity | Mixed
     loss: Loss | Mixed
     noise: str | tuple[str, ...]
     draws: xr.Dataset
     trace: xr.Dataset
-    stop_reason: StopReason
     mean: float = 0.0
     levels: tuple[float, ...] | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
-    _kinds: Model | None = None
     _limits: xr.Dataset | None = None
     _joint: xr.Dataset | None = None
 
@@ -54,7 +49,7 @@ class Drawn(Fitted):
 
     def __post_init__(self) -> None:
         """Convert a string `stop_reason`, and check the kind of the noise."""
-        object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
+        super().__post_init__()
         for noise in self._noises:
             check_word("noise", noise, KINDS)
 
@@ -103,7 +98,7 @@ class Drawn(Fitted):
         """
         draws = label_draws(labels, arrays, by_column=fields.get("_kinds") is not None)
         trace, mean = label_trace(arrays), float(arrays.get("mean", 0.0))
-        return cls(labels, draws=draws, trace=trace, mean=mean, **fields)
+        return cls(_labels=labels, draws=draws, trace=trace, mean=mean, **fields)
 
     @property
     def _noises(self) -> tuple[str, ...]:

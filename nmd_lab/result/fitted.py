@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,17 +23,22 @@ from .entries import Entries, Unknown, entries_of
 from .predict import class_probabilities, top
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Fitted(ABC):
     """The fields and methods that a fit and a posterior have in common."""
 
-    _labels: Labels
     nonlinearity: Any
     loss: Any
     stop_reason: StopReason
-    parameters: dict[str, Any]
-    _kinds: Model | None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    _labels: Labels
+    _kinds: Model | None = None
 
     _owner: ClassVar[str] = "the fit"
+
+    def __post_init__(self) -> None:
+        """Convert a string `stop_reason` to a `StopReason`."""
+        object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
 
     @property
     @abstractmethod

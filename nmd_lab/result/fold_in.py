@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -191,24 +191,6 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     return out
 
 
-class Rows(NamedTuple):
-    """Rows of X in a posterior: those of the fitted data, or new ones with draws of their own.
-
-    Attributes
-    ----------
-    labels : Labels
-        Labels of the fitted data, or of the new rows with the columns of these.
-    draws : Draws
-        Draws of the rows with these labels.
-    data : MatchedData
-        The data, and where the draws have their rows and columns.
-    """
-
-    labels: Labels
-    draws: Draws
-    data: MatchedData
-
-
 def rows_of(
     posterior: Any,
     X: Any,
@@ -216,18 +198,19 @@ def rows_of(
     enough: int = N_FILLING_DRAWS,
     *,
     numbered: bool = False,
-) -> Rows:
-    """Return the rows of X in a posterior; new ones get so many draws.
+) -> tuple[Labels, Draws, MatchedData]:
+    """Return the labels and draws of the rows of X, and X with their positions among these.
 
-    Equal new rows have draws of their own if they are numbered.
+    They are all rows of the fitted data, or new ones with so many draws of their own: also for
+    equal ones, if they are numbered.
     """
     labels, draws = posterior._labels, posterior._draws
     new, data = data_of(posterior, X, limits)
     if data is not None:
-        return Rows(labels, draws, data)
+        return labels, draws, data
     of_new = draw_new_rows(labels, draws.evenly(enough), new, numbered=numbered)
     new_labels = labels_of_new_rows(labels, new.labels)
-    return Rows(new_labels, of_new, matched(new_labels, new, "the posterior"))
+    return new_labels, of_new, matched(new_labels, new, "the posterior")
 
 
 def data_of(

@@ -7,7 +7,7 @@ the columns with the largest predictions of a row, which are what to recommend.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -111,9 +111,14 @@ def level_probabilities(draws: Draws, labels: Labels, rows: Any, columns: Any) -
 
 def matrix(draws: Draws, statistic: Callable[[Predictive, Array], Array] = mean_of) -> Array:
     """Return a statistic of the draws at each entry of X, as a matrix."""
-    out = np.empty(draws.shape, draws.dtype)
-    for i, j in _blocks(draws):
-        out[i, j] = block(draws, statistic, i, j)
+    (m, n), out = draws.shape, np.empty(draws.shape, draws.dtype)
+    entries = draws.batch(max(each.numbers for each in draws.predictives))  # of a block
+    width = min(n, entries)
+    height = max(entries // width, 1)
+    for top in range(0, m, height):
+        for left in range(0, n, width):
+            i, j = slice(top, min(top + height, m)), slice(left, min(left + width, n))
+            out[i, j] = block(draws, statistic, i, j)
     return out
 
 
@@ -125,17 +130,6 @@ def block(draws: Draws, statistic: Callable[[Predictive, Array], Array], i: Any,
     for predictive, at, of_column in draws.by_noise(columns, v):
         out[at] = statistic(predictive, of_column)
     return out.reshape(m, n)
-
-
-def _blocks(draws: Draws) -> Iterator[tuple[slice, slice]]:
-    """Yield rows and columns of blocks that cover X, of bounded memory."""
-    m, n = draws.shape
-    entries = draws.batch(max(each.numbers for each in draws.predictives))
-    width = min(n, entries)
-    height = max(entries // width, 1)
-    for top in range(0, m, height):
-        for left in range(0, n, width):
-            yield slice(top, min(top + height, m)), slice(left, min(left + width, n))
 
 
 TINY = np.finfo(np.float64).tiny

@@ -128,7 +128,7 @@ def _compiled_draw(problem: SampledProblem, state: ChainState, batch: Batch) -> 
     at = model_indices if problem.by_column else slice(None)
     rho = state.rho[at] / problem.units_of_kinds[model_indices, 1] ** 2
     levels = rho, state.beta[at], ends_in_rows([state.cuts[k] for k in model_indices])
-    kernel = latent_kernel(batch.noise, column_model, f"{problem.dtype}")
+    kernel = latent_kernel(batch.noise, column_model.structure)
     keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
     key = state.seed, state.sweep, batch.shift, keys
     entries = batch.starts, batch.weights, tuple(batch.limits)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ from nmd_lab.request.options import SampleOptions
 
 from .chain import Chain, ChainState, Draw, linear_at, unhide_cells, with_groups
 from .cut_points import ends_in_rows
-from .first_state import COLUMNS, full_rank, with_cut_points, with_rank
+from .first_state import COLUMNS, with_cut_points, with_rank
 from .problem import SampledProblem, problem_of
 from .sampled_model import knows_T
 
@@ -504,17 +505,6 @@ def stacked(log_densities: NDArray[np.float64], sizes: tuple[Size, ...]) -> NDAr
     return weights[at] / counts[at]
 
 
-def hides_in_shape(
-    observations: Observations, sequence: NDArray[np.integer] | None
-) -> Callable[[np.random.Generator], NDArray[np.bool_]] | None:
-    """Return a function that hides cells as others are missing; None if these have no shape."""
-    if sequence is not None and missing_in_runs(observations, sequence):
-        return lambda rng: moved_runs(observations, HIDDEN_SHARE, rng, sequence)
-    if holes_depend_on_each_other(observations):
-        return lambda rng: moved_holes(observations, HIDDEN_SHARE, rng)
-    return None
-
-
 def make_ensemble(
     problem: SampledProblem,
     observations: Observations,
@@ -529,7 +519,11 @@ def make_ensemble(
     """
     tune, draws = options.tune, options.draws
     sequence = None if problem.order is None else problem.order.sequence
-    hide = hides_in_shape(few, sequence)
+    hide: Callable[..., NDArray[np.bool_]] | None = None  # as others are missing, if in a shape
+    if sequence is not None and missing_in_runs(few, sequence):
+        hide = partial(moved_runs, sequence=sequence)
+    elif holes_depend_on_each_other(few):
+        hide = moved_holes
     if len(sizes) == 1 and sequence is None and hide is None:
         tuned, one = TUNING_SWEEPS_SINGLE if tune is None else tune, [problem]
         return Ensemble(problem, sizes, one, one, few, observations, None, tuned, 0, 0, draws)
@@ -544,15 +538,15 @@ def make_ensemble(
         common = common[first]
     is_hidden = np.zeros(x.size, bool)
     if hide is not None:
-        is_hidden = common & hide(rng)
+        is_hidden = common & hide(few, HIDDEN_SHARE, rng)
     if not is_hidden.any():
         is_hidden[common] = test_set(i[common], j[common], x[common], table, HIDDEN_SHARE, rng)
     observed, hidden = few.select(~is_hidden), few.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.scaling, problem.noises)
     pairs = {(False, False): (problem, trial)}
     if any(size.is_full for size in sizes):
-        full = full_rank(problem, observations, options)
-        units = full.rank, full.scaling, full.noises
+        units = problem.units_of_full_rank()
+        full = problem_of(observations, options, *units)
         pairs[True, False] = full, problem_of(observed, options, *units)
     if any(size.is_small for size in sizes):
         small = 2 * problem.rank // 5

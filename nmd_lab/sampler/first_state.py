@@ -28,15 +28,12 @@ from nmd_lab.fit.starts import first_start
 from nmd_lab.fit.summary import make_problem
 from nmd_lab.kernels.lowrank import RowBlocks
 from nmd_lab.kernels.products import CsrStorage, DenseStorage
-from nmd_lab.model.column_model import make_column_model
-from nmd_lab.model.model import Model
 from nmd_lab.problem.initialization import svd_by_random_range
-from nmd_lab.problem.scaling import Scaling
-from nmd_lab.request.options import Options, SampleOptions
+from nmd_lab.request.options import Options
 
 from .chain import Chain, ChainState, Draw, T_of
 from .cut_points import CutPoints
-from .problem import SampledProblem, problem_of
+from .problem import SampledProblem
 from .row_updates import BLOCK_ROWS
 from .season import first_season
 
@@ -162,25 +159,6 @@ def _as_operator(problem: SampledProblem, values: FloatArray, fill: float) -> Li
         matrix = csr_array((values, storage.indices, storage.indptr), shape=shape)
     rows = max(BLOCK_ROWS, 1 << (max(BLOCK // shape[1], 1).bit_length() - 1))
     return RowBlocks(matrix, fill, rows).operator()
-
-
-def full_rank(
-    problem: SampledProblem, observations: Observations, options: SampleOptions
-) -> SampledProblem:
-    """Return the problem of a table with all components, whose levels are numbers."""
-    column_models, noises = list(problem.model.column_models), list(problem.noises)
-    for k, (noise, kind, at) in enumerate(problem.kinds):
-        if noise == "ordinal":
-            x = np.asarray(kind.loss.level_values)[problem.values[at].astype(np.intp)]
-            centre, size = (float(x.mean()), float(x.std())) if x.size else (0.0, 1.0)
-            numbers = make_column_model("identity", "frobenius")
-            column_models[k] = numbers._replace(centre=centre, size=size or 1.0)
-            noises[k] = "gaussian"
-    (m, n), scaling = problem.shape, Scaling(Model(tuple(column_models), problem.model.model_index))
-    # With more columns or work, with which a sweep would take long, it has as many as the others
-    is_full = n <= min(64, m) and m * n**3 <= 1 << 30
-    rank = n if is_full else problem.rank
-    return problem_of(observations, options, rank, scaling, tuple(noises))
 
 
 def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainState) -> ChainState:

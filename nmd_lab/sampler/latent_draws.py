@@ -354,18 +354,9 @@ class Batch(NamedTuple):
     shift: int = 0
 
 
-def latent_kernel(noise: NoiseKind, column_model: ColumnModel, types: str) -> Any:
-    """Return the compiled loop that draws T, and x after f where only limits are known."""
-    return _kernel(
-        noise,
-        column_model.structure,
-        f"draw_T_{noise}_{column_model.name}_{types}",
-        column_model.is_ours,
-    )
-
-
 @cache
-def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> Any:
+def latent_kernel(noise: NoiseKind, structure: Structure) -> Any:
+    """Return the compiled loop that draws T, and x after f where only limits are known."""
     f, d, _ = structure
     value, forward = compile_scalar(d.value), compile_scalar(f.forward)
     after, known = noise == "after", noise == "gaussian"
@@ -400,7 +391,7 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> 
                 T[k] = t
             losses[i] = total
 
-    return compile_kernel(draw_T, name, cached=cached)
+    return compile_kernel(draw_T, f"draw_T_{noise}_{structure.name}", cached=structure.is_ours)
 
 
 def _draw_between(noise: NoiseKind, structure: Structure) -> Any:

@@ -20,7 +20,7 @@ from nmd_lab.data.inputs import AT_MOST
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import Facts, smallest_value, units_of_groups
 from nmd_lab.kernels.products import Block, CsrStorage, DenseStorage, storage_of
-from nmd_lab.model.column_model import ColumnModel
+from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, groups
 from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
@@ -33,7 +33,7 @@ from .ordered_rows import PHIS, RowOrder, draw_ordered_rows
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
 from .row_updates import NO_LABELS, DenseUpdate, Labels, OtherFactor, RowInputs, SparseUpdate
-from .sampled_model import NoiseKind, knows_T, levels_of, noise_of, sampled_model
+from .sampled_model import NoiseKind, knows_T, noise_of, sampled_model
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,23 @@ class SampledProblem:
         prior, rank, offsets = self.prior, self.rank, self.offset_columns
         return prior.units(rank, offsets.before), prior.units(rank, offsets.after)
 
+    def units_of_full_rank(self) -> tuple[int, Scaling, tuple[NoiseKind, ...]]:
+        """Return the rank of a table with all components, and units in which levels are numbers."""
+        column_models, noises = list(self.model.column_models), list(self.noises)
+        for k, (noise, kind, at) in enumerate(self.kinds):
+            if noise == "ordinal":
+                x = np.asarray(kind.loss.level_values)[self.values[at].astype(np.intp)]
+                centre, size = (float(x.mean()), float(x.std())) if x.size else (0.0, 1.0)
+                numbers = make_column_model("identity", "frobenius")
+                column_models[k] = numbers._replace(centre=centre, size=size or 1.0)
+                noises[k] = "gaussian"
+        scaling = Scaling(Model(tuple(column_models), self.model.model_index))
+        (m, n), rank = self.shape, self.rank
+        # With more columns or work a sweep would take long: then it has as many as the others
+        if n <= min(64, m) and m * n**3 <= 1 << 30:
+            rank = n
+        return rank, scaling, tuple(noises)
+
     @property
     def numbers(self) -> int:
         """Number of numbers in a draw of all rows and columns."""
@@ -263,7 +280,7 @@ class SampledProblem:
         """
         noises, losses = np.array(self.noises), [kind.loss for kind in self.model.column_models]
         of_T, after = noises != "ordinal", noises == "after"
-        exact = of_T | (np.array([levels_of(loss) for loss in losses]) == 2)  # no cuts are drawn
+        exact = of_T | [len(loss.level_values) == 2 for loss in losses]  # no cuts are drawn
         shapes = np.where(after, [loss.noise_model.shape for loss in losses], 0.0)
         units = self.prior.spreads_of_X ** [loss.noise_model.power for loss in losses]
         return of_T, after, exact, shapes, units
@@ -284,7 +301,7 @@ class SampledProblem:
             is_fixed = self.limits is None and knows_T(noise, kind.nonlinearity)
             if self.counts[j] and not is_fixed:
                 arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
-                alike.setdefault((noise, kind.name, arguments), []).append(j)
+                alike.setdefault((noise, kind.structure, arguments), []).append(j)
         found, shift = [], 0
         for (noise, *_), columns in alike.items():
             entries = np.concatenate([self.entries_of_kinds[j] for j in columns])
@@ -306,7 +323,7 @@ class SampledProblem:
         return [self._levels_of(k) for k in range(len(self.noises))]
 
     def _levels_of(self, k: int) -> Levels | None:
-        number, at = levels_of(self.model.column_models[k].loss), self.entries_of_kinds[k]
+        number, at = len(self.model.column_models[k].loss.level_values), self.entries_of_kinds[k]
         if not number:
             return None
         low = high = self.values[at]

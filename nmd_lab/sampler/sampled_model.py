@@ -42,11 +42,6 @@ CLIPPED = "clipped"
 f(T), and f clips it to the ends of its column."""
 
 
-def levels_of(loss: Loss) -> int:
-    """Return the number of levels of a loss; 0 if x is a number."""
-    return len(loss.level_values) if loss.classes == "ordered" else 0
-
-
 def noise_of(wanted: str, f: Nonlinearity, loss: Loss, x: FloatArray) -> NoiseKind:
     """Return where the noise of some values is."""
     if loss.classes == "ordered":

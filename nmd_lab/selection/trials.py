@@ -234,7 +234,7 @@ class Trials:
         """Take the error of a trial at the held-out entries whose values are known, if lower."""
         if not (self._estimates_sd and trial.setting.loss.squares):
             return
-        exact = np.concatenate([fold.is_known for fold in self.folds])
+        exact = np.concatenate([fold.held_out.exact for fold in self.folds])
         if exact.any():
             error = trial.gaussian_sd(exact)
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))

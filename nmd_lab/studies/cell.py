@@ -294,7 +294,7 @@ class Cell:
                 error = float(metric(*pair, **weighted)) if at.any() else math.nan
                 scores[f"{entry_set}_{name}"] = error
             for name, each in of_entries.items():
-                there = data.exact & mask & ~np.isnan(each)
+                there = data.observations.exact & mask & ~np.isnan(each)
                 w = None if weights is None else weights[there]
                 mean = float(np.average(each[there], weights=w)) if there.any() else math.nan
                 scores[f"{entry_set}_{name}"] = mean
@@ -484,17 +484,11 @@ def select(array: Array, labels: Mapping[str, Any]) -> Array:
     for dim, chosen in labels.items():
         listed = chosen if isinstance(chosen, list | tuple) else [chosen]
         available = array[dim].values.tolist()
-        array = array.isel({dim: [_position(label, available, dim) for label in listed]})
+        # A number is its text next to words such as "auto".
+        listed = [text if (text := _as_text(each)) in available else each for each in listed]
+        check_words(dim, listed, available)
+        array = array.isel({dim: [available.index(each) for each in listed]})
     return array
-
-
-def _position(label: Any, labels: list[Any], dim: str) -> int:
-    """Return the position of a label; a number is its text next to words such as "auto"."""
-    label = label.item() if isinstance(label, np.generic) else label
-    for candidate in (label, _as_text(label)):
-        if candidate in labels:
-            return labels.index(candidate)
-    raise ValueError(f"{dim}={label!r} is not in the study: choose from {labels}.")
 
 
 def check_names(method: Any, arguments: dict[str, Any], others: Iterable[str]) -> None:
@@ -569,4 +563,4 @@ def _checked_level(name: str, kind: str, level: Any) -> float:
 
 def _as_text(value: Any) -> str:
     """Return the label of a value that is not a number."""
-    return str(value) if isinstance(value, str) else repr(value)
+    return str(value) if isinstance(value, str | np.generic) else repr(value)

@@ -83,18 +83,12 @@ class KnownEntries:
         return str(hash_of((_version.__version__, kind, columns, self.observations.fingerprint())))
 
     @cached_property
-    def exact(self) -> BoolArray:
-        """Mask of the entries of which more than limits are known."""
-        limits = self.observations.limits
-        return np.ones(self.entries.values.size, bool) if limits is None else limits.codes == 0
-
-    @cached_property
     def numbers(self) -> BoolArray:
-        """Mask of those of them that are numbers, and no classes or levels."""
+        """Mask of the known entries that are numbers, and no limits, classes or levels."""
         if self.table is None:
-            return self.exact
+            return self.observations.exact
         is_class: BoolArray = np.array([column.is_class for column in self.table.of_matrix])
-        return self.exact & ~is_class[self.entries.columns]
+        return self.observations.exact & ~is_class[self.entries.columns]
 
     @cached_property
     def units(self) -> Units:
@@ -102,7 +96,8 @@ class KnownEntries:
         facts = facts_of(observe(self.X), by_column=True) if is_frame(self.X) else None
         if self.table is None and not (facts and units_of_columns(facts)):
             return Units(0.0, 1.0)
-        return column_units(self.observations.select(self.exact)).at(self.entries.columns)
+        known = self.observations.select(self.observations.exact)
+        return column_units(known).at(self.entries.columns)
 
     def matrix(self, values: FloatArray, mask: BoolArray, *, encoded: bool = False) -> Any:
         """Return X with new values of the known entries, and only those where the mask is True.
@@ -153,7 +148,7 @@ def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> BoolAr
         return np.zeros(data.entries.values.size, dtype=bool)
     hidden = HIDE[missing.kind](data, missing.level, missing.generator(seed))
     rows, columns, _ = data.entries
-    return hidden[first_of_cells(rows, columns, data.table)] & data.exact
+    return hidden[first_of_cells(rows, columns, data.table)] & data.observations.exact
 
 
 def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray:
@@ -162,7 +157,8 @@ def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray
     if noise.level == 0:
         return values
     noisy = NOISE[noise.kind](values.astype(float), noise.level, noise.generator(seed))
-    return np.where(data.exact, noisy.astype(values.dtype), values)  # a limit stays what it is
+    # A limit stays what it is.
+    return np.where(data.observations.exact, noisy.astype(values.dtype), values)
 
 
 def refuse_for_classes(corruptions: Iterable[Corruption]) -> None:

@@ -1,4 +1,4 @@
-"""Work in a thread of its own, and what is kept: iterates, their errors, and past runs."""
+"""Work in a thread of its own, past runs, and the entries at which models are compared."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many, sentence
-from nmd_lab.fit.loop import VALIDATION
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
-from nmd_lab.problem.state import State
-from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary import two_digits, validation_error
+from nmd_lab.result.summary import two_digits
 
 # The message until the first progress
 STARTING = "starting; a first run takes some seconds more …"
-Numbers = NDArray[Any]
+Array = NDArray[Any]
 Record = dict[str, Any]  # what the page gets
 Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
 
@@ -32,7 +29,7 @@ INTERVAL = 0.06  # seconds, at least, from the end of a call of the listeners to
 PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 of the time
 
 
-NO_RUN = "there is nothing to continue from"
+Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
 
 @dataclass
@@ -45,7 +42,7 @@ class Run:
     before: Any = None  # the run before the first stroke of the brush
     of: Any = field(default_factory=object)  # what it has in common with its continuations
     is_look: bool = False  # whether it is a first look: the settings are not chosen yet
-    phase: Literal["ready", "running", "stopped", "finished", "failed"] = "ready"
+    phase: Phase = "ready"
     message: str = "ready"  # phase and progress in one sentence
     warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
     planned: int = 0  # number of steps at the end of the run
@@ -56,60 +53,38 @@ class Run:
     findings: Any = None  # coverage of intervals
     stop: threading.Event = field(default_factory=threading.Event)
 
+    def cannot_proceed(self) -> str:
+        """Return why the work cannot be continued, or an empty string."""
+        return "there is nothing to continue from"
 
-class Background:
+
+R = TypeVar("R", bound=Run)
+
+
+class Background(Generic[R]):
     """Work in a worker thread, of which one run counts: the last one begun.
 
     What is known of this run is an attribute of the work, too.  One that no longer counts ends at
     its next step, and changes nothing but its own record.
+
+    Parameters
+    ----------
+    kind : type
+        Class of the runs.
     """
 
-    Kind: type[Run] = Run
-
-    def __init__(self) -> None:
+    def __init__(self, kind: type[R]) -> None:
         # Called after each change, from any thread; at most sixteen times a second during a run
         self.listeners: list[Callable[[], None]] = []
-        self.run: Any = self.Kind()
+        self.kind, self.run = kind, kind()
+        self.lock = threading.RLock()
         self._thread: threading.Thread | None = None
-        self._lock = threading.RLock()
         self._next_look = 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(vars(self)["run"], name)
 
-    def cannot_proceed(self) -> str:
-        """Return why the work cannot be continued, or an empty string."""
-        return NO_RUN
-
-    def stop(self) -> None:
-        """Ask running work to stop at its next step."""
-        if self.phase == "running":
-            self.run.stop.set()
-            self.run.message = "stopping …"
-
-    def reset(self) -> None:
-        """Forget the work."""
-        self.recall(self.Kind())
-
-    def recall(self, run: Any) -> None:
-        """Come back to a run, which can be continued if it could be before."""
-        with self._lock:
-            self.run.stop.set()
-            self.run = run
-
-    def join(self, timeout: float | None = None) -> bool:
-        """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-        return self._thread is None or not self._thread.is_alive()
-
-    def tell(self, run: Any = None) -> None:
-        """Call the listeners, unless it is about a run that no longer counts."""
-        for listener in self.listeners:
-            if run is None or run is self.run:
-                listener()
-
-    def _begin(self, run: Any, work: Callable[[Any], Any], name: str) -> None:
+    def begin(self, run: R, work: Callable[[R], None]) -> None:
         """Do the work of a run in a thread, in the place of what runs."""
         run.stop, run.phase, run.began = threading.Event(), "running", time.perf_counter()
         run.message = STARTING if self._thread is None else "starting …"
@@ -119,19 +94,14 @@ class Background:
             try:
                 work(run)
             except Exception as error:
-                self._end(run, "failed", sentence(error))
+                self.end(run, "failed", sentence(error))
 
-        self._thread = threading.Thread(target=guarded, name=name, daemon=True)
+        self._thread = threading.Thread(target=guarded, daemon=True)
         self.tell()
         self._thread.start()
 
-    def _end(self, run: Any, phase: str, message: str) -> None:
-        """End a run."""
-        run.message, run.phase = message, phase
-        self.tell(run)
-
-    def _show_progress(self, run: Any, message: str, *, now: bool = False) -> None:
-        """Tell the listeners how far it is, now or once they have had their pause."""
+    def show(self, run: R, message: str, *, now: bool = False) -> None:
+        """Tell the listeners how far a run is, now or once they have had their pause."""
         if run.stop.is_set() or (not now and time.perf_counter() < self._next_look):
             return
         run.message = message
@@ -140,52 +110,38 @@ class Background:
         later = time.perf_counter()
         self._next_look = later + max(INTERVAL, PAUSE * (later - began))
 
+    def end(self, run: R, phase: Phase, message: str) -> None:
+        """End a run."""
+        run.message, run.phase = message, phase
+        self.tell(run)
 
-Measure = Callable[[FittedValues], float]
+    def tell(self, run: R | None = None) -> None:
+        """Call the listeners, unless it is about a run that no longer counts."""
+        for listener in self.listeners:
+            if run is None or run is self.run:
+                listener()
 
+    def stop(self) -> None:
+        """Ask running work to stop at its next step."""
+        if self.phase == "running":
+            self.run.stop.set()
+            self.run.message = "stopping …"
 
-class Recording:
-    """The iterates of one fit: errors by iteration, at seen entries and at some hidden ones."""
+    def recall(self, run: R) -> None:
+        """Come back to a run, which can be continued if it could be before."""
+        with self.lock:
+            self.run.stop.set()
+            self.run = run
 
-    def __init__(self, measure: Measure | None = None, *, remembers: bool = False) -> None:
-        self.of_result: float | None = None  # held-out error of the result, an earlier iterate
-        self.remembers = remembers  # whether the fit begins at one that has seen these entries
-        self.state: State | None = None  # last iterate
-        self.measure = measure  # of the error at entries that are held out of the fit, if any are
-        self.seen: dict[int, float] = {}
-        self.held_out: dict[int, float] = {}
+    def reset(self) -> None:
+        """Forget the work."""
+        self.recall(self.kind())
 
-    @property
-    def done(self) -> int:
-        """Number of the last iteration."""
-        return 0 if self.state is None else self.state.iteration
-
-    @property
-    def hidden(self) -> dict[int, float]:
-        """The held-out errors that are those of a guess."""
-        errors = dict(self.held_out)
-        # A fit that begins at one that has seen these entries forgets them while their error rises
-        highest = max(errors, key=errors.__getitem__, default=0) if self.remembers else 0
-        return {k: error for k, error in errors.items() if k >= highest}
-
-    def add(self, state: State, validation: float | None = None, *, last: bool = False) -> None:
-        """Take the next iterate; errors of some are kept, and of the last one."""
-        self.state = state
-        if not last and not is_measured(state.iteration):
-            return
-        if validation is None and self.measure is not None:
-            validation = self.measure(state._fitted)
-        self.seen[state.iteration] = state.relative_error
-        if validation is not None:
-            self.held_out[state.iteration] = validation
-
-    def end(self, result: Decomposition) -> None:
-        """Measure the held-out errors of the last iterate and of the result."""
-        measure = self.measure
-        self.of_result = measure(result._fitted) if measure else validation_error(result)
-        if self.state is not None and self.state.iteration not in self.seen:
-            last = None if self.measure else result.history.get(VALIDATION)
-            self.add(self.state, None if last is None else float(last[-1]), last=True)
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return self._thread is None or not self._thread.is_alive()
 
 
 MAX_RUNS = 12  # runs that are kept; the oldest one is forgotten first
@@ -293,42 +249,30 @@ def in_sample(count: int, most: int) -> NDArray[np.bool_]:
     return drawn
 
 
-def is_measured(iteration: int) -> bool:
-    """Return whether the error of an iteration is measured.
-
-    >>> [k for k in range(1, 40) if is_measured(k)][17:]
-    [18, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 34, 36, 37, 39]
-    """
-    if iteration <= 20:
-        return True
-    step = math.log(1.05)  # the next one is about 5 % later
-    return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
-
-
 MAX_JUDGED = 20_000  # entries that are seen at which components are judged, at most
 
 
 class Judged(NamedTuple):
     """Known entries at which models are compared."""
 
-    values: Numbers
-    rows: Numbers
-    columns: Numbers
+    values: Array
+    rows: Array
+    columns: Array
     where: str = "held out"
 
-    def error(self, fitted: FittedValues, within: Numbers | None = None) -> float:
+    def error(self, fitted: FittedValues, within: Array | None = None) -> float:
         """Return the error of a model at the entries, or at those of them that a mask has."""
         return self._error(fitted.at(self.rows, self.columns), fitted.model, within)
 
     def error_of_means(
-        self, seen: Numbers, fitted: FittedValues, within: Numbers | None = None
+        self, seen: Array, fitted: FittedValues, within: Array | None = None
     ) -> float:
         """Return the error of the mean of what is seen of each column, in the unit of `error`."""
         counts = np.count_nonzero(~np.isnan(seen), axis=0)
         means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
         return self._error(means[self.columns], fitted.model, within)
 
-    def _error(self, guesses: Numbers, model: Model, within: Numbers | None) -> float:
+    def _error(self, guesses: Array, model: Model, within: Array | None) -> float:
         """Return the RMSE, in the unit of the data or, of a mixed table, of each column."""
         some = slice(None) if within is None else within[self.rows, self.columns]
         errors = self.values[some] - guesses[some]

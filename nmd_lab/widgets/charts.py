@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many
 from nmd_lab.data.labels import Labels
@@ -16,9 +15,9 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.loadings import canonical_form
 from nmd_lab.result.selection import as_text
 
-from .background import Judged, Memo, Record, at_most, in_sample
-from .live import Findings
+from .background import Array, Judged, Memo, Record, at_most, in_sample
 from .pictures import MAX_ROWS, Frame, drawing_part
+from .words import Findings
 
 MAX_GROUPS, MAX_COLORS = 12, 10  # values of a coordinate that colours points, and these colours
 
@@ -128,8 +127,6 @@ def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: An
         "ids": None if ids is None else np.asarray(ids).tolist(),
     }
 
-
-Array = NDArray[Any]
 
 MAX_COMPONENTS = 60  # largest number of components that are shown
 SIDE, BARS = 56, 64  # pixels along a side, and bars of a component, at most

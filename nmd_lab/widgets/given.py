@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab.data.folds import split_observed
 from nmd_lab.data.inputs import observe_dense
@@ -29,7 +28,7 @@ from nmd_lab.data.labels import Picture, is_frame, pandas_of, picture_of, plain_
 from nmd_lab.data.patches import CHANNELS
 from nmd_lab.data.typed_table import MAX_CATEGORIES, TypedTable, kind_of_objects, plain_label
 
-from .background import MAX_JUDGED, Judged, in_sample
+from .background import MAX_JUDGED, Array, Judged, in_sample
 from .pictures import Paint
 from .printer import expression, given_code
 
@@ -38,41 +37,107 @@ MIN_ROWS = 2000  # rows of a wider matrix
 MAX_PIXELS = 1_000_000  # of a photograph: 15 s of one processor until it is filled, colours 30 s
 
 
-class Subset(NamedTuple):
-    """All of some data, or a part of them."""
+class Given(NamedTuple):
+    """What is fitted of the data of a user, and the code that takes it, which has run here."""
 
     data: Any
-    code: str = ""  # what takes the part, behind the name of the data; empty if they are whole
-    words: str = "{}"  # the number of rows with that of the whole, or the part of the pixels
+    code: str = ""  # what takes them, behind the name of the data, such as ".to_pandas()"
+    lines: str = ""  # lines that change X after it
+    extent: str = "{}"  # the number of rows with that of all, or the part of the pixels, in words
+    channels: int = 1  # neighbouring columns that make a pixel: 3 for a picture in colours
+    rows: Any = None  # of a table: these rows with all of their columns
+    left_out: Mapping[Any, str] = {}  # why, by the name of the column
+    taken: Sequence[Any] = ()  # columns that could be left out, too
+    button: tuple[str, str] | None = None  # takes such columns in, or leaves them out
 
-    def line(self, name: str) -> str:
-        """Return the line that takes the part of data with a name."""
-        return f"{name} = {name}{self.code.format(name)}\n" * bool(self.code)
+    def loading(self, source: str | None, name: str = "X") -> str:
+        """Return the lines that take data of a user; none if they are what they are to be."""
+        code = self.code or ".copy()" * bool(self.lines)  # the data of the user stay as they are
+        source = source or "X" * bool(code) or None
+        if source == name and ".drop(" in code:  # so that it runs twice
+            code = f'{code[:-1]}, errors="ignore")'
+        return given_code(name, source, code) + self.lines
+
+    def with_filled(self, filled: Any) -> Any:
+        """Return what was filled, of a table with the columns that are left out."""
+        if self.rows is None:
+            return filled
+        rows = self.rows.copy()
+        rows[filled.columns] = filled
+        return rows
+
+    @property
+    def words(self) -> str:
+        """What is left out, and why; or what was taken in."""
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.left_out.items():
+            by_reason.setdefault(why, []).append(str(name))
+        said = ", ".join(f"{_named(names)} ({why})" for why, names in by_reason.items())
+        words = {"left out: ": said, "taken in: ": _named(self.taken)}
+        return "; ".join(word + names for word, names in words.items() if names)
 
 
-def some_rows(X: Any) -> Subset:
-    """Return a table or matrix, or a random sample of the rows if there are too many."""
+def _named(names: Sequence[Any]) -> str:
+    """Return the first of some names."""
+    return ", ".join(map(str, names[:4])) + " …" * (len(names) > 4)
+
+
+def taken(X: Any, code: str) -> Any:
+    """Return what code behind the name of data takes of them."""
+    return eval(f"X{code}", {"X": X, "np": np})
+
+
+def as_given(X: Any, *, take: bool = False) -> Given:
+    """Return data of a user as a fit takes them: a table with some columns, or a matrix."""
+    if is_frame(frame := pandas_of(X)):
+        to_pandas = "" if frame is X or isinstance(X, pd.DataFrame) else ".to_pandas()"
+        return _as_table(frame, to_pandas, take=take)
+    some, extent = some_pixels(X) if is_photograph(X) else some_rows(X)
+    matrix, channels = _as_matrix(taken(X, some))
+    return Given(taken(X, some + matrix), some + matrix, extent=extent, channels=channels)
+
+
+def as_photograph(X: Any, *, whole: bool = False) -> Given:
+    """Return the pixels of a photograph that are filled, without opacity."""
+    some, extent = ("", "{}") if whole else some_pixels(X)
+    some += "[..., :3]" * (np.shape(X)[2:] == (4,))
+    return Given(taken(X, some), some, extent=extent)
+
+
+def some_rows(X: Any) -> tuple[str, str]:
+    """Return the code that takes a random sample of rows that are too many, in words too."""
     if not is_frame(X) and not isinstance(X, np.ndarray | xr.DataArray):
-        return Subset(X)
+        return "", "{}"
     m, size = len(X), math.prod(X.shape)
     most = max(MIN_ROWS, int(float(f"{ENTRIES * m / max(size, 1):.1g}")))
     if size <= MAX_ENTRIES or m <= most:
-        return Subset(X)
-    words = f"{{:,}} of {m:,}"
+        return "", "{}"
+    code = f"[np.sort(np.random.default_rng(0).choice({m}, {most}, replace=False))]"
     if is_frame(X):
         code = f".sample({most}, random_state=0).sort_index()"
-        return Subset(X.sample(most, random_state=0).sort_index(), code, words)
-    code = f"[np.sort(np.random.default_rng(0).choice(len({{}}), {most}, replace=False))]"
-    rows = np.sort(np.random.default_rng(0).choice(m, most, replace=False))
-    return Subset(X[rows], code, words)
+    return code, f"{{:,}} of {m:,}"
 
 
-def some_pixels(X: Any) -> Subset:
-    """Return a photograph, or every so many rows and columns of one with too many pixels."""
+def some_pixels(X: Any) -> tuple[str, str]:
+    """Return the code that takes a part of too many pixels of a photograph, in words too."""
     step = math.ceil(math.sqrt(math.prod(X.shape[:2]) / MAX_PIXELS))
     if step <= 1:
-        return Subset(X)
-    return Subset(X[::step, ::step], f"[::{step}, ::{step}]", f"1 in {step**2} pixels of {{}}")
+        return "", "{}"
+    return f"[::{step}, ::{step}]", f"1 in {step**2} pixels of {{}}"
+
+
+def _as_matrix(X: Any) -> tuple[str, int]:
+    """Return the code that puts colours side by side and stacks dimensions, and the channels."""
+    if isinstance(X, xr.DataArray) and X.ndim > 2:
+        return f".stack(pixel={tuple(map(str, X.dims[1:]))!r})", 1
+    if not isinstance(X, np.ndarray) or X.ndim != 3:
+        return "", 1
+    if X.shape[2] not in (3, 4):
+        raise ValueError(
+            f"X has the shape {X.shape}: give an image (height, width, 3), or images as rows, "
+            f"explore(X.reshape(len(X), -1), shape={X.shape[1:]})."
+        )
+    return f"[..., :3].reshape({len(X)}, -1)", 3
 
 
 ID = re.compile(r"(?i:(^|[_ -])id$)|[a-z]I[dD]$")  # end of the name of such a column
@@ -93,53 +158,14 @@ TAKE = "take them in", "Fit these columns too: texts as classes, and numbers as 
 LEAVE = "leave them out", "Fit without these columns"
 
 
-class GivenTable(NamedTuple):
-    """A table of pandas as a fit takes it."""
-
-    frame: Any
-    subset: Subset  # all rows, or some of them
-    first: str  # code behind the name of the data, such as ".to_pandas()"
-    lines: str  # lines that change X after it
-    left_out: dict[Any, str]  # why, by the name of the column
-    taken: list[Any]  # columns that could be left out, too
-    can_take: bool  # whether one of them could be taken in
-
-    def loading(self, source: str | None) -> str:
-        """Return the lines that make X of the data with a name; none if these are X already."""
-        first = self.first or ".copy()" * bool(self.lines)  # the data of the user stay as they are
-        source = source or "X" * bool(first) or None
-        if source == "X" and ".drop(" in first:  # so that it runs twice
-            first = f'{first[:-1]}, errors="ignore")'
-        return given_code("X", source, first) + self.lines
-
-    @property
-    def words(self) -> str:
-        """What is left out, and why; or what was taken in."""
-        by_reason: dict[str, list[str]] = {}
-        for name, why in self.left_out.items():
-            by_reason.setdefault(why, []).append(str(name))
-        said = ", ".join(f"{_named(names)} ({why})" for why, names in by_reason.items())
-        words = {"left out: ": said, "taken in: ": _named(self.taken)}
-        return "; ".join(word + names for word, names in words.items() if names)
-
-
-def _named(names: list[Any]) -> str:
-    """Return the first of some names."""
-    return ", ".join(map(str, names[:4])) + " …" * (len(names) > 4)
-
-
-def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
-    """Return a table of any library as a fit takes it, None for other data.
+def _as_table(whole: Any, to_pandas: str, *, take: bool) -> Given:
+    """Return some rows of a table as a fit takes them.
 
     Its columns of names, numbers of rows and free text are left out, unless they are to be taken.
     """
-    frame = pandas_of(X)
-    if not is_frame(frame):
-        return None
-    first = "" if frame is X or isinstance(X, pd.DataFrame) else ".to_pandas()"
-    whole, subset = frame, some_rows(frame)
-    frame, first = subset.data, first + subset.code
-    as_it_is = GivenTable(frame, subset, first, "", {}, [], can_take=False)
+    some, extent = some_rows(whole)
+    frame, code = taken(whole, some), to_pandas + some
+    as_it_is = Given(frame, code, extent=extent, rows=frame)
     if not frame.columns.is_unique or frame.columns.nlevels > 1:
         return as_it_is
     mostly_known = 2 * frame.count().sum() >= frame.size
@@ -154,18 +180,16 @@ def as_table(X: Any, *, take: bool = False) -> GivenTable | None:
             lines.append(f"X[{here}] = {change.format(here)}\n")
     if len(left_out) == frame.shape[1]:
         return as_it_is
-    first += f".drop(columns={expression(list(left_out))})" * bool(left_out)
     table = frame.drop(columns=list(left_out)) if left_out or lines else frame
     exec("".join(lines), {"X": table, "pd": pd})  # which quotes all names
-    taken = could if take else []
-    return GivenTable(table, subset, first, "".join(lines), left_out, taken, can_take=bool(could))
-
-
-def with_filled(rows: Any, filled: Any) -> Any:
-    """Return rows of a table that the user gave with some columns filled."""
-    rows = rows.copy()
-    rows[filled.columns] = filled
-    return rows
+    return as_it_is._replace(
+        data=table,
+        code=code + f".drop(columns={expression(list(left_out))})" * bool(left_out),
+        lines="".join(lines),
+        left_out=left_out,
+        taken=could if take else (),
+        button=(LEAVE if take else TAKE) if could else None,
+    )
 
 
 def _reason(column: Any, whole: Any, *, mostly_known: bool) -> tuple[str, str | None]:
@@ -195,32 +219,8 @@ def _are_ids(name: Any, column: Any) -> bool:
     return bool(counted or ID.search(str(name)))
 
 
-Array = NDArray[Any]
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
 MIN_SIDE = 48  # pixels along a side of a photograph
-
-
-class Given(NamedTuple):
-    """What the user gave, as a matrix."""
-
-    matrix: Any  # the matrix
-    channels: int = 1  # neighbouring columns that make a pixel: 3 for a picture in colours
-    code: str = ""  # what makes the matrix, after the name ``images``; empty if given as it is
-
-
-def as_matrix(X: Any) -> Given:
-    """Return X as a matrix: colours side by side, all but the first dimension stacked."""
-    if isinstance(X, xr.DataArray) and X.ndim > 2:
-        dims = tuple(map(str, X.dims[1:]))
-        return Given(X.stack(pixel=dims), code=f".stack(pixel={dims!r})")
-    if not isinstance(X, np.ndarray) or X.ndim != 3:
-        return Given(X)
-    if X.shape[2] not in (3, 4):
-        raise ValueError(
-            f"X has the shape {X.shape}: give an image (height, width, 3), or images as rows, "
-            f"explore(X.reshape(len(X), -1), shape={X.shape[1:]})."
-        )
-    return Given(X[..., :3].reshape(len(X), -1), 3, "[..., :3].reshape(len(images), -1)")
 
 
 class MatrixData:

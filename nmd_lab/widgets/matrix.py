@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._runtime.checks import many
+from nmd_lab.api.fits import ResumableFit
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
@@ -31,24 +32,11 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Judged, Record
 from .charts import row_texts, texts
-from .given import (
-    LEAVE,
-    NO_PICTURE,
-    TAKE,
-    MatrixData,
-    as_matrix,
-    as_table,
-    guessed_shape,
-    is_photograph,
-    is_small,
-    some_pixels,
-    some_rows,
-    with_filled,
-)
-from .live import FitRun
-from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
+from .fitting import ITERATIONS, MODEL, FitRun, prepared
+from .given import NO_PICTURE, MatrixData, as_given, guessed_shape, is_photograph, is_small
+from .model_state import DRAWS, ModelState, split_code
 from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
-from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call, given_code
+from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call
 from .state import Field, hidden_fields
 from .tables import Grid
 from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
@@ -96,18 +84,18 @@ class MatrixState(ModelState):
     def __init__(self, X: Any, *, take: bool = False, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
-        self._table = as_table(X, take=take)
-        taken = some_pixels if is_photograph(X) else some_rows
-        self._subset = taken(X) if self._table is None else self._table.subset
-        self._matrix = as_matrix(self._subset.data if self._table is None else self._table.frame)
-        self.X = self._matrix.matrix
+        self.brought = as_given(X, take=take)
+        self.X = self.brought.data
+        observations = observe_dense(self.X)
+        self.shape, table = observations.shape, observations.labels.table or self._units
+        self.has_kinds = is_frame(self.X) and table is not None
+        self.draws_itself = table is None and math.prod(self.shape) <= 300_000
         self.paint = Paint(self.shape)
         self.shows_fit = False  # whether a table is that of the fit although there are draws
         super().__init__(X, values, first=SIMPLE if is_small(self.X) else {})
-        if self._table is not None:
-            self.about = self._table.words
-            if self._table.can_take:
-                self.buttons["take"] = LEAVE if take else TAKE
+        self.about = self.brought.words
+        if self.brought.button is not None:
+            self.buttons["take"] = self.brought.button
         if self.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
@@ -136,7 +124,7 @@ class MatrixState(ModelState):
         values = self.values
 
         def data() -> MatrixData:
-            others = self._layout(), self._matrix.channels, paint, self._units
+            others = self._layout(), self.brought.channels, paint, self._units
             return MatrixData(self.X, values, *others)
 
         return self.memo("data", data, *(values[name] for name in (*OF_DATA, "shape")), paint)
@@ -147,22 +135,12 @@ class MatrixState(ModelState):
         return self.fitted_data if self.fit.phase == "running" or wrong else self.data
 
     @cached_property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix that is fitted; categories have a column for each."""
-        return observe_dense(self.X).shape
-
-    @cached_property
     def _units(self) -> TypedTable | None:
         """The columns of a DataFrame of numbers, if these have units of their own."""
         if not is_frame(self.X) or (observations := observe_dense(self.X)).labels.table is not None:
             return None
         apart = units_of_columns(facts_of(observations, by_column=observations.is_small_table))
         return None if apart is None else table_of(self.X, numbers_too=True)
-
-    @property
-    def has_kinds(self) -> bool:
-        """Whether the data are a table whose columns are of several kinds."""
-        return is_frame(self.X) and self.data.labels.table is not None
 
     def _layout(self) -> tuple[int, int] | None:
         """Return the shape of the picture that each row is; None for that of the labels, if any."""
@@ -171,7 +149,7 @@ class MatrixState(ModelState):
     @cached_property
     def guessed(self) -> tuple[int, int] | None:
         """Height and width of the pictures that rows of plain numbers seem to be."""
-        if type(self.X) is not np.ndarray or self._matrix.channels > 1:
+        if type(self.X) is not np.ndarray or self.brought.channels > 1:
             return None
         return guessed_shape(np.asarray(self.X, dtype=float))
 
@@ -195,7 +173,7 @@ class MatrixState(ModelState):
 
         def shape() -> None:
             layout = self._layout()
-            if layout is not None and layout != NO_PICTURE and self._matrix.channels == 1:
+            if layout is not None and layout != NO_PICTURE and self.brought.channels == 1:
                 picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), layout)
 
         def loss() -> None:
@@ -230,7 +208,7 @@ class MatrixState(ModelState):
     def to_fit(self, run: FitRun) -> tuple[Any, dict[str, Any]]:
         """Return the present data, which are measured at the entries that a fit does not see."""
         data = run.data = self.data
-        run.recording.measure = data.judged.error if data.hides else None
+        run.measure = data.judged.error if data.hides else None
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
         return data.seen, options
 
@@ -250,16 +228,11 @@ class MatrixState(ModelState):
             return {}
         linear = {"nonlinearity": "identity", "loss": self._loss("frobenius")}
         if self.fit.arguments != self.fit.arguments | linear:
-            rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
+            rival = self.rival(fit, data.seen, linear | {"observed": data.mask})
             errors["linear"] = data.judged.error(rival._fitted)
         return errors | {"average": data.judged.error_of_means(data.observed, fit._fitted)}
 
     # Draws
-
-    @property
-    def draws_itself(self) -> bool:
-        """Whether draws take little time; cells of a table stay those of the fit."""
-        return self.data.labels.table is None and math.prod(self.shape) <= 300_000
 
     @property
     def drawn_table(self) -> Posterior | None:
@@ -315,12 +288,13 @@ class MatrixState(ModelState):
         if before is None or not self.fit.arguments or self.changed:
             return  # the paint only counts in the next run
         begun = self.fit.run
-        run = FitRun(begun.settings, begun.arguments, before=before)
+        settings, arguments = begun.settings, begun.arguments
+        run = FitRun(settings, arguments, before=before, planned=BRUSH_ITERATIONS)
         X, options = self.to_fit(run)
         plain = {"max_iter": BRUSH_ITERATIONS, "absent_are_zeros": False, "init": before.result}
-        arguments = run.arguments | options | plain
-        run.recording.remembers = not np.isnan(before.data.observed[data.hidden]).all()
-        self.fit.start(lambda _: prepared(X, arguments), BRUSH_ITERATIONS, run)
+        arguments = arguments | options | plain
+        run.remembers = not np.isnan(before.data.observed[data.hidden]).all()
+        self.fit.begin(run, lambda run: self._iterate(run, ResumableFit(prepared(X, arguments))))
 
     @property
     def painted(self) -> str:
@@ -347,7 +321,8 @@ class MatrixState(ModelState):
         if data is None:
             return ""
         table, known, n = data.labels.table, ~np.isnan(data.original), data.shape[1]
-        m, pixels = self._subset.words.format(data.shape[0]), self._subset.words
+        extent = self.brought.extent
+        m = extent.format(data.shape[0])
         if table is not None:  # classes have several columns of the matrix
             share = float(np.mean(known[:, table.first_columns]))
             return size_words("{} rows × {} columns", (m, len(table.columns)), share)
@@ -359,8 +334,8 @@ class MatrixState(ModelState):
             return size_words(words, (m, n), share)
         if self._is_photograph(data):
             size = np.shape(self.input)[:2]
-            return pixels.format(size_words("a photograph of {} × {}", size, share))
-        what = "{} rows × {} columns" if self._subset.code else "a matrix of {} × {}"
+            return extent.format(size_words("a photograph of {} × {}", size, share))
+        what = "{} rows × {} columns" if extent != "{}" else "a matrix of {} × {}"
         return size_words(what, (m, n), share)
 
     @property
@@ -442,12 +417,12 @@ class MatrixState(ModelState):
 
     def curves(self) -> dict[str, dict[int, float]]:
         """Return the curves of errors by iteration, in the unit of the data where it is known."""
-        data, recording = self.fitted_data, self.fit.recording
+        data, run = self.fitted_data, self.fit.run
         unit = 1.0 if data is None else data.unit
-        seen = {k: unit * error for k, error in dict(recording.seen).items()}
+        seen = {k: unit * error for k, error in dict(run.seen).items()}
         columns = data.labels.table.columns if data and data.labels.table else ()
         hidden = "hidden" + ", with classes" * any(column.is_class for column in columns)
-        return {"seen": seen, hidden: recording.hidden}
+        return {"seen": seen, hidden: run.guesses}
 
     def _grid(self, data: Any, shown: Any) -> Record:
         """Return the cells of a table, and those of which its draws are least sure."""
@@ -507,15 +482,12 @@ class MatrixState(ModelState):
         result, data, arguments, before = run.result, run.data, run.arguments, run.before
         if not arguments or data is None or (result is None and before is None):
             result, before, data, arguments = None, None, self.data, self.arguments(self.values)
-        name = "images" if (making := self._matrix.code) else "X"
-        load = given_code(name, source) + self._subset.line(name)
-        load += f"X = images{making}\n" if making else ""
-        if self._table is not None:
-            load = self._table.loading(source)
         body = fitting_code(data, arguments, result, before) + printing_code(data)
         drawn = self._drawn_code(body, data.paint)
         filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
-        return load + body + drawn + filled * (data.has_gaps or self.has_kinds)
+        return (
+            self.brought.loading(source) + body + drawn + filled * (data.has_gaps or self.has_kinds)
+        )
 
     @property
     def endings(self) -> dict[str, tuple[str, ...]]:
@@ -531,9 +503,7 @@ class MatrixState(ModelState):
         check_export(path, kind="table", shape=self.X.shape)
         model = self.posterior or self.result
         filled = as_frame(model.impute(self.X), model)
-        if self._table is not None:
-            filled = with_filled(self._subset.data, filled)
-        write_table(filled, path, plain=True)
+        write_table(self.brought.with_filled(filled), path, plain=True)
 
     def _drawn_code(self, before: str, paint: Paint) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""

@@ -31,19 +31,17 @@ from nmd_lab.inpainting.inpaint import (
     refill,
 )
 
-from .background import Background, Record, Run
+from .background import Array, Background, Record, Run
 from .charts import calibration_chart
-from .given import Subset, some_pixels
-from .live import LEVELS, Findings
+from .given import as_photograph
 from .pictures import Frame, Paint, at, frame_of
-from .printer import PRINT_HIDDEN, call, given_code
+from .printer import PRINT_HIDDEN, call
 from .state import Field, State, hidden_fields
-from .words import AVERAGE, Number, Piece, painted_words, size_words
+from .words import AVERAGE, LEVELS, Findings, Number, Piece, painted_words, size_words
 
 ALL = "fill all pixels", "Fill the whole photograph, which takes longer"
 MAX_COMPARED = 500_000  # pixels of a picture that is interpolated, too, at most
 
-Array = NDArray[Any]
 Box = tuple[slice, slice]  # rows and columns
 
 
@@ -60,86 +58,6 @@ class FillRun(Run):
     mean: Array | None = None  # the picture so far
     rivals: dict[str, Array] = field(default_factory=dict)  # the picture by interpolation
     touched: list[Box] = field(default_factory=list)  # what strokes have touched, not filled yet
-
-
-class LiveFill(Background):
-    """The filling of a photograph; at most one run counts, the last one begun."""
-
-    Kind = FillRun
-
-    def __init__(self) -> None:
-        self._one_stroke = threading.Lock()  # so that those that no longer count do not slow it
-        super().__init__()
-
-    def start(self, run: FillRun, touched: Box | None = None) -> None:
-        """Fill a photograph; what a stroke has touched comes first, with the groups as they are."""
-        with self._lock:
-            run.touched += [] if touched is None else [touched]
-        run.planned, run.done = 100, 0  # percent
-        self._begin(run, self._work, "nmd-fill")
-
-    def _work(self, run: FillRun) -> None:
-        """Fill the picture."""
-        visible, is_stroke = run.visible, bool(run.touched)
-        doing = "filled by the groups so far; all of it follows" if is_stroke else "filling"
-
-        def tell(share: float, mean: Array | None) -> None:
-            if run.stop.is_set():
-                raise Stopped
-            run.done = round(100 * share)
-            if mean is not None and not is_stroke:
-                run.mean = np.where(np.isnan(visible), mean, visible)
-            self._show_progress(run, f"{doing}: {run.done} %", now=mean is not None)
-
-        try:
-            if is_stroke:
-                with self._one_stroke:
-                    self._refill(run)
-                run.stop.wait(0.6)  # for another stroke
-            method, groups, seed = (run.settings[name] for name in ("method", "groups", "seed"))
-            plan, rng = Plan(groups, PASSES[method], tell=tell), new_stream(as_generator(seed))
-            with one_thread():
-                mean, std, groups = fill_by_groups(visible, run.grid, plan, rng)
-        except Stopped:
-            run.result, run.errors, run.findings, run.rivals = None, {}, None, {}
-            return self._end(run, "stopped", "stopped before it was done")
-        filled = filled_dataset(run.data, ~np.isnan(visible), mean, std, groups)
-        with one_thread():  # SciPy solves a small system for each triangle: threads only wait
-            if few := visible.size <= MAX_COMPARED:
-                self._show_progress(run, "comparing with interpolation", now=True)
-            run.rivals = interpolated(visible, run.grid, run.stop) if few else {}
-            picture = plain_array(run.data).astype(float)
-            run.errors, run.findings = compared(picture, np.isnan(visible), filled, run.rivals)
-        run.result, run.mean = filled, filled["picture"].to_numpy().astype(float)
-        run.warnings = tuple(filter(None, [guess_in_words(visible, run.grid)]))
-        run.done = 100
-        self._end(run, "finished", "done")
-
-    def _refill(self, run: FillRun) -> None:
-        """Fill what strokes have touched, and show it, even if another stroke has followed."""
-        visible = run.visible
-        with self._lock:
-            groups, before = run.result, run.mean
-            if run.stop.is_set() or not run.touched or groups is None or before is None:
-                return
-            sides = list(zip(*run.touched, strict=True))
-            run.touched.clear()  # those of later strokes, too
-        box = tuple(slice(min(s.start for s in k), max(s.stop for s in k)) for k in sides)
-        channels = tuple(slice(0, n) for n in visible.shape[2:])
-        mean = before.copy()
-        mean[box] = visible[box]
-
-        def tell(*_: Any) -> None:  # a later stroke does not end it
-            if self.run.stop.is_set() or self.phase != "running":
-                raise Stopped
-
-        with one_thread():
-            new = refill(mean, (*box, *channels), run.grid, groups, tell)
-        mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
-        with self._lock:
-            if self.result is groups:
-                self.run.mean = mean
-        self._show_progress(run, "filled by the groups so far; all of it follows", now=True)
 
 
 def compared(
@@ -198,18 +116,19 @@ class PhotographState(State):
               value=GROUPS, check=lambda n: check_integer("groups", n, 1)),
     )  # fmt: skip
     filename, opens = "picture.nc", True
-    fit: LiveFill
+    kind = FillRun
+    fit: Background[FillRun]
 
     def __init__(self, X: Any, *, whole: bool = False, **values: Any) -> None:
-        self._subset = Subset(X) if whole else some_pixels(X)
-        pixels = self._subset.data
-        self.X = pixels[..., :3] if np.ndim(X) == 3 else pixels  # without opacity
+        self.brought = as_photograph(X, whole=whole)
+        self.X = self.brought.data
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
-        super().__init__(X, values, fit=LiveFill())
+        super().__init__(X, values)
+        self._one_stroke = threading.Lock()  # so that those that no longer count do not slow it
         self.paint = Paint(self.shape)
         self.actions |= {"brush": self.brush, "undo": lambda _: self.undo()}
-        if self._subset.code:
+        if self.brought.extent != "{}":
             times = round(math.prod(np.shape(X)[:2]) / math.prod(self.shape))
             self.about, self.buttons["take"] = f"all take about {times} times as long", ALL
             self.actions["take"] = lambda _: PhotographState(X, whole=True, **values)
@@ -260,9 +179,75 @@ class PhotographState(State):
         self._fill(replace(self.fit.run, settings=settings, of=object(), touched=[]))
 
     def _fill(self, run: FillRun, touched: Box | None = None) -> None:
-        """Fill the photograph; strokes of the brush stay in one run."""
+        """Fill a photograph; what a stroke has touched comes first, with the groups as they are."""
         run.data, run.visible, run.grid = self.X, self.visible, self.grid
-        self.fit.start(run, touched)
+        with self.fit.lock:
+            run.touched += [] if touched is None else [touched]
+        run.planned, run.done = 100, 0  # percent
+        self.fit.begin(run, self._work)
+
+    def _work(self, run: FillRun) -> None:
+        """Fill the picture."""
+        visible, is_stroke = run.visible, bool(run.touched)
+        doing = "filled by the groups so far; all of it follows" if is_stroke else "filling"
+
+        def tell(share: float, mean: Array | None) -> None:
+            if run.stop.is_set():
+                raise Stopped
+            run.done = round(100 * share)
+            if mean is not None and not is_stroke:
+                run.mean = np.where(np.isnan(visible), mean, visible)
+            self.fit.show(run, f"{doing}: {run.done} %", now=mean is not None)
+
+        try:
+            if is_stroke:
+                with self._one_stroke:
+                    self._refill(run)
+                run.stop.wait(0.6)  # for another stroke
+            method, groups, seed = (run.settings[name] for name in ("method", "groups", "seed"))
+            plan, rng = Plan(groups, PASSES[method], tell=tell), new_stream(as_generator(seed))
+            with one_thread():
+                mean, std, groups = fill_by_groups(visible, run.grid, plan, rng)
+        except Stopped:
+            run.result, run.errors, run.findings, run.rivals = None, {}, None, {}
+            return self.fit.end(run, "stopped", "stopped before it was done")
+        filled = filled_dataset(run.data, ~np.isnan(visible), mean, std, groups)
+        with one_thread():  # SciPy solves a small system for each triangle: threads only wait
+            if few := visible.size <= MAX_COMPARED:
+                self.fit.show(run, "comparing with interpolation", now=True)
+            run.rivals = interpolated(visible, run.grid, run.stop) if few else {}
+            picture = plain_array(run.data).astype(float)
+            run.errors, run.findings = compared(picture, np.isnan(visible), filled, run.rivals)
+        run.result, run.mean = filled, filled["picture"].to_numpy().astype(float)
+        run.warnings = tuple(filter(None, [guess_in_words(visible, run.grid)]))
+        run.done = 100
+        self.fit.end(run, "finished", "done")
+
+    def _refill(self, run: FillRun) -> None:
+        """Fill what strokes have touched, and show it, even if another stroke has followed."""
+        visible = run.visible
+        with self.fit.lock:
+            groups, before = run.result, run.mean
+            if run.stop.is_set() or not run.touched or groups is None or before is None:
+                return
+            sides = list(zip(*run.touched, strict=True))
+            run.touched.clear()  # those of later strokes, too
+        box = tuple(slice(min(s.start for s in k), max(s.stop for s in k)) for k in sides)
+        channels = tuple(slice(0, n) for n in visible.shape[2:])
+        mean = before.copy()
+        mean[box] = visible[box]
+
+        def tell(*_: Any) -> None:  # a later stroke does not end it
+            if self.fit.run.stop.is_set() or self.fit.phase != "running":
+                raise Stopped
+
+        with one_thread():
+            new = refill(mean, (*box, *channels), run.grid, groups, tell)
+        mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
+        with self.fit.lock:
+            if self.fit.result is groups:
+                self.fit.run.mean = mean
+        self.fit.show(run, "filled by the groups so far; all of it follows", now=True)
 
     def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide pixels, and fill them anew."""
@@ -291,7 +276,7 @@ class PhotographState(State):
         """The size, and how much of it is known."""
         share = 1 - float(np.mean(np.isnan(self.pixels)))
         whole = size_words("a photograph of {} × {}", np.shape(self.input)[:2], share)
-        return self._subset.words.format(whole)
+        return self.brought.extent.format(whole)
 
     @property
     def model(self) -> list[Piece]:
@@ -377,9 +362,8 @@ class PhotographState(State):
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat the filling."""
         values = self.fit.settings or self.values
-        channels = "[..., :3]" * (np.shape(self.input)[2:] != np.shape(self.X)[2:])
-        name = "picture" if self._subset.code else "X"  # so that the cell runs twice
-        lines = given_code(name, source, self._subset.code + channels)
+        name = "picture" if self.brought.code else "X"  # so that the cell runs twice
+        lines = self.brought.loading(source, name)
         lines += f"mask = np.random.default_rng({values['seed']}).random({self.shape})"
         lines += f" >= {float(values['missing'])}\n"
         lines += self.paint.code()

@@ -19,7 +19,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
-from .background import Judged, Record, at_most
+from .background import Array, Judged, Record, at_most
 
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
 BEYOND = 0.05  # fraction of the uncertain entries that are beyond the end of their scale
@@ -27,7 +27,6 @@ MAX_VALUES = 4_000_000  # largest number of entries of which the data are sent, 
 MAX_PIXELS = 640  # along a side; of longer sides, each pixel is a mean
 MAX_ROWS = 40  # number of rows that are sent if each is a picture; a page shows those that fit
 
-Array = NDArray[Any]
 Rows = NDArray[np.intp]
 Block = Callable[[Rows, Rows], Array]  # returns the entries at crossings of rows and columns
 

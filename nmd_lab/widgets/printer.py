@@ -38,7 +38,8 @@ def cell(lines: str) -> str:
 def given_code(name: str, source: str | None, more: str = "") -> str:
     """Return the line that gives data a name; none where they have it already."""
     about = "" if source is not None and source.startswith("nmd.") else "  # your data"
-    return "" if f"{source}{more}" == name else f"{name} = {source or '...'}{more}{about}\n"
+    held = f"({source})" if more and " / " in (source or "") else source or "..."
+    return "" if f"{source}{more}" == name else f"{name} = {held}{more}{about}\n"
 
 
 class Code(str):

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many
 from nmd_lab.data.labels import pandas_of
@@ -22,25 +21,15 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 
-from .background import MAX_JUDGED, Judged, Positions, Record, at_most, in_sample
+from .background import MAX_JUDGED, Array, Judged, Positions, Record, at_most, in_sample
 from .charts import MAX_COMPONENTS, plane_part, texts
-from .live import LEVEL, FitRun
+from .fitting import ITERATIONS, MODEL, FitRun
 from .matrix import MAX_COMPARED
-from .model_state import DRAWS, ITERATIONS, MODEL, ModelState, Numbers
+from .model_state import DRAWS, ModelState
 from .printer import PRINT_ERROR, PRINT_HIDDEN, default_nonlinearity, fit_call, given_code
-from .ratings_data import (
-    BEST,
-    DEFAULT_COLUMNS,
-    MAX_LISTED,
-    NewPerson,
-    as_ratings,
-    error_of_means,
-    of_pairs,
-    reading_code,
-    table_columns,
-)
+from .ratings_data import BEST, DEFAULT_COLUMNS, MAX_LISTED, Ratings, table_columns
 from .state import Field, hidden_fields
-from .words import Number
+from .words import LEVEL, Number
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
@@ -69,17 +58,14 @@ class RatingsState(ModelState):
 
     def __init__(self, ratings: Any, **values: Any) -> None:
         named = {role: values.pop(role, name) for role, name in DEFAULT_COLUMNS.items()}
-        titles: Mapping[Any, str] | None = values.pop("titles", None)
-        self.columns = table_columns(pandas_of(ratings), named)
-        table, self._first = of_pairs(ratings, self.columns)
-        self.data = as_ratings(table, self.columns, titles)
-        self.observations = self.data.observations
-        self.person = NewPerson(self.data)  # a person who is not in the data
-        self.counts = self.person.counts
+        columns = table_columns(pandas_of(ratings), named)
+        self.data = Ratings(ratings, columns, values.pop("titles", None))
+        self.observations, self.counts = self.data.observations, self.data.counts
+        self.shape = self.observations.shape
         self.least = 20 if (self.counts >= 20).sum() >= 30 else 1  # ratings of what is suggested
         self.before = self.search = ""
         self.sort: str = SORTS[0]
-        self.asked = str(self.data.labels("rows")[0])  # whose ratings are listed
+        self.ask_for(str(self.data.labels("rows")[0]))
         self._unseen: Positions | None = None
         alpha = values.get("alpha", "auto")
         offsets = "auto" if alpha == "auto" else "both"
@@ -89,7 +75,7 @@ class RatingsState(ModelState):
         self.values |= {name: values.get(name, end) for name, end in ends}
         self.actions |= {
             "ask": self._ask,
-            "rate": lambda m: self.person.rate(m["column"], m["number"]),
+            "rate": lambda m: self.data.rate(m["column"], m["number"]),
         }
 
     # Settings and fit
@@ -111,11 +97,6 @@ class RatingsState(ModelState):
             arguments["validation"] = values["validation"]
             arguments["solver"] = ADMM(split=values["split"], patience=values["patience"])
         return arguments
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix that is fitted."""
-        return self.observations.shape
 
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
@@ -139,14 +120,13 @@ class RatingsState(ModelState):
 
     def rivals(self, fit: Decomposition) -> dict[str, float]:
         """Return the errors of the means of columns, and of a linear model."""
-        hidden, entries = self.fit.hidden, self.observations
-        if hidden is None:
+        if (hidden := self.fit.hidden) is None:
             return {}
-        found, few = dict[str, float](), entries.n_observed <= MAX_COMPARED
+        found, few = dict[str, float](), self.observations.n_observed <= MAX_COMPARED
         if fit.nonlinearity.name != "identity" and few:
-            linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
+            linear = self.rival(fit, self.data.matrix, {"nonlinearity": "identity"})
             found["linear"] = validation_error(linear) or math.nan
-        return found | {"average": error_of_means(entries, hidden)}
+        return found | {"average": self.data.error_of_means(hidden)}
 
     @property
     def shown(self) -> FittedValues | None:
@@ -154,90 +134,103 @@ class RatingsState(ModelState):
         last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
         return self.factors.sorted(None if last is None else last._fitted)
 
-    # Predictions for a row, or for the new person, who is None
+    # Predictions for the row that is asked for, or for the new person
 
-    def hidden_of(self, row: int) -> NDArray[Any]:
-        """Return the columns of a row that the model has not seen; while it runs, the last."""
+    def ask_for(self, label: str) -> None:
+        """Show a row by its label, or the new person, whose row is None; else tell the problem."""
+        self.asked, self.row, self.problem = label, None, ""
+        try:
+            self.row = None if label == YOU else self.data.find(label)
+        except ValueError as error:
+            self.row, self.problem = 0, str(error)
+
+    @property
+    def sorting(self) -> str:
+        """The order of the suggestions; those for a row have no difference for it alone."""
+        return self.sort if self.row is None else self.sort.replace("for_you", "highest")
+
+    def hidden_columns(self) -> Array:
+        """Return the columns that the model has not seen of the row; while it runs, the last."""
         shown = self.fit if self.posterior is None else self.sample
         if shown.phase != "running":
             self._unseen = shown.unseen
-        if self._unseen is None:
+        if self._unseen is None or self.row is None:
             return np.empty(0, np.intp)
         rows, columns = self._unseen
-        return np.asarray(columns[rows == row])
+        return np.asarray(columns[rows == self.row])
 
-    def model_of(self, row: int | None, ratings: Any = None, *, whole: bool = False) -> Any:
-        """Return the draws, or the fit without what is off, and where a row is there.
+    def model_of(self, stars: Any = None, *, whole: bool = False) -> Any:
+        """Return the draws, or the fit without what is off, and where the row is there.
 
-        None without a model.  A new person, who may have other `ratings`, needs a fit that has
-        ended.  The `whole` fit is that with all components.
+        None without a model.  A new person, who may have other `stars`, needs a fit that has ended.
+        The `whole` fit is that with all components.
         """
-        off = [] if whole else self.off
+        off, row = [] if whole else self.off, self.row
         model: Any = None if whole or off else self.posterior
         if row is None:
             if model is None and self.fit.phase != "running":
                 model = self.fit.result
-            model, row = None if model is None else self.person.folded(model, ratings), 0
+            model, row = None if model is None else self.data.folded(model, stars), 0
         elif model is None:
             model = self.shown
         return model.without(off) if off and model is not None else model, row
 
-    def predicted(self, row: int | None, ratings: Any = None) -> Numbers:
-        """Return the predictions of all columns in a row, NaN without a model."""
-        (model, at), n = self.model_of(row, ratings), self.shape[1]
+    def predicted(self, stars: Any = None) -> Array:
+        """Return the predictions of all columns, NaN without a model."""
+        (model, at), n = self.model_of(stars), self.shape[1]
         if isinstance(model, Posterior):
             return np.asarray(model.predict(entries_at(at, np.arange(n))))
         return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
 
-    def intervals(self, row: int | None, columns: Numbers) -> Numbers:
+    def intervals(self, columns: Array) -> Array:
         """Return the ends of the intervals of some columns, NaN without draws."""
-        model, at = self.model_of(row)
+        model, at = self.model_of()
         if not isinstance(model, Posterior) or not columns.size:
             return np.full((columns.size, 2), np.nan)
         return np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
 
-    def added(self) -> Numbers:
-        """Return what the ratings of the new person add to the predictions."""
-        return self.predicted(None) - self.predicted(None, {})
+    def added(self) -> Array:
+        """Return what the stars of the new person add to the predictions."""
+        return self.predicted() - self.predicted({})
 
     def because(self, column: int) -> dict[int, float]:
-        """Return by how much each rating of the new person moves one column more than others."""
-        ratings, now = self.person.ratings, self.predicted(None)
-        less = ({j: x for j, x in ratings.items() if j != k} for k in ratings)
-        added = [now - self.predicted(None, each) for each in less]
-        return {k: float(x[column] - x.mean()) for k, x in zip(ratings, added, strict=True)}
+        """Return by how much each star of the new person moves one column more than others."""
+        stars, now = self.data.stars, self.predicted()
+        less = ({j: x for j, x in stars.items() if j != k} for k in stars)
+        added = [now - self.predicted(each) for each in less]
+        return {k: float(x[column] - x.mean()) for k, x in zip(stars, added, strict=True)}
 
-    def entries(self, row: int | None, top: int, sort: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the ratings of a row, and the first of the others."""
-        person, columns = self.person, np.arange(self.shape[1])
-        every = pd.DataFrame({"column": columns, "predicted": self.predicted(row)})
-        every = every.assign(n=self.counts, observed=np.nan, for_you=np.nan)
-        if row is None:  # whose ratings the stars show
-            rated, listed = np.array([*person.ratings], np.intp), np.array(person.offered)
-            if person.ratings:
+    def entries(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the ratings of the row, or what a new person can rate, and the best others."""
+        data, entries, sort = self.data, self.observations, self.sorting
+        every = pd.DataFrame({"predicted": self.predicted(), "n": self.counts})
+        every = every.assign(observed=np.nan, for_you=np.nan, hidden=False)
+        if self.row is None:
+            rated, listed = np.array([*data.stars], np.intp), np.array(data.offered)
+            if data.stars:
                 every["for_you"] = self.added() - self.added().mean()
         else:
-            entries = self.observations
-            of_row = slice(entries.indptr[row], entries.indptr[row + 1])
+            of_row = slice(*entries.indptr[self.row : self.row + 2])
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
             every.loc[rated, "observed"] = values
-            listed = rated[np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]]
-        others = every[(self.counts >= self.least) & every["predicted"].notna()]
-        others = others[~others["column"].isin(rated)].copy()
+            every.loc[self.hidden_columns(), "hidden"] = True
+            listed = rated[np.lexsort((-values, ~every["hidden"][rated]))[:MAX_LISTED]]
+        others = every[(every["n"] >= self.least) & every["predicted"].notna()]
+        others = others.drop(rated, errors="ignore")
         if sort == "surest":
-            others[sort] = self.intervals(row, others["column"].to_numpy())[:, 0]
+            others = others.assign(surest=self.intervals(others.index.to_numpy())[:, 0])
         by = sort if sort in others and others[sort].notna().any() else "predicted"
         if by == "for_you":
             others = others[others["predicted"] >= others["predicted"].quantile(1 - BEST)]
-        best = others.sort_values([by, "predicted"], ascending=False)[:top]
+        best = others.sort_values([by, "predicted"], ascending=False)[:MAX_LISTED]
+        return self._with_ends(every.loc[listed]), self._with_ends(best)
 
-        def shown(some: pd.DataFrame) -> pd.DataFrame:
-            scale, at = person.ends or (-np.inf, np.inf), some["column"].to_numpy()
-            low, high = self.intervals(row, at).clip(*scale).T
-            titles, predicted = self.data.column_titles(at), some["predicted"].clip(*scale)
-            return some.assign(label=titles, predicted=predicted, low=low, high=high)
-
-        return shown(every.loc[listed]), shown(best)
+    def _with_ends(self, entries: pd.DataFrame) -> pd.DataFrame:
+        """Return entries with titles, and their predictions and intervals within the scale."""
+        scale, at = self.data.ends or (-np.inf, np.inf), entries.index.to_numpy()
+        low, high = self.intervals(at).clip(*scale).T
+        titles, predicted = self.data.column_titles(at), entries["predicted"].clip(*scale)
+        return entries.assign(label=titles, predicted=predicted, low=low, high=high)
 
     # The sentence
 
@@ -258,7 +251,7 @@ class RatingsState(ModelState):
 
     def guess(self) -> Number | None:
         """Return how well the model guesses the ratings that are hidden, on their scale."""
-        return self._guess("ratings", self._things[1][:-1], self.person.ends)
+        return self._guess("ratings", self._things[1][:-1], self.data.ends)
 
     # The page
 
@@ -270,7 +263,7 @@ class RatingsState(ModelState):
         if row is None or row == before.get("row"):
             row = rows[0] if len(rows) == 1 and rows != before.get("rows") else None
         if row is not None:
-            self.asked = str(self.data.labels("rows")[row])
+            self.ask_for(str(self.data.labels("rows")[row]))
 
     def _ask(self, message: Mapping[str, Any]) -> None:
         """Change the row, the order of the list, or look for an item that can be rated."""
@@ -278,39 +271,25 @@ class RatingsState(ModelState):
         self.search = text if name == "search" else ""
         if name == "row":
             self.before = self.before if self.asked == YOU else self.asked
-            self.asked = text.strip()
+            self.ask_for(text.strip())
         elif name == "item" and text:
-            self.person.offer(text)
+            self.data.offer(text)
         elif name == "sort" and text in SORTS:
             self.sort = text
         elif name == "least" and text.isdecimal():
             self.least = int(text)
 
-    def _row(self) -> tuple[int | None, str]:
-        """Return the row that is asked for, None for the new person, and what is wrong with it."""
-        if self.asked == YOU:
-            return None, ""
-        try:
-            return self.data.find(self.asked), ""
-        except ValueError as error:
-            return 0, str(error)
-
-    def _sort(self, row: int | None) -> str:
-        """Return the order of the suggestions; those for a row have no difference for it alone."""
-        return self.sort if row is None else self.sort.replace("for_you", "highest")
-
     def parts(self) -> Record:
         """Return curves, intervals, components, the map of the columns, and the lists of a row."""
-        shown, (row, problem) = self.shown, self._row()
-        labels, data = self.observations.labels, self.data
+        shown, labels, data = self.shown, self.observations.labels, self.data
         columns = data.column_titles() if data.titles else texts(labels, "columns")
         parts = super().parts()
         parts |= self.factors.parts(shown, None, labels, columns)
-        parts["facts"] |= {"lists": self._lists(row, problem)}
-        parts["scatter"] = self._map(shown, row, problem)
+        parts["facts"] |= {"lists": self._lists()}
+        parts["scatter"] = self._map(shown)
         return parts
 
-    def _map(self, shown: FittedValues | None, row: int | None, problem: str) -> Any:
+    def _map(self, shown: FittedValues | None) -> Any:
         """Return the columns in the plane of two components, and where the person points."""
         if shown is None or shown.H.shape[0] < 2:
             return None
@@ -325,64 +304,60 @@ class RatingsState(ModelState):
             "values": [],
             "total": int(often.size),
         }
-        model, at = self.model_of(row, whole=True)
-        if model is not None and not problem and often.size:
+        model, at = self.model_of(whole=True)
+        if model is not None and not self.problem and often.size:
             plane["person"] = {"name": self.asked, "weights": np.asarray(model.W[at]).tolist()}
         return plane
 
-    def _fields(self, problem: str) -> list[Record]:
+    def _fields(self) -> list[Record]:
         """Return the inputs above the list of ratings."""
         rows = [YOU, *map(str, self.data.labels("rows")[:500])]
         field = Field("row", "Person", "text", rows, help="Label of a row, such as a user")
-        if self.asked == YOU:
-            found = self.data.column_titles(self.person.search(self.search))
+        if self.row is None:
+            found = self.data.column_titles(self.data.search(self.search))
             about = "Words of a title, to rate it, too"
             field = Field("item", "+ title", "text", found, help=about, searched=True)
-        return [field.shown({"row": self.asked, "item": ""}, {"row": problem})]
+        return [field.shown({"row": self.asked, "item": ""}, {"row": self.problem})]
 
-    def _lists(self, row: int | None, problem: str) -> Record:
-        """Return the ratings of a row or of the new person, and the best of the other columns."""
-        person, sort = self.person, self._sort(row)
-        found = () if problem else self.entries(row, MAX_LISTED, sort)
+    def _lists(self) -> Record:
+        """Return the ratings of the row or of the new person, and the best of the other columns."""
+        found = () if self.problem else self.entries()
         known, best = [list(each.itertuples()) for each in found] or ([], [])
-        hidden = set() if row is None else set(self.hidden_of(row).tolist())
-
-        def rating(entry: Any) -> Record:
-            if row is not None:
-                return {"rating": f"{entry.observed:g}"}
-            stars = person.ratings.get(entry.column)
-            return {"number": 0 if stars is None else person.levels.index(stars) + 1}
-
-        def for_you(entry: Any) -> Record:
-            return {} if math.isnan(entry.for_you) else {"for_you": _more(entry.for_you)}
-
         return {
-            "you": row is None,
+            "you": self.row is None,
             "person": self.asked,
-            "turn": self.before if row is None else YOU,
-            "fields": self._fields(problem),
-            "levels": person.levels,
-            "known": [
-                self._line(each) | {"hidden": each.column in hidden} | rating(each)
-                for each in known
-            ],
-            "top": [self._line(each) | for_you(each) | {"n": each.n} for each in best],
-            "sort": sort,
+            "turn": self.before if self.row is None else YOU,
+            "fields": self._fields(),
+            "levels": self.data.levels,
+            "known": [self._line(each) | self._rating(each) for each in known],
+            "top": [self._line(each) | self._gain(each) | {"n": each.n} for each in best],
+            "sort": self.sorting,
             "least": self.least,
-            "about": self._about(row, {each.column: each for each in best}),
+            "about": self._about({each.Index: each for each in best}),
         }
+
+    def _rating(self, entry: Any) -> Record:
+        """Return the rating of a row, hidden or not, or the number of stars of the new person."""
+        if self.row is not None:
+            return {"hidden": entry.hidden, "rating": f"{entry.observed:g}"}
+        stars, levels = self.data.stars.get(entry.Index), self.data.levels
+        return {"hidden": False, "number": 0 if stars is None else levels.index(stars) + 1}
+
+    def _gain(self, entry: Any) -> Record:
+        """Return what the stars of the new person add to a prediction."""
+        return {} if math.isnan(entry.for_you) else {"for_you": _more(entry.for_you)}
 
     def _line(self, entry: Any) -> Record:
         """Return one column of the data with its prediction; its interval on the scale."""
-        low, high = self.person.ends or (math.nan, math.nan)
+        low, high = self.data.ends or (math.nan, math.nan)
         drawn, ends = not math.isnan(entry.low), None
         if drawn and high > low:
             ends = np.array([entry.low, entry.high, entry.predicted])
             ends = np.clip((ends - low) / (high - low), 0, 1).round(3).tolist()
         return {
-            "column": entry.column,
+            "column": entry.Index,
             "title": entry.label,
-            "near": self._near(entry.column),
+            "near": self._near(entry.Index),
             "predicted": "" if math.isnan(entry.predicted) else f"{entry.predicted:.1f}",
             "text": f"{100 * LEVEL:.0f} %: {entry.low:.3g} to {entry.high:.3g}" if drawn else "",
             "ends": ends,
@@ -405,7 +380,7 @@ class RatingsState(ModelState):
 
     def _reasons(self, entry: Any) -> str:
         """Return which ratings of the new person raise one column, the high ones first."""
-        column, ratings = entry.column, self.person.ratings
+        column, ratings = entry.Index, self.data.stars
         of = column, dict(ratings), self.posterior, self.fit.result, self.off
         moved = self.memo("reasons", lambda: self.because(column), *of)
         liked, helps = np.mean([*ratings.values()]), [k for k in moved if moved[k] > 0.005]
@@ -419,18 +394,18 @@ class RatingsState(ModelState):
         why = [f"{title} {ratings[k]:g} ★ ({_more(moved[k])})" for title, k in titles]
         return f"{about}, because you gave {' and '.join(why)}"
 
-    def _about(self, row: int | None, best: Mapping[Any, Any]) -> str:
+    def _about(self, best: Mapping[Any, Any]) -> str:
         """Return what the stars of the new person do; or what is missing for suggestions."""
         column = (self.selection or {}).get("column")
         share = 100 * self.sample.done // max(self.sample.planned, 1)
         follow = f"draws follow ({share} %): with 90 % intervals, and another list"
         later = follow if self.sample.phase == "running" else ""
         later = "by the fit without what is off, which has no intervals" if self.off else later
-        if self.model_of(row)[0] is None:
+        if self.model_of()[0] is None:
             return "suggestions follow once the model is fitted"
-        if row is not None:
+        if self.row is not None:
             return later or DRAWN * (self.posterior is not None)
-        if not self.person.ratings:
+        if not self.data.stars:
             return "give some stars: the list follows them"
         if column is not None and column in best:
             return self._reasons(best[column])
@@ -448,9 +423,9 @@ class RatingsState(ModelState):
         """Return the lines that repeat fit and draws, and print the suggestions of the page."""
         arguments = self.fit.arguments or self.arguments(self.values)
         result = self.fit.result if self.fit.arguments else None
-        lines, data = given_code("X", source, self._first), "X"
-        if self.columns is not None:
-            lines, data = lines + reading_code(data, self.columns), "observed"
+        lines, data = given_code("X", source, self.data.code), "X"
+        if self.data.columns is not None:
+            lines, data = lines + self.data.reading(), "observed"
         drawn = self.sample_code(data)
         if result is not None or not drawn:
             lines += fit_call(result, "complete", data, arguments)
@@ -461,16 +436,15 @@ class RatingsState(ModelState):
 
     def _suggestions_code(self) -> str:
         """Return the lines that print the suggestions; none before a fit."""
-        row, problem = self._row()
-        if self.fit.result is None or problem:
+        if self.fit.result is None or self.problem:
             return ""
         observed = ""
-        if self.columns is None:
+        if self.data.columns is None:
             sparse = "nmd.observations_from_sparse(X)"
             is_sparse = isinstance(self.data.matrix, SparseObservations)
             observed = f"observed = {'X' if is_sparse else sparse}\n"
         drawn = self.posterior is not None
-        return observed + self.person.code(row, self._sort(row), self.least, drawn=drawn)
+        return observed + self.data.code_of(self.row, self.sorting, self.least, drawn=drawn)
 
 
 def _more(stars: float) -> str:

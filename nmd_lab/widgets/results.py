@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many
 from nmd_lab.api.messages import message_of_chains
@@ -34,8 +33,9 @@ from nmd_lab.studies.summary import (
     variable,
 )
 
-from .background import Record, Run, is_measured
+from .background import Record, Run
 from .charts import chart, curves_chart, table, texts, trials_charts
+from .fitting import is_measured
 from .given import is_photograph
 from .pictures import Frame, frame_of
 from .printer import PRINT_ERROR, call
@@ -170,47 +170,21 @@ CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by
 MAX_LISTED = 24  # fits of a point, or models, in a table
 
 
-class ChartPoint(NamedTuple):
-    """The best model at one position of the chart."""
-
-    panel: str  # labels of panel and colour; empty without
-    color: str
-    place: float  # position along x
-    labels: dict[str, Any]  # labels of the model, and of the conditions that the chart tells apart
-    scores: NDArray[np.floating]  # errors of the model, for each condition and seed
-
-    @property
-    def mean(self) -> float:
-        """Mean error over conditions and seeds."""
-        return float(self.scores.mean())
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the error over seeds."""
-        by_seed = self.scores.mean(axis=0)
-        return float(by_seed.std(ddof=1)) if by_seed.size > 1 else 0.0
+Labels = dict[str, Any]  # of a model, and of the conditions that the chart tells apart
 
 
-def chart_points(
-    results: xr.Dataset, metric: str, x: str, color: str, panel: str
-) -> list[ChartPoint]:
-    """Return the points of a chart: at each position the model with the lowest mean error."""
-    points = []
+def best_at_each(results: xr.Dataset, metric: str, dims: Sequence[str]) -> list[Labels]:
+    """Return the labels of the model with the lowest mean error at each position along dimensions.
+
+    Numbers of the last dimension, along which lines are drawn, rise.
+    """
+    points, x = [], dims[-1]
     results = results.sortby(x) if is_numeric(results, x) else results
-    shown = [dim for dim in dict.fromkeys((panel, color, x)) if dim != NO_DIMENSION]
-    for at in np.ndindex(*(results.sizes[dim] for dim in shown)):
-        here = results.isel({dim: [k] for dim, k in zip(shown, at, strict=True)})
-        models = ranked(here, metric)
-        if models.empty:
-            continue
-        conditions = [dim for dim in trials(here) if here.sizes[dim] == 1]
-        labels = labels_of(here, models.index[0])
-        labels |= {dim: here[dim].values.tolist()[0] for dim in conditions}
-        texts = {dim: label_text(here[dim].values[0]) for dim in shown}
-        place = here[x].values[0] if is_numeric(results, x) else at[shown.index(x)]
-        scores = models.iloc[0].to_numpy().reshape(-1, here.sizes["seed"])
-        names = texts.get(panel, ""), texts.get(color, "")
-        points.append(ChartPoint(*names, float(place), labels, scores))
+    for at in np.ndindex(*(results.sizes[dim] for dim in dims)):
+        here = results.isel({dim: [k] for dim, k in zip(dims, at, strict=True)})
+        if not (models := ranked(here, metric)).empty:
+            conditions = {d: here[d].item() for d in trials(here) if here.sizes[d] == 1}
+            points.append(labels_of(here, models.index[0]) | conditions)
     return points
 
 
@@ -238,7 +212,7 @@ class StudyState(State):
             Field("color", "Colour", "choice", [NO_DIMENSION, *sizes], "data"),
             Field("panel", "Panels", "choice", [NO_DIMENSION, *sizes], "data"),
         ]
-        self.selected: ChartPoint | None = None
+        self.selected: Labels | None = None  # those of the point that was clicked
         x = max(sizes, key=lambda dim: (dim == "rank", is_numeric(self.results, dim), sizes[dim]))
         varied = [dim for dim in sizes if dim != x and sizes[dim] > 1]
         color = next(iter(varied), NO_DIMENSION)
@@ -246,7 +220,7 @@ class StudyState(State):
         first = {"metric": variable(self.results, None), "x": x, "color": color}
         first["panel"] = next(conditions, NO_DIMENSION)
         super().__init__(study, values, first=first)
-        self.buttons, self.points = {}, list[ChartPoint]()
+        self.buttons, self.points = {}, list[Labels]()
         self._shown: Record | None = None
         self.actions["point"] = self._choose
 
@@ -265,13 +239,6 @@ class StudyState(State):
 
         return super().checks() | {name: partial(check_unused, name) for name in ("color", "panel")}
 
-    def set(self, name: str, value: Any) -> None:
-        """Change a setting; another measure gives the chosen point other scores."""
-        super().set(name, value)
-        if name == "metric" and self.selected is not None:
-            scores = self.cells(self.selected)[value].transpose(..., "seed").values
-            self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
-
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
         return "a study is shown, not fitted: study.best() fits its best model"
@@ -284,12 +251,14 @@ class StudyState(State):
         chosen = self.selected
         if chosen is None:
             return self.results
-        return self.memo("cells", lambda: self.cells(chosen), chosen)
+        return self.memo("cells", lambda: select(self.results, chosen), chosen)
 
-    def cells(self, point: ChartPoint) -> xr.Dataset:
-        """Return the results of the cells that a point stands for."""
-        dims = self.results.dims
-        return select(self.results, {dim: v for dim, v in point.labels.items() if dim in dims})
+    def score(self, labels: Labels) -> tuple[float, float]:
+        """Return the mean of the measure at some labels, and its standard deviation over seeds."""
+        cells = select(self.results, labels)[self.values["metric"]]
+        by_seed = cells.mean([dim for dim in cells.dims if dim != "seed"])
+        spread = float(by_seed.std(ddof=1)) if by_seed.size > 1 else 0.0
+        return float(by_seed.mean()), spread
 
     def write(self, path: Path) -> None:
         """Write the results, or those of the point, to a file."""
@@ -301,17 +270,9 @@ class StudyState(State):
         metric = self.values["metric"]
         return self.memo("models", lambda: ranked(self.results, metric), metric)
 
-    def _labels(self, place: int = 0) -> dict[str, Any]:
-        """Return the labels of a model, the best one by default."""
+    def _labels(self, place: int = 0) -> Labels:
+        """Return the labels of a model, the best one over all conditions by default."""
         return labels_of(self.results, self.models.index[place])
-
-    @property
-    def best(self) -> ChartPoint | None:
-        """The best model over all conditions, as the sentence has it."""
-        if self.models.empty:
-            return None
-        scores = self.models.iloc[0].to_numpy().reshape(-1, self.results.sizes["seed"])
-        return ChartPoint("", "", 0.0, self._labels(), scores)
 
     # The sentence
 
@@ -333,12 +294,13 @@ class StudyState(State):
 
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
-        if (best := self.best) is None:
+        if self.models.empty:
             return None
-        conditions = len(best.scores)
+        mean, _ = self.score(self._labels())
+        conditions = math.prod(self.results.sizes[dim] for dim in trials(self.results))
         where = f", mean of {conditions} conditions" if conditions > 1 else ""
         name, after = self._measure(), where + self._difference()
-        return Number(best.mean, f"Its {name} is ", after, value=f"{best.mean:.3g}")
+        return Number(mean, f"Its {name} is ", after, value=f"{mean:.3g}")
 
     def _measure(self) -> str:
         """Return the name of the measure for a reader."""
@@ -372,36 +334,33 @@ class StudyState(State):
 
     def parts(self) -> Record:
         """Return the chart, the fits of the chosen point or of the best model, and all models."""
-        chosen, values = self.selected, self.values
         wrong = {"color", "panel"} & set(self.problems())
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays
-            layout = (values[name] for name in ("metric", "x", "color", "panel"))
+            layout = (self.values[name] for name in ("metric", "x", "color", "panel"))
             self._shown = self.memo("chart", self._chart, *layout)
-        at = [k for k, p in enumerate(self.points) if chosen and p.labels == chosen.labels]
+        chosen, best = self.selected, [] if self.models.empty else [self._labels()]
         return {
             "dots": {"study": self._shown},
-            "facts": {"point": next(iter(at), None)},
-            "tables": [*map(self.fits_at, filter(None, [chosen or self.best])), self._ranking()],
+            "facts": {"point": self.points.index(chosen) if chosen in self.points else None},
+            "tables": [*map(self.fits_at, best if chosen is None else [chosen]), self._ranking()],
         }
 
     def _choose(self, message: Mapping[str, Any]) -> None:
         """Choose a point, or no point by a second click on it."""
-        point, chosen = self.points[message["id"]], self.selected
-        is_chosen = chosen is not None and point.labels == chosen.labels
-        self.selected = None if is_chosen else point
+        point = self.points[message["id"]]
+        self.selected = None if point == self.selected else point
 
     def _chart(self) -> Record:
-        """Return the chart of the present layout, and keep its points."""
+        """Return the chart of the present layout, and keep the labels of its points."""
         results, sizes = self.results, self.results.sizes
         metric, x, color, panel = (self.values[name] for name in ("metric", "x", "color", "panel"))
-        self.points, joined = chart_points(results, metric, x, color, panel), is_numeric(results, x)
+        shown = [dim for dim in dict.fromkeys((panel, color, x)) if dim != NO_DIMENSION]
+        self.points = best_at_each(results, metric, shown)
         if not self.points:
             raise ValueError(f"{metric} is NaN everywhere: choose another measure.")
-        ticks = [
-            [float(label) if joined else float(k), label_text(label)]
-            for k, label in enumerate(results[x].values)
-        ]
-        hidden = (dim for dim in (*trials(results), "seed") if dim not in (x, color, panel))
+        joined, texts = is_numeric(results, x), [*map(label_text, results[x].values)]
+        places = [*map(float, results[x].values if joined else range(len(texts)))]
+        hidden = (dim for dim in (*trials(results), "seed") if dim not in shown)
         averaged = [label_text(dim) for dim in hidden if sizes[dim] > 1]
         said = f"mean over {' and '.join(averaged)}" if averaged else ""
         bands = f"; {'bands' if joined else 'bars'}: ± SD over seeds" * (sizes["seed"] > 1)
@@ -409,28 +368,30 @@ class StudyState(State):
             said + bands,
             label_text(x),
             self._measure(),
-            self._drawn(0.0 if joined else 0.1),
+            [self._drawn(k, places) for k in range(len(self.points))],
             color="" if color == NO_DIMENSION else label_text(color),
-            ticks=ticks,
+            ticks=[list(tick) for tick in zip(places, texts, strict=True)],
             joined=joined,
         )
 
-    def _drawn(self, beside: float) -> list[Record]:
-        """Return the points as the chart has them, those of different colours `beside` others."""
-        panel, colors = self.values["panel"], list(dict.fromkeys(p.color for p in self.points))
-        return [
-            {
-                "panel": point.panel and f"{label_text(panel)} {point.panel}",
-                "label": point.color,
-                "x": point.place + beside * (colors.index(point.color) - (len(colors) - 1) / 2),
-                "y": point.mean,
-                "low": point.mean - point.spread,
-                "high": point.mean + point.spread,
-                "id": k,
-                "name": _labels_text(point.labels),
-            }
-            for k, point in enumerate(self.points)
-        ]
+    def _drawn(self, k: int, places: list[float]) -> Record:
+        """Return a point as the chart has it; bars of different colours stand side by side."""
+        x, color, panel = (self.values[name] for name in ("x", "color", "panel"))
+        point, results, (mean, spread) = self.points[k], self.results, self.score(self.points[k])
+        place = places[results[x].values.tolist().index(point[x])]
+        if color in point and not is_numeric(results, x):
+            colors = results[color].values.tolist()
+            place += 0.1 * (colors.index(point[color]) - (len(colors) - 1) / 2)
+        return {
+            "panel": f"{label_text(panel)} {label_text(point[panel])}" if panel in point else "",
+            "label": label_text(point[color]) if color in point else "",
+            "x": place,
+            "y": mean,
+            "low": mean - spread,
+            "high": mean + spread,
+            "id": k,
+            "name": _labels_text(point),
+        }
 
     def _ranking(self) -> Record:
         """Return the table of the models, the best one first."""
@@ -449,9 +410,9 @@ class StudyState(State):
         said = "the best model first; a click on a point shows its fits, a second click goes back"
         return _shortened(head, rows, said, "models")
 
-    def fits_at(self, point: ChartPoint) -> Record:
+    def fits_at(self, point: Labels) -> Record:
         """Return the table of the fits behind a point."""
-        cells, metric = self.cells(point), self.values["metric"]
+        cells, metric = select(self.results, point), self.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
         chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
         names = [n for n in dict.fromkeys([metric, *chosen, "n_iter", "seconds"]) if n in cells]
@@ -461,8 +422,8 @@ class StudyState(State):
             [*map(label_text, a), *map(_value_text, b, names)]
             for a, b in zip(labels, values, strict=True)
         ]
-        spread = f"(SD over seeds {point.spread:.2g})"
-        caption = f"{_labels_text(point.labels)}: {point.mean:.4g} {spread}"
+        mean, spread = self.score(point)
+        caption = f"{_labels_text(point)}: {mean:.4g} (SD over seeds {spread:.2g})"
         head = [label_text(n.replace("n_iter", "iterations")) for n in dims + names]
         return _shortened(head, rows, caption, "fits")
 
@@ -475,8 +436,7 @@ class StudyState(State):
         lines, errors = f"results = {results}\n", f'results["{metric}"]'
         point = ""
         if self.selected is not None:
-            at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}
-            point = f"{lines}print({call(f'{errors}.sel', f'{at!r}')}.mean().item())\n"
+            point = f"{lines}print({call(f'{errors}.sel', f'{self.selected!r}')}.mean().item())\n"
         if is_study and choices(self.results) and metric not in POSTERIOR_SCORES:
             return f'print({source or "..."}.rank_test("{metric}").head(24).to_string())\n{point}'
         if point:

@@ -14,7 +14,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.request.options import Options
 from nmd_lab.result.summary import validation_error
 
-from .background import Background, History, Memo, Record
+from .background import Background, History, Memo, Record, Run
 from .charts import FactorsPart
 from .pictures import Frame, Paint, drawn_at, pictures_part
 from .printer import cell, name_in_notebook
@@ -115,6 +115,7 @@ class State:
     fields: Sequence[Field] = ()
     numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
     lengths = ("iterations", "draws", "shape")  # settings that change no model
+    kind: type[Run] = Run  # of what runs
     filename = "fit.nc"  # of the result, at first
     opens = False  # whether a fit begins by itself when the page is opened
     data_code: str | None = None  # code that gives the data, if they are from a file
@@ -130,12 +131,11 @@ class State:
         values: Mapping[str, Any],
         *,
         first: Mapping[str, Any] = MappingProxyType({}),
-        fit: Background | None = None,
     ) -> None:
         self.input = X  # what the user gave
-        self.fit: Any = fit or Background()
+        self.fit: Any = Background(self.kind)
         self.active = self.fit  # what was begun last; its progress is shown
-        self.works: list[Background] = [self.fit]
+        self.works: list[Background[Any]] = [self.fit]
         self.actions: dict[str, Action] = {"history": lambda m: self.history.show_left(m["number"])}
         self.buttons = dict(BUTTONS)
         self.factors = FactorsPart()

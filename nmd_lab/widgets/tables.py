@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab.data.dates import date_text
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
@@ -18,11 +17,9 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.predict import mean_shares
 from nmd_lab.result.report import cells_at
 
-from .background import Record, at_most, in_sample
+from .background import Array, Record, at_most, in_sample
 from .charts import table
-from .live import LEVEL, doubt
-
-Array = NDArray[Any]
+from .words import LEVEL, doubt
 
 MAX_CHECKED = 5000  # cells that are looked at, a sample of more
 SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data

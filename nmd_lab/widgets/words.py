@@ -1,4 +1,4 @@
-"""The sentence of an explorer: data, model and error in words, some of which open popovers."""
+"""The sentence of an explorer: data, model, error and intervals in words, some open popovers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from nmd_lab._runtime.checks import many
+from nmd_lab.api.messages import MIN_SWEEPS, message_of_chains
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import TIED, as_text, excess_text
 from nmd_lab.result.summary import two_digits
 
@@ -164,3 +170,62 @@ def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
         }
         for name, (text, path) in CURVES.items()
     ]
+
+
+LEVEL = 0.9  # probability of the intervals
+LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
+TOO_FAR = 0.07  # difference from the level at which intervals are too narrow, or too wide
+MAX_CHECKED = 5000  # entries that are checked; of more, as many that are spaced evenly
+
+
+class Findings(NamedTuple):
+    """Coverage of the intervals of a posterior at known entries."""
+
+    held_out: bool  # whether the sampler has not seen the entries
+    held: dict[float, float]  # fraction of the intervals that cover the value, by probability
+
+    @property
+    def summary(self) -> str:
+        """The coverage in one line."""
+        return self.covers(f" of the {'held-out' if self.held_out else 'known'} values")
+
+    def covers(self, which: str = "") -> str:
+        """Return the coverage as a part of a sentence."""
+        coverage = self.held[LEVEL]
+        few = ": they are too narrow" if coverage < LEVEL - TOO_FAR else ""
+        few = ": they are too wide" if coverage > LEVEL + TOO_FAR else few
+        level = f"{100 * LEVEL:.0f} % intervals"
+        return f"{level} cover {100 * coverage:.0f} %{which}{few}"
+
+
+def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings | None:
+    """Return the findings of a posterior at held-out entries, or at seen ones if there are none.
+
+    Of a table they are of its numbers.  None without any, or if no column has two values.
+    """
+    unseen = held_out is not None and held_out.n_observed > 0
+    compared = held_out if held_out and unseen else observe(X).as_sparse()
+    if (table := posterior._labels.table) is not None:
+        numbers = [at[0] for column, at in table.blocks() if not column.is_class]
+        compared = compared.select(np.isin(compared.entries()[1], numbers))
+        if not compared.n_observed:
+            return None
+    n, checked = compared.n_observed, np.zeros(compared.n_observed, dtype=bool)
+    checked[np.linspace(0, n - 1, min(n, MAX_CHECKED)).astype(int)] = True  # as plots take them
+    rows, columns, x = compared.select(checked).entries()
+    if pd.Series(x).groupby(columns).nunique().max() == 1:  # of constants, all is covered
+        return None
+    at, held = entries_at(rows, columns), {}
+    for level in LEVELS:
+        low, high = posterior.predict_interval(at, level=level).T
+        held[level] = float(np.mean((low <= x) & (x <= high)))
+    return Findings(unseen, held)
+
+
+def doubt(posterior: Posterior) -> str:
+    """Return what is to be done, and why, if the draws have not converged; empty if they have."""
+    if not message_of_chains(posterior):
+        return ""
+    share, few = posterior._unsettled, posterior.trace.sizes["sweep"] < MIN_SWEEPS
+    why = "too few to judge them" if few else f"another chain would differ in {share:.0%} of cells"
+    return f"more draws may help: {why}"

@@ -1,7 +1,5 @@
 """One JupyterLab and one browser for all browser tests."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 

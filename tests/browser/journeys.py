@@ -1,7 +1,5 @@
 """Acts of a user on the page of an explorer, answers of the page, and checks by axe-core."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from importlib.resources import files

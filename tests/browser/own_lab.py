@@ -1,17 +1,15 @@
 """A JupyterLab of the tests' own, and a notebook in it that a browser works in."""
 
-from __future__ import annotations
-
-import contextlib
 import json
 import shutil
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import own_server
-from own_server import Shown, free_port, write_notebook
+from own_server import Shown, write_notebook
 from waiting import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -42,19 +40,17 @@ def find_chromium() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-@contextlib.contextmanager
-def serve(folder: Path) -> Iterator[str]:
-    """Run JupyterLab in a folder, with Notebook 7 if that is installed, and yield its address."""
+def serve(folder: Path) -> AbstractContextManager[str]:
+    """Run JupyterLab in a folder, with Notebook 7 if that is installed."""
     settings = folder / "settings"
     settings.mkdir()
     (settings / "overrides.json").write_text(json.dumps(OVERRIDES))
     notebook_7 = folder / "config/jupyter_notebook_config.json"  # it takes no options here
     notebook_7.parent.mkdir(exist_ok=True)
     notebook_7.write_text('{"JupyterNotebookApp": {"expose_app_in_browser": true}}')
-    port = free_port()
     options = [
         "--no-browser", "--allow-root",
-        "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
+        "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0",
         "--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.disable_check_xsrf=True",
         f"--ServerApp.root_dir={folder / 'work'}", f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.user_settings_dir={folder / 'user'}",
@@ -62,8 +58,7 @@ def serve(folder: Path) -> Iterator[str]:
         "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
         "--LabApp.news_url=None",
     ]  # fmt: skip
-    with own_server.serve(folder, port, "jupyterlab", *options) as address:
-        yield address
+    return own_server.serve(folder, "jupyterlab", *options, port_option="--ServerApp.port")
 
 
 class Notebook(Shown):

@@ -1,7 +1,5 @@
 """A server of the tests' own, and a page of it that notes what goes wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
@@ -37,28 +35,20 @@ HOMES = {
 """Where servers keep their files, so that those of the user neither matter nor change."""
 
 
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @contextlib.contextmanager
-def serve(folder: Path, port: int, module: str, *arguments: str) -> Iterator[str]:
-    """Run a module that serves on a port, and yield its address.
+def serve(folder: Path, module: str, *arguments: str, port_option: str = "--port") -> Iterator[str]:
+    """Run a module that serves on a port that nothing listens on, and yield its address.
 
     Parameters
     ----------
     folder : Path
         What the server writes goes there; it runs in the folder ``work``.
-    port : int
-        The port that the arguments give it.
     module : str
         What Python runs with ``-m``.
     *arguments : str
         Of the module.
+    port_option : str
+        Which of its options says the port.
 
     Yields
     ------
@@ -70,7 +60,10 @@ def serve(folder: Path, port: int, module: str, *arguments: str) -> Iterator[str
     environment |= {"JUPYTER_PLATFORM_DIRS": "1", "MARIMO_SKIP_UPDATE_CHECK": "1"}
     for home in [*HOMES.values(), "work"]:
         (folder / home).mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", module, *arguments]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", module, *arguments, f"{port_option}={port}"]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
             command, cwd=folder / "work", env=environment, stdout=log, stderr=log
@@ -105,6 +98,7 @@ def write_notebook(path: Path, cells: Sequence[str]) -> None:
         cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
         metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
     )
+    path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(written, path)
 
 

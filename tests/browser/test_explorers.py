@@ -1,7 +1,5 @@
 """Each explorer in a real JupyterLab, with a real browser, from end to end."""
 
-from __future__ import annotations
-
 import ast
 import re
 
@@ -319,7 +317,7 @@ def test_a_study(notebook):
         assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
     page.locator('.nmd-chart [role="button"]').nth(1).press("Enter")
     page.locator(".nmd-table-box", has_text="rank 8").wait_for()
-    mean = notebook.run("print(explorer.state.selected.mean)")
+    mean = notebook.run("print(explorer.state.score(explorer.state.selected)[0])")
     assert float(notebook.run(copied(page)).split()[-1]) == float(mean)
     page.click(".nmd-word-data")
     first = "document.querySelector('.nmd-stage > .nmd-chart').chart.points[0].y"

@@ -1,7 +1,5 @@
 """The frame of an explorer: its height, that nothing in it moves or is cut, and axe-core."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An explorer in each program: run, stop, continue, brush, axe-core in both themes, no errors."""
 
-from __future__ import annotations
-
 import pytest
 from journeys import paint, status_says, stop_and_go_on, violations
 from waiting import wait_for

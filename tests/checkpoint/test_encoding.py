@@ -7,12 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import nmd_lab as nmd
-from nmd_lab._runtime.progress import StopReason
 from nmd_lab.checkpoint import Classes, Decoder, Encoder, read_file, write_file
-from nmd_lab.fit.loop import Stopping
 from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.model.model import make_model
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -69,22 +65,6 @@ def test_random_numbers_go_on(bits, tmp_path):
     generator.normal(size=5)
     back = there_and_back(generator, tmp_path / "run.nc")
     assert np.array_equal(back.normal(size=9), generator.normal(size=9))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        StopReason("converged", "converged: at last"),
-        Stopping(3, tol=0.5),
-        nmd.MinMax(-1, 2),
-        nmd.PenaltyRule(factor=np.inf),
-        make_model(nmd.MinMax(0, 3), "kl"),
-    ],
-)
-def test_objects_of_the_package_come_back(value, tmp_path):
-    back = there_and_back(value, tmp_path / "run.nc")
-    assert back == value
-    assert vars(back) == vars(value) if hasattr(value, "__dict__") else type(back) is type(value)
 
 
 class Foreign:

@@ -187,11 +187,7 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("nmd_lab.checkpoint.write_atomically", full)
+    X, options = noisy("relu"), {"random_state": 0}
     with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
-        fit = nmd.decompose(
-            noisy("relu"),
-            2,
-            random_state=0,
-            compute=nmd.Compute(checkpoint=tmp_path / "run.nc", checkpoint_every=0),
-        )
-    assert bits_of(fit) == bits_of(nmd.decompose(noisy("relu"), 2, random_state=0))
+        fit = nmd.decompose(X, 2, **kept(options, tmp_path / "run.nc", every=0))
+    assert bits_of(fit) == bits_of(nmd.decompose(X, 2, **options))

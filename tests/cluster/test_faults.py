@@ -6,11 +6,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import pytest
 from cluster_runs import PLAIN, assert_close, made
+from waiting import wait_for
 
 import nmd_lab as nmd
 from nmd_lab.cluster.sweeps import PartitionSweep
@@ -25,6 +25,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 LONG = PLAIN | {"max_iter": 24, "alpha": 0.1, "offsets": "both"}
 
 
+def wait_for_release(condition):
+    """Wait until a condition holds once what nothing refers to is let go, in another thread."""
+
+    def look():
+        gc.collect()
+        return condition()
+
+    wait_for(look)
+
+
 def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tmp_path):
     X, options = made("observed", (3000, 40))
     settings, path = LONG | options, tmp_path / "run.checkpoint"
@@ -37,11 +47,7 @@ def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tm
     kept = nmd.Compute(client=own_client, checkpoint=path, checkpoint_every=0)
     with pytest.raises(ConnectionError, match=r"a worker .* is gone.*: call nmd_lab.resume\(\)"):
         nmd.complete(X, 3, "relu", callback=kill, compute=kept, **settings)
-    end = time.monotonic() + 60
-    while own_client.futures and time.monotonic() < end:  # they are released in another thread
-        gc.collect()
-        time.sleep(0.05)
-    assert not own_client.futures  # the workers that are left have their memory for the next fit
+    wait_for_release(lambda: not own_client.futures)  # whose memory the next fit needs
     assert len(list((tmp_path / "run.checkpoint.parts").iterdir())) == 3
     own_client.wait_for_workers(1, timeout=60)
     data = {"observed": options["observed"]}
@@ -126,30 +132,13 @@ def test_nothing_is_left_on_the_workers_after_a_fit(client):
     nmd.decompose(X, 2, "relu", **on_workers)
     with pytest.raises(ZeroDivisionError):
         nmd.decompose(X, 2, "relu", callback=fail, **on_workers)
-    for _ in range(50):
-        left = client.run(_number_of_sweeps)
-        if not any(left.values()) and not any(client.has_what().values()):
-            break
-        gc.collect()
-        time.sleep(0.1)
-    assert not any(left.values())
-    assert not any(client.has_what().values())
+    wait_for_release(lambda: not any(client.run(_number_of_sweeps).values()))
+    wait_for_release(lambda: not any(client.has_what().values()))
     assert not any(client.processing().values())
 
 
 def _number_of_sweeps():
     return sum(isinstance(each, PartitionSweep) for each in gc.get_objects())
-
-
-def test_ctrl_c_ends_a_fit(client):
-    X, _ = made("dense")
-
-    def interrupt(state):
-        if state.iteration == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        nmd.decompose(X, 2, callback=interrupt, compute=nmd.Compute(client=client), **PLAIN)
 
 
 def test_entries_that_move_take_the_addresses_of_their_process(client):

@@ -36,17 +36,6 @@ def test_a_large_W_stays_on_the_workers(client, monkeypatch, tmp_path):
     assert_close(expected, nmd.load(tmp_path / "fit.nc"))
 
 
-def test_a_large_W_is_written_by_the_workers(client, monkeypatch, tmp_path):
-    zarr = pytest.importorskip("zarr")
-    X, _ = made("dense")
-    monkeypatch.setattr(observations, "MAX_RESULT_BYTES", 0)
-    fit = nmd.decompose(X, 3, "relu", init="random", compute=nmd.Compute(client=client), **PLAIN)
-    with dask.config.set(scheduler=client.get):
-        fit.W.to_dataset(name="W").to_zarr(tmp_path / "W.zarr")
-        expected = fit.W.values
-    np.testing.assert_array_equal(zarr.open(tmp_path / "W.zarr")["W"][:], expected)
-
-
 @pytest.mark.parametrize("offsets", ["none", "both"])
 def test_new_rows_of_a_dask_array(offsets):
     X, _ = made("dense")

@@ -114,19 +114,6 @@ def test_wrong_pointers_are_shown():
         observe(altered("csr", "indptr", lambda ends: np.array([0, 2, 1, 2])))
 
 
-@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
-def test_good_matrices_pass_in_any_format(layout, index_type):
-    X = good("coo")
-    X.coords = tuple(each.astype(index_type) for each in X.coords)
-    made = X.asformat(layout)
-    before = made.toarray()
-    rows, columns, values = observe(made).entries()
-    np.testing.assert_array_equal(np.nonzero(before), (rows, columns))
-    np.testing.assert_array_equal(before[rows, columns], values)
-    np.testing.assert_array_equal(made.toarray(), before)
-
-
 def test_order_is_found_in_the_arrays_themselves():
     X = sparse.csr_array(np.arange(1.0, 7).reshape(2, 3))
     assert X.has_sorted_indices

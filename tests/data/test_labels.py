@@ -46,24 +46,6 @@ def test_a_data_array_keeps_names_labels_and_attributes(small):
     assert Y.day.attrs == {"units": "d"}
 
 
-def test_shuffled_coordinates_give_correspondingly_labelled_results(small, rng):
-    coords = {"row": np.arange(20), "col": [f"c{j}" for j in range(15)]}
-    X = xr.DataArray(small, dims=("row", "col"), coords=coords)
-    mask = xr.DataArray(rng.random(X.shape) < 0.8, coords=X.coords)
-    weights = xr.DataArray(rng.uniform(0.5, 2, X.shape), coords=X.coords)
-    rows, columns = rng.permutation(20), rng.permutation(15)
-    options = {"observed": mask, "weights": weights}
-    plain = fit_of(X, **options).reconstruct()
-    shuffled = fit_of(X.isel(row=rows, col=columns), **options).reconstruct()
-    assert list(shuffled.row.values) == list(rows)
-    xr.testing.assert_allclose(shuffled.sel(row=X.row, col=X.col), plain, atol=1e-5)
-    turned = {
-        name: options[name].transpose("col", "row")[::-1, ::-1] for name in ("observed", "weights")
-    }
-    again = fit_of(X, **options | turned).reconstruct()
-    xr.testing.assert_identical(again, plain)
-
-
 TWENTY, FIFTEEN = range(20), range(15)
 PAIRED = [list("abcd"), range(5)]
 FRAMES = {

@@ -23,7 +23,10 @@ def test_codes_of_all_kinds():
     assert seen.uppers.reshape(3, 4)[1, 2] == X[1, 2] + 1
     low, high = seen.ends(X.ravel())
     assert (low[6], high[6], low[5], high[5]) == (7, 8, 6, 6)
-    np.testing.assert_array_equal(codes(X, at_least=MASK), 2 * MASK.ravel())
+    of_sparse = codes(sparse.csr_array(X), at_least=sparse.csr_array(MASK))
+    for found in (codes(X, at_least=MASK), of_sparse):
+        np.testing.assert_array_equal(found, 2 * MASK.ravel())
+    assert observe(X, limits=GivenLimits(np.zeros((3, 4), bool))).limits is None
 
 
 def test_a_value_below_an_upper_limit_may_be_bounded():
@@ -65,16 +68,3 @@ def test_upper_limits_of_dates_and_ordinal_columns_are_given_as_a_table():
     assert codes(frame, at_most=both).tolist() == [1, 1, 0, 0, 0, 0]
     with pytest.raises(TypeError, match="upper has dtype object: give numbers, or a table as X"):
         observe(frame, limits=GivenLimits(both, both, frame.to_numpy()))
-
-
-def test_missing_entries_and_sparse_data_have_the_same_limits():
-    holes = X.copy()
-    holes[2] = [np.nan, 1, np.nan, 2]
-    stored = sparse.csr_array(np.nan_to_num(holes))
-    np.testing.assert_array_equal(
-        codes(holes, at_most=MASK), codes(stored, at_most=sparse.csr_array(MASK))
-    )
-
-
-def test_no_limit_is_no_limits():
-    assert observe(X, limits=GivenLimits(np.zeros((3, 4), bool))).limits is None

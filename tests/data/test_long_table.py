@@ -32,35 +32,30 @@ def test_columns_of_a_long_table_are_vectors_of_one_length():
 
 
 @pytest.mark.parametrize("kind", ["S3", "<U3", ">i8", "M8[s]"])
-def test_labels_of_arrays_keep_their_type(kind):
-    labels = np.array([3, 1, 1], kind)
-    observed = nmd_lab.observations_from_table(TABLE.to_dict("list") | {"user": labels})
+def test_labels_and_numbers_of_arrays_keep_their_type(kind):
+    labels, numbers = np.array([3, 1, 1], kind), np.array([4, 5, 3], ">f4")
+    arrays = TABLE.to_dict("list") | {"user": labels, "rating": numbers}
+    observed = nmd_lab.observations_from_table(arrays)
+    assert observed.dtype == np.float32
     assert observed.labels.coords["user"].dtype == labels.dtype.newbyteorder("=")
     np.testing.assert_array_equal(observed.row_labels, np.unique(labels))
 
 
-def test_numbers_in_the_other_byte_order_keep_their_precision():
-    table = TABLE.to_dict("list") | {"rating": np.array([4, 5, 3], ">f4")}
-    assert nmd_lab.observations_from_table(table).dtype == np.float32
+LABELS = {"rows": pd.Index(["ann", "bo"], name="user"), "columns": pd.Index([7, 9], name="item")}
+POSITIONS = pd.DataFrame({"row": [0, 0, 1], "column": [0, 1, 0], "value": [4.0, 5.0, 3.0]})
 
 
 @pytest.mark.parametrize("format", ["csr", "lil"])
-def test_a_scipy_matrix_with_labels_comes_back(format):
+@pytest.mark.parametrize(
+    ("labels", "table"), [(LABELS | {"name": "rating"}, TABLE), ({}, POSITIONS)]
+)
+def test_a_scipy_matrix_comes_back_with_its_labels_or_positions(format, labels, table):
     X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]]).asformat(format)
-    users, items = pd.Index(["ann", "bo"], name="user"), pd.Index([7, 9], name="item")
-    observed = nmd_lab.observations_from_sparse(X, users, items, name="rating")
-    pd.testing.assert_frame_equal(observed.to_table(), TABLE)
+    observed = nmd_lab.observations_from_sparse(X, **labels)
+    pd.testing.assert_frame_equal(observed.to_table(), table, check_dtype=bool(labels))
     assert abs(observed.to_csr() - X).sum() == 0
-    assert observed.row_labels.tolist() == ["ann", "bo"]
-    assert observed.column_labels.tolist() == [7, 9]
-
-
-def test_without_labels_there_are_positions():
-    X = sparse.csr_array([[0.0, 5.0], [3.0, 0.0]])
-    observed = nmd_lab.observations_from_sparse(X)
-    expected = pd.DataFrame({"row": [0, 1], "column": [1, 0], "value": [5.0, 3.0]})
-    pd.testing.assert_frame_equal(observed.to_table(), expected, check_dtype=False)
-    assert observed.row_labels.tolist() == [0, 1]
+    assert observed.row_labels.tolist() == table.iloc[1:, 0].tolist()
+    assert observed.column_labels.tolist() == table.iloc[:2, 1].tolist()
 
 
 def test_a_table_of_several_dimensions(rng):

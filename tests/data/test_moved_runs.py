@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nmd_lab.data import folds
 from nmd_lab.data.folds import missing_in_runs, moved_runs
 from nmd_lab.data.inputs import observe
+from nmd_lab.data.observations import Observations
 
 M, N = 400, 8
 
@@ -138,7 +138,7 @@ def test_nothing_missing_and_one_row_are_no_runs():
 
 def test_sparse_data_have_no_mask(monkeypatch):
     X = sparse.random_array((400, 300), density=0.02, rng=np.random.default_rng(0))
-    monkeypatch.setattr(folds, "_missing", None)
+    monkeypatch.setattr(Observations, "missing", None)
     assert not missing_in_runs(observe(X), np.arange(400))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nmd_lab.data.typed_table import TypedTable, table_of
+from nmd_lab.data.typed_table import table_of
 from nmd_lab.warnings import NMDWarning
 
 
@@ -54,16 +54,6 @@ def test_holes_are_filled_in_the_dtype_of_the_column():
         assert (filled[~hole] == given[~hole]).all()
         assert filled[hole].tolist() == [value]
         assert filled.dtype == given.dtype
-
-
-def test_a_table_of_numbers_needs_no_types():
-    assert table_of(pd.DataFrame({"a": [1.0], "b": [2]})) is None
-    assert table_of(pd.DataFrame({"a": [1.0]}), numbers_too=True) is not None
-
-
-def test_a_description_is_read_back():
-    table = table_of(frame())
-    assert TypedTable.read(table.describe()) == table
 
 
 def test_other_rows_get_the_same_columns():

@@ -1,6 +1,5 @@
 """Where files are looked for, and downloads from a server of our own."""
 
-import functools
 import hashlib
 import http.server
 import shutil
@@ -8,9 +7,11 @@ import sys
 import threading
 import zipfile
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab import datasets
@@ -35,7 +36,7 @@ def server(tmp_path, monkeypatch, no_data):
     pooch = pytest.importorskip("pooch")
     folder = tmp_path / "served"
     folder.mkdir()
-    handler = functools.partial(Quiet, directory=folder)
+    handler = partial(Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}/"
@@ -56,15 +57,28 @@ def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n", edition="25m"):
     return archive
 
 
-def test_a_download_is_verified_told_once_and_kept(server, monkeypatch, recwarn):
-    archive = serve_archive(server, monkeypatch)
-    with pytest.warns(
-        nmd.warnings.NMDWarning, match=r"MovieLens 25M from http.*terms of use.*research"
-    ):
-        table = datasets.movielens("25m")
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Let the package be one that was installed from a wheel, without the folder of a checkout."""
+    monkeypatch.setattr(film_ratings, "CHECKOUT", tmp_path / CHECKOUT.name)
+
+
+DOWNLOADS = {
+    "25m": (partial(datasets.movielens, "25m"), "25M from http.*terms of use.*research", None),
+    "latest-small": (datasets.movielens_small, "from http.*not for commerce", "September 2018"),
+}
+
+
+@pytest.mark.parametrize("edition", DOWNLOADS)
+def test_a_download_is_verified_told_once_and_kept(edition, server, monkeypatch, installed):
+    load, said, dated = DOWNLOADS[edition]
+    archive = serve_archive(server, monkeypatch, edition=edition)
+    with pytest.warns(nmd.warnings.NMDWarning, match=said):
+        table = load()
     assert table.iloc[0].tolist() == [1, 2, 3.5, "Heat"]
+    assert table.attrs.get("edition") == dated
     archive.unlink()
-    assert len(datasets.movielens("25m")) == 1  # from the cache, without a warning
+    assert len(load()) == 1  # from the cache, without a warning
 
 
 def test_a_download_with_a_wrong_checksum_is_refused(server, monkeypatch):
@@ -78,22 +92,6 @@ def test_a_download_with_a_wrong_checksum_is_refused(server, monkeypatch):
         datasets.movielens("25m")
 
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """Let the package be one that was installed from a wheel, without the folder of a checkout."""
-    monkeypatch.setattr(film_ratings, "CHECKOUT", tmp_path / CHECKOUT.name)
-
-
-def test_small_ratings_are_downloaded(server, monkeypatch, installed):
-    serve_archive(server, monkeypatch, edition="latest-small")
-    with pytest.warns(
-        nmd.warnings.NMDWarning, match=r"MovieLens latest-small from http.*not for commerce"
-    ):
-        table = datasets.movielens_small()
-    assert table.iloc[0].tolist() == [1, 2, 3.5, "Heat"]
-    assert table.attrs["edition"] == "September 2018"
-
-
 def test_small_ratings_under_nmd_lab_data_or_at_a_path(tmp_path, monkeypatch, installed):
     folder = tmp_path / "mine" / CHECKOUT.name
     shutil.copytree(CHECKOUT, folder)
@@ -103,14 +101,19 @@ def test_small_ratings_under_nmd_lab_data_or_at_a_path(tmp_path, monkeypatch, in
     assert len(datasets.movielens_small(folder)) == 100_004
 
 
-def test_small_ratings_that_are_nowhere_say_how_to_get_them(tmp_path, no_data, installed, server):
-    with pytest.raises(FileNotFoundError, match=r"does not exist: get MovieLens latest-small from"):
-        datasets.movielens_small(tmp_path)
+def test_ratings_and_titles_that_are_nowhere_say_how_to_get_them(tmp_path, installed, server):
+    (tmp_path / "ratings.csv").write_text("userId,movieId,rating,timestamp\n1,2,3.5,7\n")
+    small, large = datasets.movielens_small, partial(datasets.movielens, "25m")
+    check_all_refused([
+        ("does not exist: get MovieLens latest-small from", small, server),
+        (r"does not exist: get .* from .*data/README\.md", large, server),
+        (r"movies\.csv' does not exist: get MovieLens 25M", large, tmp_path),
+    ])  # fmt: skip
     with (
         pytest.warns(nmd.warnings.NMDWarning, match="downloading"),
         pytest.raises(ConnectionError, match=r"get MovieLens latest-small from .* yourself"),
     ):
-        datasets.movielens_small()
+        small()
 
 
 def test_the_explorer_offers_no_ratings_that_it_would_have_to_download(no_data, installed):
@@ -123,25 +126,11 @@ def test_without_pooch_the_remedy_is_told(monkeypatch, no_data):
         datasets.movielens("20m")
 
 
-def test_missing_ratings_or_titles_say_how_to_get_them(tmp_path, no_data):
-    with pytest.raises(FileNotFoundError, match=r"does not exist: get .* from .*data/README\.md"):
-        datasets.movielens("25m", path=tmp_path)
-    (tmp_path / "ratings.csv").write_text("userId,movieId,rating,timestamp\n1,2,3.5,7\n")
-    with pytest.raises(FileNotFoundError, match=r"movies\.csv' does not exist: get MovieLens 25M"):
-        datasets.movielens("25m", path=tmp_path)
-
-
-@pytest.fixture
-def arrays(tmp_path):
-    """Return a folder with ratings as arrays."""
+def test_arrays_are_taken_for_1m_alone_and_after_text(tmp_path):
     (tmp_path / "movies.dat").write_text("2::Heat::Drama\n")
     np.savez(tmp_path / "ratings.npz", user=[7], movie=[2], rating=[4])
-    return tmp_path
-
-
-def test_arrays_are_taken_for_1m_alone_and_after_text(arrays):
-    assert datasets.movielens("1m", arrays)["user"].tolist() == [7]
+    assert datasets.movielens("1m", tmp_path)["user"].tolist() == [7]
     with pytest.raises(FileNotFoundError, match=r"ratings\.dat' does not exist"):
-        datasets.movielens("10m", arrays)
-    (arrays / "ratings.dat").write_text("1::2::3::9\n")
-    assert datasets.movielens("1m", arrays)["user"].tolist() == [1]
+        datasets.movielens("10m", tmp_path)
+    (tmp_path / "ratings.dat").write_text("1::2::3::9\n")
+    assert datasets.movielens("1m", tmp_path)["user"].tolist() == [1]

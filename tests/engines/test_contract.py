@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from given import given
+from given import PLAIN, given
 from oracles import PAIRS, distance, forward, plain_admm
 from scipy import sparse
 from stored import stored
@@ -11,7 +11,6 @@ import nmd_lab as nmd
 from nmd_lab.model.losses import KL_FLOOR
 
 HISTORY = ["objective", "relative_error", "primal_residual", "dual_residual", "penalty"]
-PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 THREE = [("relu", "frobenius"), ("square", "l1"), ("minmax", "kl")]
 
 
@@ -151,6 +150,7 @@ def test_all_ways_to_say_missing_give_the_same_bits_and_hidden_values_none(f, lo
 ENGINES = {
     "plain": {"solver": PLAIN},
     "refined": {"init": "random"},
+    "path": {"init": "path"},
     "paper": {"solver": "paper", "init": "svd"},
     "constraints": {"w_constraint": "nonnegative"},
     "observed": {"solver": nmd.ADMM(split="observed")},

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from given import given, prepare
+from given import PLAIN, given, prepare
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
@@ -44,9 +44,8 @@ def begun(X, f, loss, rank=3, **options):
 
 def after(iterations, X, f, loss, **options):
     """A problem, and the factors that the plain algorithm arrives at."""
-    plain = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)
     fit = nmd_lab.decompose(
-        X, 3, given(f), loss, max_iter=iterations, random_state=1, solver=plain, **options
+        X, 3, given(f), loss, max_iter=iterations, random_state=1, solver=PLAIN, **options
     )
     problem, _, _ = begun(X, f, loss, **options)
     return problem, *fit._factors

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from given import given, prepare
+from given import PLAIN, given, prepare
 from oracles import PAIRS
 from scipy import sparse
 from some import some
@@ -11,8 +11,6 @@ import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
 from nmd_lab.engines.refined import NEARLY_EXACT, Refined
 from nmd_lab.fit.starts import warmed_up
-
-PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 
 
 def problem_of(X, rank, *pair):

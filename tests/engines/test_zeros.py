@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 from given import prepare
-from hypothesis import given as drawn
-from hypothesis import settings
-from hypothesis import strategies as st
 from oracles import PAIRS
 from peaks import peak
 from scipy import sparse
@@ -14,7 +11,6 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.kernels import envelope as tiles
 from nmd_lab.kernels.envelope import MoreauEnvelope, SparseEnvelope, Tiles
-from nmd_lab.kernels.passes import ZeroLoss, _zero_kernel
 from nmd_lab.kernels.products import StoredEntries
 from nmd_lab.model.model import make_model
 
@@ -36,41 +32,6 @@ def factors(m=23, n=31, rank=3, dtype=np.float64):
 def small_tiles(monkeypatch):
     monkeypatch.setattr(tiles, "ROWS", 4)
     monkeypatch.setattr(tiles, "ENTRIES", 30)
-
-
-@settings(max_examples=40, deadline=None)
-@drawn(st.integers(1, 20), st.integers(1, 20), st.integers(0, 99), st.integers(1, 4))
-def test_tiles_have_each_entry_once(m, n, seed, parts):
-    X = random_data(m, n, 0.3, seed)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "ROWS", 3)
-        patch.setattr(tiles, "ENTRIES", 12)
-        cut = Tiles((m, n), X.indptr, X.indices, X.data)
-    rebuilt, covered = np.zeros((m, n)), np.zeros((m, n), int)
-    for part in range(parts):
-        for tile in cut(part, parts):
-            covered[tile.rows, tile.columns] += 1
-            block = rebuilt[tile.rows, tile.columns].copy()
-            assert block.size <= cut.size
-            block.reshape(-1)[cut.positions[tile.stored]] = cut.x[tile.stored]
-            rebuilt[tile.rows, tile.columns] = block
-    np.testing.assert_array_equal(covered, 1)
-    np.testing.assert_array_equal(rebuilt, X.toarray())
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
-def test_the_fast_forms_are_the_T_update_of_a_zero(loss, dtype):
-    pair = make_model("relu", loss)
-    general = _zero_kernel(pair.structure, f"test_{pair.only.name}", False)
-    A = np.random.default_rng(0).normal(size=1300).astype(dtype)
-    for penalty in (0.3, 5.0):
-        one, other = A.copy(), A.copy()
-        found = ZeroLoss(pair, np.dtype(dtype))(one, penalty)
-        wanted = general(other, dtype(penalty), pair.numbers)
-        rtol = 1e-12 if dtype == np.float64 else 1e-5
-        np.testing.assert_allclose(found, wanted, rtol=rtol)
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
 def test_a_loss_with_a_value_of_its_own_has_no_form():

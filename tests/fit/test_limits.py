@@ -20,14 +20,6 @@ def concentrations(m=60):
     return np.where(below, limit, Y), Y, below
 
 
-def test_objective_falls():
-    X, _, below = concentrations()
-    options = {"at_most": below, "tol": 0, "max_iter": 60, "random_state": 0}
-    options |= {"solver": nmd.ADMM(limit_noise=0.2, refine=False, polish=False)}
-    plain = nmd.decompose(X, 2, "identity", **options)
-    assert np.all(np.diff(plain.history["objective"].values[5:]) < 1e-6)
-
-
 @pytest.mark.parametrize(("f", "loss"), some(PAIRS, 2))
 def test_a_limit_that_the_model_satisfies_costs_nothing(f, loss):
     rng = np.random.default_rng(0)

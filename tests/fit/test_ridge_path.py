@@ -3,21 +3,17 @@
 import bisect
 
 import numpy as np
-import pytest
+from given import PLAIN
 from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.fit.starts import MAX_RIDGE_RATIO, N_RIDGE_ITERATIONS
 
-PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 
-
-def data(dtype=np.float64):
+def data():
     rng = np.random.default_rng(0)
     X = np.maximum(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 30)), 0)
-    return np.where(rng.random(X.shape) < 0.7, X + 0.1 * rng.normal(size=X.shape), np.nan).astype(
-        dtype
-    )
+    return np.where(rng.random(X.shape) < 0.7, X + 0.1 * rng.normal(size=X.shape), np.nan)
 
 
 def test_it_is_algorithm_1_with_one_ridge_after_the_other():
@@ -40,17 +36,6 @@ def test_it_is_algorithm_1_with_one_ridge_after_the_other():
     last = nmd.complete(X, 5, nonlinearity, alpha=alpha, init=init, max_iter=4, **given)
     one, other = (each.reconstruct().values for each in (path, last))
     assert np.abs(one - other).max() < 0.02 * np.abs(one).max()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_it_repeats_bit_for_bit_and_keeps_the_precision(dtype):
-    X = data(dtype)
-    one, other = (
-        nmd.complete(X, 4, "relu", alpha=0.5, init="path", max_iter=5, random_state=3)
-        for _ in range(2)
-    )
-    assert one.reconstruct().dtype == dtype
-    np.testing.assert_array_equal(one.reconstruct().values, other.reconstruct().values)
 
 
 def test_sparse_zeros_have_the_path_of_a_dense_matrix():

@@ -90,3 +90,16 @@ def test_few_frames_of_python_are_above_the_kernels(small, monkeypatch):
     monkeypatch.setattr(SplitVariable, "update", spy)
     nmd.decompose(small, 3, "relu", max_iter=2, tol=0)
     assert stacks[0].index("decompose") <= 9, stacks[0]
+
+
+def test_the_best_validated_state_survives_further_pieces(small, rng):
+    options = {"validation": 0.3, "solver": nmd.ADMM(patience=1000)}
+    noisy = small + rng.normal(size=small.shape)
+    begun = {"random_state": 0, "tol": 0, "max_iter": 1, "absent_are_zeros": True} | options
+    piecewise = ResumableFit(prepare(noisy, 8, "relu", "frobenius", **begun))
+    for _ in range(5):
+        result = piecewise.advance(20, lambda state: False)
+    whole = nmd.decompose(noisy, 8, max_iter=100, tol=0, random_state=0, **options)
+    assert whole.parameters["iteration"] < 100  # it does overfit
+    assert result.parameters["iteration"] == whole.parameters["iteration"]
+    np.testing.assert_array_equal(result.W, whole.W)

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from given import NONNEGATIVE, PLAIN
 from refused import check_all_refused
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
@@ -17,7 +18,6 @@ from nmd_lab.request.options import Options
 
 M, N = 24, 9
 SHORT = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}
-PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 OTHERS = [each for each in FEATURES if each != "device"]  # whose results test_tensors.py compares
 YES = [(d, f) for d in DATA for f in OTHERS if cell(d, f) == "yes"]
 YES += [("missing", "weights of kinds"), ("missing", "weights of levels")]
@@ -77,7 +77,7 @@ def options(data, feature):
         "weights": {"weights": weights},
         "weights of kinds": {"weights": weights} | kinds,
         "weights of levels": {"weights": weights, "loss": "ordinal"},
-        "constraint": {"w_constraint": "nonnegative", "h_constraint": "nonnegative"},
+        "constraint": NONNEGATIVE,
     }.get(feature, {})
 
 

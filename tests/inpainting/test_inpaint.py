@@ -1,4 +1,4 @@
-"""`inpaint`: pixels that are missing, and what stays as it is."""
+"""`inpaint`: pixels that are missing, what stays as it is, and what is told of the progress."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,8 @@ from scipy import ndimage
 from sklearn.datasets import load_sample_image
 
 import nmd_lab as nmd
+from nmd_lab.inpainting import similar_patches as similar
+from nmd_lab.inpainting.inpaint import Plan, default_grid, fill_by_groups
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +169,40 @@ def test_refusals():
         ("picture has negative pixels", lambda: nmd.inpaint(X - 9, loss="kl")),
         ("picture", lambda: nmd.inpaint(X - 9, loss="kl", nonlinearity="exp")),
     ])  # fmt: skip
+
+
+# Progress ---------------------------------------------------------------------------------------
+
+PIXELS = np.add.outer(np.sin(np.arange(60) / 5), np.cos(np.arange(50) / 7))
+PIXELS = np.where(np.random.default_rng(0).random(PIXELS.shape) < 0.2, np.nan, PIXELS)
+
+
+class Ended(Exception):
+    """What ends a filling."""
+
+
+def fill(tell):
+    grid = default_grid(PIXELS, "complete")
+    return fill_by_groups(PIXELS, grid, Plan(2, 1, tell=tell), np.random.default_rng(0))
+
+
+def test_each_block_is_told_of_and_an_error_ends_the_filling_there(monkeypatch):
+    monkeypatch.setattr(similar, "N_CORNERS", 20)
+    parts = []
+    fill(lambda part, _: parts.append(part))
+    assert parts == sorted(parts)
+    assert parts[0] == 0
+    assert parts[-1] < 1
+    blocks = len(default_grid(PIXELS, "complete").corners) / 20
+    assert len(parts) > 2 * blocks  # of the pass, and of the one with all that is seen
+    for most in (1, 3, len(parts) // 2, len(parts)):
+        heard = []
+
+        def tell(part, _, heard=heard, most=most):
+            heard.append(part)
+            if len(heard) == most:
+                raise Ended
+
+        with pytest.raises(Ended):
+            fill(tell)
+        assert heard == parts[:most]

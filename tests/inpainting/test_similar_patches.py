@@ -21,12 +21,11 @@ def picture_of(missing, seed=0, most=0.1):
     return pixels, noise, estimate, rng.uniform(0.005, 0.02, SHAPE)
 
 
-def places_of(corners=None):
-    """Places in a picture, and some corners."""
-    grid = grid_of(np.empty(SHAPE), SIZE, SIZE)
+def places():
+    """Places in a picture."""
     strides = np.array([SHAPE[1], 1])
-    places = Places(strides, np.subtract(SHAPE, SIZE), grid.offsets @ strides)
-    return places, grid.corners if corners is None else np.array(corners)
+    offsets = grid_of(np.empty(SHAPE), SIZE, SIZE).offsets
+    return Places(strides, np.subtract(SHAPE, SIZE), offsets @ strides)
 
 
 def dense(pixels, noise, estimate, spread, corner):
@@ -60,13 +59,13 @@ def dense(pixels, noise, estimate, spread, corner):
 def test_predictions_are_those_of_dense_formulas(missing, most):
     picture = picture_of(missing, most=most)
     pixels, noise, estimate, spread = (each.reshape(-1) for each in picture)
-    places, corners = places_of([(0, 0), (13, 16), (26, 30)])
-    ((positions, mean, variance),) = places.predict(
+    corners, of_picture = np.array([(0, 0), (13, 16), (26, 30)]), places()
+    ((positions, mean, variance),) = of_picture.predict(
         (pixels, noise), (estimate, spread), corners, print
     )
     expected = [each for corner in corners for each in dense(*picture, corner)]
     at = [i * SHAPE[1] + j for (i, j), _, _ in expected]
-    np.testing.assert_array_equal(positions, np.array(at)[:, None] + places.within)
+    np.testing.assert_array_equal(positions, np.array(at)[:, None] + of_picture.within)
     np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-8)
     np.testing.assert_allclose(variance, [each[2] for each in expected], atol=1e-8)
 

@@ -326,15 +326,18 @@ def test_new_rows_honour_the_constraint(constraint, read_back):
         np.testing.assert_array_equal(loaded.fold_in(new), W)
 
 
-def test_rows_and_columns_without_an_entry_are_allowed_ones():
+@pytest.mark.parametrize("split", ["everywhere", "observed"])
+def test_rows_and_columns_without_an_entry_keep_what_is_allowed_near_0(split):
     X = parts()
     X[3], X[:, 5] = np.nan, np.nan
-    with pytest.warns(nmd.warnings.UnobservedWarning):
-        fit = nmd.complete(
-            X, 3, "identity", alpha=0, w_constraint="simplex", h_constraint="nonnegative"
-        )
-    np.testing.assert_allclose(fit.W.values[3], 1 / 3)
-    assert np.all(fit.H.values[:, 5] == 0)
+    options = {"alpha": 0.1, "solver": nmd.ADMM(split=split), "max_iter": 20, "tol": 0}
+    for side, (constraint, nearest) in itertools.product(
+        BOTH, (("simplex", 1 / 3), ("nonnegative", 0))
+    ):
+        with pytest.warns(nmd.warnings.UnobservedWarning):
+            fit = nmd.complete(X, 3, "identity", **{side: constraint}, **options)
+        found = fit.W.values[3] if side == "w_constraint" else fit.H.values[:, 5]
+        np.testing.assert_allclose(found, nearest, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -77,22 +77,6 @@ def both_sums(storage, S, partners, ridge):
     return [gram.row_sums([each], rows, len(ridge)) for each in grams]
 
 
-def test_sums_are_those_of_textbook_products():
-    storage, S, *_ = mostly_stored(0.5)
-    for whole in (gram.chunk_of_rows(storage), *gram.chunks_of_columns(storage, 4)):
-        rows = storage.transposed()[0] if whole.positions.size else storage
-        own = np.random.default_rng(2).normal(size=(max(storage.shape), 4))
-        first = gram.row_sums([gram.per_row(whole, S, own)], slice(0, rows.shape[0]), 4)
-        again = gram.row_sums([gram.summed(*first)], slice(0, rows.shape[0]), 4)
-        values = S[whole.positions] if whole.positions.size else S
-        for k in range(rows.shape[0]):
-            at = slice(*rows.indptr[k : k + 2])
-            h = own[rows.indices[at]]
-            for normals, gradients in (first, again):
-                np.testing.assert_allclose(np.tril(normals[k]), np.tril(h.T @ h), atol=1e-12)
-                np.testing.assert_allclose(gradients[k], h.T @ values[at], atol=1e-12)
-
-
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 def test_few_missing_entries_are_subtracted_from_the_sum_of_all(dtype, atol):
     storage, S, partners, ridge = mostly_stored()

@@ -19,20 +19,14 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize(("loss", "formula"), FORMULAS, ids=lambda each: getattr(each, "name", ""))
-def test_values_slopes_and_proximal_maps_are_those_of_the_formula(loss, formula):
-    p, step, grid = loss.parameters, 1e-4, np.linspace(-8, 8, 160_001)
+def test_values_and_slopes_are_those_of_the_formula(loss, formula):
+    p, step = loss.parameters, 1e-4
     for x, y in itertools.product((1.0, 2.0), (0.6, 1.0, 2.0, 3.5)):
         before, here, after = part_oracles.distance(formula, x, y + step * np.arange(-1, 2))
         slope, curvature = loss.derivatives(x, y, p)
         assert float(loss(x, y)) == pytest.approx(here, abs=1e-15)
         assert slope == pytest.approx((after - before) / 2 / step if x != y else 0, rel=1e-6)
         assert x == y or curvature == pytest.approx((after - 2 * here + before) / step**2, abs=1e-6)
-    for x, q, rho in itertools.product((0.7, 2.0), (-1.0, 0.4, 1.5, 4.0), (0.5, 2.0)):
-
-        def objective(y, x=x, q=q, rho=rho):
-            return part_oracles.distance(formula, x, y) + rho / 2 * (y - q) ** 2
-
-        assert objective(loss.proximal(q, x, rho, p)) <= np.nanmin(objective(grid)) + 1e-12
 
 
 @pytest.mark.parametrize("dispersion", [1e-7, 1e-3, 0.4, 30.0])
@@ -53,21 +47,6 @@ def test_ordinal_is_a_probability():
     x = np.array([1.0, 2.0, 5.0])[:, None]
     np.testing.assert_allclose(loss(x, y), -np.log(shares), rtol=1e-10)
     np.testing.assert_allclose(loss.expected(y), (x * shares).sum(axis=0), rtol=1e-12)
-
-
-def test_ordinal_far_in_the_tails():
-    loss = nmd.losses.Ordinal([0, 1, 2], [-1, 1])
-    value = loss([2.0, 0.0, 1.0], [-60.0, 60.0, 50.0])
-    tail = -stats.norm.logsf([61.0, 61.0, 49.0])
-    np.testing.assert_allclose(value, tail, rtol=1e-10)
-
-
-def test_narrow_levels_keep_their_digits():
-    width = 1e-5
-    value = nmd.losses.Ordinal([0, 1, 2], [0, width])(1.0, 3.0)
-    assert float(value) == pytest.approx(
-        -stats.norm.logpdf(3 - width / 2) - np.log(width), rel=1e-9
-    )
 
 
 def test_logistic_codings():

@@ -57,7 +57,7 @@ def limited_loss(loss, x, y, limits, upper, smallest, sd):
 
 def solved(kind, v, x, rho, limits, upper):
     """T and loss at T of all entries, by the compiled functions."""
-    maps, t, losses = entry_maps(kind, True), np.empty(v.size), np.empty(v.size)
+    maps, t, losses = entry_maps(kind.structure, True), np.empty(v.size), np.empty(v.size)
     maps.solve(v, x, rho, limits, upper, kind.numbers, t)
     maps.losses(x, t, limits, upper, kind.numbers, losses)
     return t, losses

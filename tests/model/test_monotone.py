@@ -44,12 +44,6 @@ def test_equal_values_stay_apart():
     np.testing.assert_array_less(0.0199, np.diff(f.x) / np.diff(f.t))
 
 
-def test_the_pseudo_inverse_is_the_inverse():
-    f = Monotone([-1, 0, 2], [-5, 1, 2])
-    t = np.linspace(-4, 6, 21)
-    np.testing.assert_allclose(f.pseudo_inverse(f(t)), t, atol=1e-12)
-
-
 def test_f_within_two_numbers_is_f_between_them_and_constant_beyond():
     f = Monotone([-1, 0, 2], [-5, 1, 2])
     t = np.linspace(-4, 6, 41)

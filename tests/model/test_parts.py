@@ -100,7 +100,6 @@ def test_every_class_is_in_the_tables():
     assert {d[0] for d in LIKELIHOODS} == set(LOSSES)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("f", MODELS, ids=label)
 def test_f_is_its_formula(f):
     t = np.concatenate([np.linspace(-5, 5, 101), [-40.0, 40.0]])

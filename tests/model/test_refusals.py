@@ -73,7 +73,7 @@ def test_data_that_a_loss_does_not_define(loss, x, named):
 def test_other_kinds_of_objects():
     check, decompose = nmd.losses.check_loss, lambda of: nmd.decompose(np.eye(3), 1, **of)
     check_all_refused([
-        (r"loss=L1 is a class: give an object of it, L1\(\)", decompose, {"loss": nmd.L1}),
+        (r"loss=L1 is a class: give L1\(\)", decompose, {"loss": nmd.L1}),
         ("loss is the function abs: give an object of a subclass of nmd.losses.Loss",
          decompose, {"loss": abs}),
         (r"nonlinearity is the function tanh: give nmd.nonlinearities.Smooth\(f\)",

@@ -82,13 +82,14 @@ def test_a_sum_and_its_parts_are_straight_and_others_are_not():
     assert found[2] == Monotone(share=0.5)
 
 
-def test_columns_that_are_nearly_linear_keep_their_f():
-    x = np.random.default_rng(0).gamma(2, 1, 300)
-    X = np.column_stack([x, x**2, x + 0.3 * np.random.default_rng(1).normal(size=300)])
-    assert functions(X) == [Monotone(share=0.5)] * 3
+X = np.random.default_rng(0).gamma(2, 1, (300, 1))
+NOISE = np.random.default_rng(1).normal(size=(300, 1))
 
 
-def test_constants_and_empty_columns_are_in_no_relation():
-    x = np.random.default_rng(0).normal(size=(300, 1))
-    X = np.hstack([x, np.ones((300, 1)), np.full((300, 1), np.nan)])
-    assert functions(X) == [Monotone(share=0.5)] * 3
+@pytest.mark.parametrize(
+    "others",
+    [[X**2, X + 0.3 * NOISE], [np.ones_like(X), np.full_like(X, np.nan)]],
+    ids=["nearly linear", "constant or empty"],
+)
+def test_what_is_not_linear_in_others_keeps_its_f(others):
+    assert functions(np.hstack([X, *others])) == [Monotone(share=0.5)] * 3

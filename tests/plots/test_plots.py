@@ -1,12 +1,13 @@
 """Plots: what is drawn, not only that something is."""
 
-import builtins
+import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from refused import check_refused
+from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab
@@ -59,15 +60,6 @@ def test_components_are_images_in_their_places(fit):
     )
     for image, row in zip(drawn(plots.components(shuffled)), shuffled.H.values, strict=True):
         np.testing.assert_allclose(image, row[::-1].reshape(8, 8))  # by label, not by position
-
-
-def bare(X):
-    """Return a fit without labels."""
-    return nmd_lab.decompose(X.values, 2, max_iter=3)
-
-
-def test_components_shape(X):
-    assert drawn(plots.components(bare(X), shape=(4, 16)))[1].shape == (4, 16)
 
 
 def test_components_of_stacked_dimensions(rng):
@@ -147,28 +139,6 @@ def test_reconstruction_shows_what_was_hidden(X, rng):
     np.testing.assert_array_equal(np.isnan(drawn(holes)[2]), ~seen)
 
 
-REFUSED = {
-    "quantities=.* choose from": lambda fit, X: plots.convergence(fit, quantities=["speed"]),
-    r"shape=\(3, 3\) does not hold 64 columns": lambda fit, X: plots.components(
-        bare(X), shape=(3, 3)),
-    "shape=None leaves open": lambda fit, X: plots.components(bare(X), kind="images"),
-    "kind='stars' is unknown": lambda fit, X: plots.components(fit, kind="stars"),
-    "X has 3 rows: give the 120 of the fit": lambda fit, X: plots.residuals(
-        fit, sparse.eye_array(3)),
-    "X has 2 rows: give": lambda fit, X: plots.reconstruction(fit, X.values[:2]),
-    "labels along 'image'": lambda fit, X: plots.residuals(fit, X.assign_coords(image=X.image + 7)),
-    "rows holds 120, .* from 0 to 119": lambda fit, X: plots.reconstruction(fit, X, rows=[120]),
-    "y=6 is no component: there are 6": lambda fit, X: plots.scatter(fit, 0, 6),
-    "'colour' is no coordinate of .*digit": lambda fit, X: plots.scatter(fit, labels="colour"),
-    "2 values: give one for each of 120 rows": lambda fit, X: plots.scatter(fit, labels=[1, 2]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_makes_no_sense_is_refused(words, fit, X):
-    check_refused(lambda: REFUSED[words](fit, X), words)
-
-
 @pytest.mark.parametrize(
     ("loss", "name", "label"),
     [
@@ -203,7 +173,7 @@ def test_quantiles_lie_on_the_line_when_the_noise_is_the_losss_own(loss):
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
 
 
-def test_scatter_by_coordinate(fit):
+def test_scatter_by_a_coordinate_by_numbers_and_by_nothing(fit):
     ax = plots.scatter(fit, 1, 2, labels="digit")
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     assert words == [str(digit) for digit in range(10)]
@@ -211,9 +181,6 @@ def test_scatter_by_coordinate(fit):
     threes = ax.collections[3].get_offsets()
     np.testing.assert_allclose(threes, fit.W.values[fit.W.digit == 3][:, [1, 2]])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 1", "component 2")
-
-
-def test_scatter_by_numbers_and_by_nothing(fit):
     sizes = xr.DataArray(np.linspace(0, 1, 120), dims="image", name="size")
     ax = plots.scatter(fit, labels=sizes)
     np.testing.assert_allclose(ax.collections[0].get_array(), sizes)
@@ -222,14 +189,7 @@ def test_scatter_by_numbers_and_by_nothing(fit):
 
 
 def test_without_matplotlib_a_plot_says_how_to_get_it(fit, monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install matplotlib"):
         plots.convergence(fit)
 
@@ -242,11 +202,6 @@ OPTIONS = {"alpha": 0.1, "random_state": 0, "max_iter": 30}
 @pytest.fixture(scope="module")
 def frame():
     return pd.DataFrame(INCOME, columns=[f"c{k}" for k in range(14)])
-
-
-@pytest.fixture(scope="module")
-def table(frame):
-    return nmd_lab.complete(frame, 2, ["identity", *["monotone"] * 13], **OPTIONS)
 
 
 def test_one_f_has_one_panel():
@@ -268,7 +223,8 @@ def test_one_f_has_one_panel():
     assert few.get_xdata().size == 7
 
 
-def test_a_table_has_a_panel_for_each_column_with_a_curve(table, frame):
+def test_a_table_has_a_panel_for_each_column_with_a_curve(frame):
+    table = nmd_lab.complete(frame, 2, ["identity", *["monotone"] * 13], **OPTIONS)
     axes = table.plot.nonlinearity(frame)
     assert [ax.get_title() for ax in axes] == [f"c{k}" for k in range(1, 13)]  # at most a dozen
     for k, ax in enumerate(axes, start=1):
@@ -296,14 +252,28 @@ def test_a_posterior_is_drawn_at_its_mean(frame):
     np.testing.assert_allclose(line.get_ydata(), kind.nonlinearity(line.get_xdata()))
 
 
-def test_what_cannot_be_drawn_is_refused(frame):
+def test_what_cannot_be_drawn_is_refused(fit, X, frame):
+    bare = nmd_lab.decompose(X.values, 2, max_iter=3)
     linear = nmd_lab.complete(frame, 2, ["identity"] * 14, **OPTIONS)
-    with pytest.raises(ValueError, match="Every column has the identity"):
-        linear.plot.nonlinearity(frame)
     which = np.zeros(INCOME.shape, int)
     which[0, 0] = 1
     each = nmd_lab.complete(INCOME, 2, (["identity", "exp"], which), **OPTIONS)
-    with pytest.raises(ValueError, match="an f for each entry"):
-        each.plot.nonlinearity(INCOME)
-    with pytest.raises(KeyError):
-        linear.plot.nonlinearity(frame, columns="age")
+    residuals, reconstruction = partial(plots.residuals, fit), partial(plots.reconstruction, fit)
+    coloured = lambda by: plots.scatter(fit, labels=by)  # noqa: E731
+    check_all_refused([
+        ("quantities=.* choose from", lambda of: plots.convergence(fit, quantities=of), ["speed"]),
+        (r"shape=\(3, 3\) does not hold 64 columns",
+         lambda shape: plots.components(bare, shape=shape), (3, 3)),
+        ("shape=None leaves open", lambda kind: plots.components(bare, kind=kind), "images"),
+        ("kind='stars' is unknown", lambda kind: plots.components(fit, kind=kind), "stars"),
+        ("X has 3 rows: give the 120 of the fit", residuals, sparse.eye_array(3)),
+        ("X has 2 rows: give", reconstruction, X.values[:2]),
+        ("labels along 'image'", residuals, X.assign_coords(image=X.image + 7)),
+        ("rows holds 120, .* from 0 to 119", lambda rows: reconstruction(X, rows=rows), [120]),
+        ("y=6 is no component: there are 6", lambda y: plots.scatter(fit, 0, y), 6),
+        ("'colour' is no coordinate of .*digit", coloured, "colour"),
+        ("2 values: give one for each of 120 rows", coloured, [1, 2]),
+        ("Every column has the identity", linear.plot.nonlinearity, frame),
+        ("an f for each entry", each.plot.nonlinearity, INCOME),
+        ("'age'", lambda name: linear.plot.nonlinearity(frame, columns=name), "age"),
+    ])  # fmt: skip

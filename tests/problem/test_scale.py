@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from given import prepare
+from given import PLAIN, prepare
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import PAIRS, distance, forward
@@ -18,7 +18,6 @@ from nmd_lab.datasets import synthetic
 from nmd_lab.model.losses import Loss
 
 STORAGES = ("dense", "missing", "zeros", "observed")
-PLAIN = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)
 THREE = [("relu", "frobenius"), ("minmax", "l1"), ("square", "kl")]
 
 

@@ -3,22 +3,21 @@
 import ast
 import importlib
 import re
-from pathlib import Path
 
 import pytest
+from site_modules import PAGES, ROOT, text_of
 
 import nmd_lab as nmd
 from benchmarks.common.summaries import SUMMARIES
 from benchmarks.tables.page import PARTS
 
-ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "benchmarks").rglob("*.py"))
 WRITTEN = re.compile(r"<!-- tables?: written by (\w+/\w+\.py)(?: --write)? -->")
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_benchmark_uses_names_that_exist(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text_of(path))):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             assert node.value.id != "nmd" or hasattr(nmd, node.attr), node.attr
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nmd_lab"):
@@ -30,8 +29,7 @@ def test_a_benchmark_uses_names_that_exist(path):
 
 
 def test_written_tables_name_their_scripts():
-    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
-    found = {name for page in pages for name in WRITTEN.findall(page.read_text(encoding="utf-8"))}
+    found = {name for page in [*PAGES, "README.md"] for name in WRITTEN.findall(text_of(page))}
     assert {"benchmarks/cluster.py", "docs/start.py"} <= found
     assert all((ROOT / name).is_file() for name in found)
 
@@ -42,14 +40,13 @@ def words_of(text: str) -> str:
 
 @pytest.mark.parametrize("page", SUMMARIES)
 def test_a_measured_page_begins_with_the_summary_of_its_generator(page):
-    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
-    summary = text.split("\n\n")[1]
+    summary = text_of(f"docs/{page}.md").split("\n\n")[1]
     assert words_of(summary) == words_of(SUMMARIES[page])
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_page_of_tables_has_the_protocols_of_its_generator(part):
-    page = words_of((ROOT / "docs/tables.md").read_text(encoding="utf-8"))
+    page = words_of(text_of("docs/tables.md"))
     protocol = (PARTS[part].__doc__ or "").split("\n\n", 1)[1].replace("\n\n-", "\n-")
     assert words_of(protocol) in page
     assert f"## {PARTS[part].TITLE}" in page

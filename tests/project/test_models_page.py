@@ -2,17 +2,16 @@
 
 import re
 from operator import attrgetter
-from pathlib import Path
 
 import pytest
+from site_modules import text_of
 
 import nmd_lab as nmd
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 from nmd_lab.request.options import INITS
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "models.md").read_text(encoding="utf-8")
+PAGE = text_of("docs/models.md")
 
 
 def rows(heading):
@@ -35,7 +34,7 @@ def test_every_model_has_a_row_with_its_name(heading, known):
 
 
 def test_every_start_has_a_row():
-    page = (DOCS / "decompose.md").read_text(encoding="utf-8")
-    table = re.search(r"(?:^\|.*\n)+", page.partition("`init=`")[2], re.MULTILINE)[0]
+    page = text_of("docs/decompose.md").partition("`init=`")[2]
+    table = re.search(r"(?:^\|.*\n)+", page, re.MULTILINE)[0]
     named = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)[1:]
     assert {*re.findall(r'"(\w+)"', " ".join(named))} == {*INITS}

@@ -2,17 +2,17 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
+from site_modules import ROOT, text_of
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("**/*.ipynb"))
 FIRST_LINE = re.compile(r"\*Run time: about .*(second|minute)s?\. Extras: `lab`.*\*")
 
 
 def cells(path):
-    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return json.loads(text_of(path))["cells"]
 
 
 def test_there_are_fourteen_in_order():
@@ -33,7 +33,7 @@ def test_the_first_line_has_run_time_and_extras_and_a_table_is_compared(path):
 def test_outputs_are_committed_without_warnings_and_paths_of_a_machine(path):
     code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
     assert not [o for cell in code for o in cell["outputs"] if o.get("name") == "stderr"]
-    assert not re.search(r"/(home|root|Users|tmp|work)/", path.read_text(encoding="utf-8"))
+    assert not re.search(r"/(home|root|Users|tmp|work)/", text_of(path))
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)

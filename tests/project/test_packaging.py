@@ -7,19 +7,18 @@ import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from site_modules import ROOT, text_of
 
 import nmd_lab
 from nmd_lab._runtime.machine import NEEDED, OPTIONAL
 
-ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]
 
 # conda-forge's name -> the Python index's name, where the two differ
 CONDA_NAMES = {"playwright-python": "playwright", "pytorch": "torch"}
@@ -57,7 +56,7 @@ def tracked_texts() -> dict[str, str]:
 
 
 def test_environment_agrees_with_pyproject():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    environment = yaml.safe_load(text_of("environment.yml"))
     listed = environment["dependencies"]
     by_pip = [name for each in listed if isinstance(each, dict) for name in each["pip"]]
     listed = [each for each in listed if isinstance(each, str)]
@@ -69,10 +68,10 @@ def test_environment_agrees_with_pyproject():
 
 
 def test_the_conda_recipe_agrees_with_pyproject():
-    recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text(encoding="utf-8"))
+    recipe = yaml.safe_load(text_of("conda/recipe.yaml"))
     core = bounds(PROJECT["dependencies"]) | {"python": SpecifierSet(PROJECT["requires-python"])}
     assert bounds(recipe["requirements"]["run"]) == core
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    citation = yaml.safe_load(text_of("CITATION.cff"))
     assert recipe["context"]["version"] == citation["version"] == nmd_lab.__version__
     assert recipe["about"]["summary"] == PROJECT["description"]
     (command,) = recipe["build"]["python"]["entry_points"]
@@ -95,7 +94,7 @@ def test_dev_contains_every_extra():
 
 
 def test_constraints_pin_every_dependency_within_its_bounds():
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = text_of("constraints.txt").splitlines()
     strange = [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)]
     assert not strange  # names and versions only
     pins = {canonicalize_name(line.partition("==")[0]): line.split("==")[1] for line in lines}
@@ -150,8 +149,8 @@ def test_a_source_archive_has_no_ratings(built):
 
 
 def test_classifiers_workflow_and_page_name_the_same_systems():
-    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
-    page = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text_of(".github/workflows/test.yml"))
+    page = text_of("docs/install.md")
     systems = {"Linux": "ubuntu-latest", "MacOS": "macos-latest", "Windows": "windows-latest"}
     tested = {
         system

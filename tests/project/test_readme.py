@@ -4,13 +4,12 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from site_modules import PAGES, ROOT, text_of
 from waiting import PATIENCE
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = text_of("README.md")
 
 CHECKS = {
     "decompose": """
@@ -76,15 +75,13 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_every_python_block_is_checked():
-    assert len(blocks("python")) == len(CHECKS)
+EACH = [*zip(blocks("python"), CHECKS.values(), strict=True)]
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_each_python_block_runs_alone(name):
-    block = blocks("python")[list(CHECKS).index(name)]
+@pytest.mark.parametrize(("block", "check"), EACH, ids=CHECKS)
+def test_each_python_block_runs_alone(block, check):
     run = subprocess.run(
-        [sys.executable, "-c", block + PRINTED + CHECKS[name]],
+        [sys.executable, "-c", block + PRINTED + check],
         cwd=ROOT,
         env=os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -109,10 +106,10 @@ def test_it_is_short_and_leads_with_the_mission():
         assert word in first
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize("path", [ROOT / "README.md", *PAGES])
 def test_no_page_claims_a_release_on_an_index(path):
     """The package is on no index, so nothing can be installed by its name."""
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     assert not re.search(r"pip install [\"']?nmd[-_]lab|pypi|conda-forge", text, re.IGNORECASE)
 
 
@@ -120,5 +117,5 @@ def test_run_times_are_those_of_the_notebooks():
     found = re.findall(r"\]\((notebooks/\w+\.ipynb)\)[^|]*, (\d+) s \|", README)
     assert len(found) == 13
     for notebook, seconds in found:
-        said = re.search(r"Run time: about ([\w ]+)\.", (ROOT / notebook).read_text("utf-8"))[1]
+        said = re.search(r"Run time: about ([\w ]+)\.", text_of(notebook))[1]
         assert said.replace("a minute", "60 seconds") == f"{seconds} seconds", notebook

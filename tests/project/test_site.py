@@ -2,17 +2,14 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
-from site_modules import site_module
+from site_modules import PAGES, ROOT, site_module, text_of
 from sklearn.datasets import load_wine
 
 import nmd_lab as nmd
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
 NOT_RUN = "<!-- not run:"
 NUMBER = re.compile(r"^(\w[\w.]*)  # (\d+\.\d+)", flags=re.MULTILINE)
 """The value of a name in a comment."""
@@ -40,7 +37,7 @@ def test_every_public_name_is_in_the_reference_once():
 
 def blocks(page):
     """Return the Python blocks of a page that are to run."""
-    text = page.read_text(encoding="utf-8")
+    text = text_of(page)
     found = []
     for match in re.finditer(r"```python\n(.*?)```", text, flags=re.DOTALL):
         before = text[: match.start()].rstrip().rpartition("\n")[2]
@@ -75,7 +72,7 @@ def test_blocks_of_code_run(page, tmp_path, monkeypatch):
 
 def test_links_between_pages_lead_somewhere():
     for page in [*PAGES, ROOT / "README.md"]:
-        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text_of(page)):
             if "://" in target:
                 continue  # elsewhere
             if target.startswith("figures/shape_"):
@@ -90,10 +87,6 @@ def test_links_between_pages_lead_somewhere():
             elif kind != "gallery":
                 path = page.parent / target
                 assert path.exists() or path.with_suffix(".md").exists(), f"{page.name}: {target}"
-
-
-def text_of(name):
-    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_the_readme_and_the_start_page_have_the_numbers_of_the_evidence():
@@ -148,6 +141,10 @@ def test_coverage_that_a_page_takes_from_a_notebook_is_its_output():
         assert f"{percent}%" in outputs, notebook
 
 
+def test_the_table_of_what_goes_with_what_is_that_of_the_code():
+    assert site_module("support").text() in text_of("docs/scale.md"), "run python docs/support.py"
+
+
 def test_tables_of_notebooks_are_tables_of_the_site():
     """The default of myst_nb shows Markdown of an output without tables, as raw pipes."""
     assert 'nb_render_markdown_format = "gfm"' in text_of("docs/conf.py")
@@ -160,19 +157,6 @@ def test_the_number_of_sweeps_of_a_table_is_the_one_of_the_pages():
     (total,) = totals
     for page in ("sampling", "theory"):
         assert f"about {total:,}" in text_of(f"docs/{page}.md")
-
-
-@pytest.mark.parametrize(("lowest", "loss", "inside"), [
-    (0.1, "frobenius", True), (0.003, "frobenius", False), (0.003, "ordinal", True),
-])  # fmt: skip
-def test_intervals_of_ratings_end_at_a_scale_whose_ends_are_frequent(lowest, loss, inside):
-    """As the pages say; with an ordinal loss they end there in any case."""
-    frame = nmd.datasets.make_ratings(60, 40, 780, random_state=0)
-    ratings = frame["rating"].clip(lower=2.0).mask(np.arange(780) < 780 * lowest, 1.0)
-    X = nmd.observations_from_table(frame.assign(rating=ratings))
-    posterior = nmd.sample(X, 3, loss=loss, draws=40, random_state=0)
-    bounds = posterior.predict_interval(X, level=0.99)
-    assert ((bounds.min() >= 1) & (bounds.max() <= 5)) == inside
 
 
 STALE = re.compile(

@@ -1,30 +1,8 @@
 """The ratchet: no package has more lines of code or files than in tests/project/size.toml."""
 
-import importlib.util
-from pathlib import Path
+from site_modules import ROOT, text_of
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def size():
-    spec = importlib.util.spec_from_file_location("size", ROOT / "benchmarks" / "size.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def files():
-    """The texts of all files below the two folders, whether git tracks them or not."""
-    found = {}
-    for folder in ("nmd_lab", "tests"):
-        for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".mjs", ".js", ".css"):
-                found[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
-    return found
+from benchmarks import size
 
 
 def grown(sizes, limits):
@@ -38,7 +16,11 @@ def grown(sizes, limits):
     ]
 
 
-def test_no_package_has_grown_and_none_of_the_table_is_gone(size, files):
-    now, ratchet = size.sizes(files), size.ratchet()
+def test_no_package_has_grown_and_none_of_the_table_is_gone():
+    """All files below the two folders count, whether git tracks them or not."""
+    paths = [path for folder in ("nmd_lab", "tests") for path in (ROOT / folder).rglob("*")]
+    code = [path for path in paths if path.suffix in (".py", ".mjs", ".js", ".css")]
+    now = size.sizes({path.relative_to(ROOT).as_posix(): text_of(path) for path in code})
+    ratchet = size.ratchet()
     assert not grown(now, ratchet)
     assert set(ratchet) == set(now)

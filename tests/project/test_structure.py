@@ -1,18 +1,18 @@
 """The layers of the package: what may import what.  CONTRIBUTING.md describes the layers."""
 
+import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from imports import imports_of, texts_of
+from site_modules import PACKAGE
 
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "nmd_lab"
 
 LAYERS = (
     {"_version", "_runtime", "warnings", "checkpoint"},
@@ -54,6 +54,54 @@ UP = [
     ("nmd_lab.api.prepare", "nmd_lab.cluster.inputs"),
 ]
 """The three imports that go up, and the only ones that may close a cycle."""
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Import(NamedTuple):
+    """One file of the package imports another.
+
+    `lazy` is True if it does so inside a function, hence not when it is loaded.
+    """
+
+    source: str
+    target: str
+    lazy: bool
+
+
+def texts_of(package: Path) -> dict[str, str]:
+    """Return the text of each file by its dotted name; that of an `__init__.py` ends with it."""
+    return {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts): path.read_text("utf-8")
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def imports_of(texts: Mapping[str, str]) -> list[Import]:
+    """Return every import of one file of a package by another, from the texts of its files."""
+    files = {name.removesuffix(".__init__") for name in texts}
+    found = []
+    for name, text in texts.items():
+        tree, source = ast.parse(text), name.removesuffix(".__init__")
+        functions = (each for each in ast.walk(tree) if isinstance(each, FUNCTIONS))
+        inside = {id(node) for function in functions for node in ast.walk(function)}
+        for node in ast.walk(tree):
+            for target in targets(node, name.rpartition(".")[0]):
+                while target and target not in files:  # a name in a file
+                    target = target.rpartition(".")[0]
+                if target not in ("", source):
+                    found.append(Import(source, target, id(node) in inside))
+    return found
+
+
+def targets(node: ast.AST, package: str) -> Iterator[str]:
+    """Yield the dotted names that a statement in a file of a package imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = resolve_name("." * node.level + (node.module or ""), package)
+        yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
 def top_of(module: str) -> str:
@@ -105,8 +153,7 @@ def test_imports_go_down_and_close_no_cycle(texts):
     assert set(LAZY) <= lazy
 
 
-def test_no_file_is_long():
-    texts = {p.relative_to(PACKAGE).as_posix(): p.read_text("utf-8") for p in PACKAGE.rglob("*.py")}
+def test_no_file_is_long(texts):
     lengths = {name: len(text.splitlines()) for name, text in texts.items()}
     assert not {name: n for name, n in lengths.items() if n > 600}
 

@@ -1,11 +1,9 @@
 """Type checkers and editors see the options of a fit and what comes out."""
 
 import re
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from site_modules import ROOT
 
 SCRIPT = """
 import numpy as np

@@ -9,12 +9,9 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import pytest
-from site_modules import site_module
+from site_modules import DOCS, PACKAGE, ROOT, site_module, text_of
 
 import nmd_lab as nmd
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "nmd_lab"
 
 FORBIDDEN = {
     *("part", "own", "given", "kept", "made", "told", "laws", "judge", "pace", "march"),
@@ -49,7 +46,7 @@ TERMS = (
 """Terms that the glossary of docs/concepts.md explains."""
 
 PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "RELEASING"))]
-PAGES += sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "api.md"})  # of the build
+PAGES += sorted({*DOCS.glob("*.md")} - {DOCS / "api.md"})  # of the build
 
 MEASURED = {"tables", "ratings", "pictures", "selection", "performance", "paper"}
 """Pages that scripts write."""
@@ -76,7 +73,7 @@ def forbidden_names(package: Path) -> dict[str, list[str]]:
     """Return the forbidden names of each file that has some."""
     found = {}
     for path in sorted(package.rglob("*.py")):
-        names = names_in(ast.parse(path.read_text(encoding="utf-8")))
+        names = names_in(ast.parse(text_of(path)))
         wrong = sorted({name for name in names if name.strip("_") in FORBIDDEN})
         if wrong:
             found[path.relative_to(package).as_posix()] = wrong
@@ -89,18 +86,18 @@ def test_no_name_is_a_forbidden_word():
 
 def prose(page: Path) -> str:
     """Return the text of a page without blocks of code, formulas and comments."""
-    return NOT_PROSE.sub("", page.read_text(encoding="utf-8"))
+    return NOT_PROSE.sub("", text_of(page))
 
 
 def notebook(path: Path) -> str:
     """Return the text of a notebook."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(text_of(path))["cells"]
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
 def example(path: Path) -> str:
     """Return the text of a page of the gallery."""
-    code = path.read_text(encoding="utf-8")
+    code = text_of(path)
     return (ast.get_docstring(ast.parse(code)) or "") + "".join(re.findall(r"^#(.*\n)", code, re.M))
 
 
@@ -129,7 +126,7 @@ def messages() -> str:
     """Return the sentences of errors and warnings, without the name of an argument at first."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(text_of(path))):
             calls = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")
             if calls or isinstance(node, ast.Raise):
                 texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
@@ -160,14 +157,8 @@ def test_a_text_has_the_words_of_the_field(name: str):
     assert not private_words(TEXTS[name]())
 
 
-def test_the_glossary_asks_for_the_word_of_the_field():
-    (found,) = private_words("The hidden\ncells, `hidden`.")
-    assert found == "write 'held-out' in place of 'hidden', before ' cells, .'"
-
-
 def test_the_glossary_of_the_concepts_explains_each_term():
-    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
-    _, _, glossary = page.partition("## Glossary")
+    _, _, glossary = text_of("docs/concepts.md").partition("## Glossary")
     assert not [term for term in TERMS if f"| {term}" not in glossary]
 
 
@@ -176,7 +167,7 @@ WRITTEN = re.compile(r"<!-- tables?: written by .*?<!-- end of the tables? -->",
 
 
 def test_there_are_at_most_25_pages_and_25_000_words_outside_of_the_evidence():
-    assert len(list((ROOT / "docs").glob("*.md"))) <= 25
+    assert len(list(DOCS.glob("*.md"))) <= 25
     pages = [page for page in PAGES if page.stem not in MEASURED]
-    texts = [WRITTEN.sub("", page.read_text(encoding="utf-8")) for page in pages]
+    texts = [WRITTEN.sub("", text_of(page)) for page in pages]
     assert sum(len(text.split()) for text in texts) <= 25_000

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-)
+from sklearn.model_selection import GroupKFold, KFold
 
 import nmd_lab as nmd
 
@@ -33,8 +30,6 @@ def test_candidates_ascend_and_the_object_is_frozen():
     ("choice", "text"),
     [
         (nmd.Choice(), "Choice()"),
-        (nmd.Choice(ranks=range(1, 4), metric="mae"), "Choice(ranks=(1, 2, 3), metric='mae')"),
-        (nmd.Choice(splitter=0.2), "Choice(splitter=0.2)"),
         (nmd.Choice(splitter="blocks"), "Choice(splitter='blocks')"),
         (nmd.Choice(splitter=MASK), "Choice(splitter=given ndarray)"),
         (nmd.Choice(splitter=[MASK, MASK]), "Choice(splitter=2 given)"),

@@ -57,15 +57,6 @@ def test_a_relaxing_rule_grows_when_the_objective_stands_still_or_rises():
     assert [k + 1 for k, penalty in enumerate(rising) if penalty == 2.0] == [20, 30]
 
 
-def test_each_run_begins_anew():
-    rule = PenaltyRule(period=10)
-    used = rule.begin()
-    for _ in range(200):
-        used(1.0, 1.0, 1.0, 1.0)
-    assert used(1.0, 100.0, 1.0, 1.0) == 1.0
-    assert rule.begin()(1.0, 100.0, 1.0, 1.0) == 2.0
-
-
 def test_each_iteration_asks_the_rule_with_the_residuals_before():
     rule = PenaltyRule(period=4)
     solver = nmd_lab.ADMM(rho=rule, refine=False)

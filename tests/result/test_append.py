@@ -11,12 +11,8 @@ USERS = [f"user {i}" for i in range(12)]
 ITEMS = [f"item {j}" for j in range(9)]
 
 
-def make_data():
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(15, 2)) @ rng.normal(size=(2, 9)) + rng.normal(size=(15, 1)) + 4
-
-
-X = make_data()
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(15, 2)) @ RNG.normal(size=(2, 9)) + RNG.normal(size=(15, 1)) + 4
 
 
 def make_fit(data=None, **options):
@@ -26,7 +22,7 @@ def make_fit(data=None, **options):
 
 
 @pytest.mark.parametrize("offsets", ["none", "both"])
-def test_new_rows_are_predicted_ranked_and_saved(offsets, read_back):
+def test_new_rows_are_predicted_and_ranked(offsets):
     fit = make_fit(offsets=offsets, alpha=0.1)
     before = fit.W.copy(deep=True)
     new = pd.DataFrame(X[12:], ["ann", "bo", "cy"], ITEMS)
@@ -50,9 +46,6 @@ def test_new_rows_are_predicted_ranked_and_saved(offsets, read_back):
     assert "108 of 108 entries, 3 appended rows" in repr(more)
     again = fit.append(W)
     xr.testing.assert_identical(again.W, more.W)
-    loaded = read_back(more)
-    xr.testing.assert_identical(loaded.reconstruct(), more.reconstruct())
-    assert loaded.top("cy").identical(more.top("cy"))
     one_by_one = fit
     for name, row in new.iterrows():
         one_by_one = one_by_one.append(row.rename(name))

@@ -9,21 +9,18 @@ from scipy import sparse
 import nmd_lab
 from nmd_lab import metrics
 
-USERS = [f"user {i}" for i in range(12)]
-ITEMS = [f"item {j}" for j in range(9)]
-
 
 def test_masks_and_weights():
     rng = np.random.default_rng(0)
     X, test = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 9)) + 4, rng.random((12, 9)) < 0.3
-    frame, weights = pd.DataFrame(X, USERS, ITEMS), rng.uniform(0, 2, X.shape)
+    frame, weights = pd.DataFrame(X), rng.uniform(0, 2, X.shape)
     options = {"alpha": 0, "max_iter": 5, "tol": 0, "random_state": 0, "dtype": "float32"}
     fit = nmd_lab.complete(frame.mask(test), 2, **options)
     error, w = (X - fit.reconstruct().values)[test], weights[test]
     expected = 1 - np.sum(w * error**2) / np.sum(w * X[test] ** 2)
     rmse = np.sqrt(np.sum(w * error**2) / w.sum())
     given = {"weights": weights, "observed": test}
-    assert fit.predict(X).dtype == np.float32
+    assert fit.predict(X).dtype == fit.fold_in(frame).dtype == np.float32
     assert fit.score(X, **given) == pytest.approx(expected)
     assert float(nmd_lab.compare(fit, X=X, **given).rmse[0]) == pytest.approx(rmse)
     assert metrics.rmse(X, fit.reconstruct(), **given) == pytest.approx(rmse)
@@ -67,3 +64,6 @@ def test_maps_over_time(rng):
     np.testing.assert_allclose(predicted, expected)
     assert metrics.rmse(part, predicted) == pytest.approx(metrics.rmse(part, expected))
     assert metrics.rmse(part, fit.reconstruct()) == pytest.approx(metrics.rmse(part, expected))
+    new, turned = (fit.fold_in(each.isel(time=[2, 0])) for each in (cube, cube.transpose()))
+    assert new.dims == ("time", "component")
+    np.testing.assert_allclose(turned, new, atol=1e-6)

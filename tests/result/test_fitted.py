@@ -138,18 +138,6 @@ def test_unknown_columns_say_nothing_of_new_rows(fit):
     np.testing.assert_array_equal(fit.fold_in(more, unknown="offsets"), fit.fold_in(some))
 
 
-def test_a_posterior_draws_rows_without_entries_from_their_prior(posterior):
-    new = posterior.fold_in(NEW, unknown="offsets")
-    columns = np.arange(6)
-    assert np.all(
-        new.predict_std(1, columns, noise=False) > new.predict_std(0, columns, noise=False)
-    )
-    alone = posterior.fold_in(NEW.iloc[[1]], unknown="offsets")
-    assert np.all(np.isfinite(alone.predict_interval(0, columns)))
-    with pytest.raises(ValueError, match="other labels along 'row', such as 'n1': select those"):
-        posterior.predict_interval(NEW.iloc[[1]].fillna(1.0))
-
-
 def test_columns_with_losses_of_their_own_have_none_for_an_unknown_column():
     frame = pd.DataFrame({"size": [1.0, 2, 3, 4], "adult": pd.array([True, False] * 2, "boolean")})
     mixed = nmd.complete(frame.set_axis(list("wxyz")), 1, alpha=0.1, random_state=0, max_iter=3)

@@ -1,4 +1,4 @@
-"""New rows get the w that is best for them, whatever comes with them."""
+"""New rows get the w that is best for them, whatever comes with them; maps: test_entries.py."""
 
 import numpy as np
 import pandas as pd
@@ -95,20 +95,6 @@ def drawn(request):
     return request.param, X[:10], posterior, model.fit(fitted)
 
 
-def test_draws_of_a_new_row_do_not_depend_on_the_others(drawn):
-    container, X, posterior, _ = drawn
-
-    def rows(X):
-        return posterior.fold_in(container(X), unknown="offsets").draws["W"].values
-
-    W, order = rows(X), np.random.default_rng(1).permutation(10)
-    np.testing.assert_allclose(rows(X[order]), W[:, :, order], rtol=1e-4, atol=1e-5)
-    for i in range(10):
-        np.testing.assert_allclose(rows(X[[i]]), W[:, :, [i]], rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(W[:, :, 2], W[:, :, 3])
-    assert np.abs(W[:, :, 4] - W[:, :, 5]).max() > 0.1
-
-
 @pytest.mark.parametrize("of", ["posterior", "model"])
 def test_a_row_is_filled_alike_alone_and_with_others(drawn, of):
     container, X, posterior, model = drawn
@@ -137,18 +123,6 @@ def test_equal_new_rows_have_draws_of_their_own_in_copies(drawn):
         assert min(copy.std(axis=0).min() for copy in copies) > 2 * spread
 
 
-def test_labels_and_precision_of_rows():
-    _, X = planted("relu", 9)
-    columns = [f"gene {j}" for j in range(24)]
-    frame = pd.DataFrame(X, index=list("abcdefghi"), columns=columns)
-    fit = nmd_lab.decompose(frame, RANK, max_iter=50)
-    W = fit.fold_in(frame)
-    assert W.dims == fit.W.dims
-    assert list(W.row.values) == list("abcdefghi")
-    single = nmd_lab.decompose(frame.astype("float32"), RANK, max_iter=20)
-    assert single.fold_in(frame).dtype == np.float32
-
-
 def test_some_columns_by_label_are_enough(rng):
     """A new user has rated a few items; the others are missing."""
     _, X = planted("relu", 9)
@@ -173,12 +147,3 @@ def test_some_columns_by_label_are_enough(rng):
         W = fit.fold_in(rows)
         np.testing.assert_array_equal(W.values, expected)
         assert W[W.dims[0]].values.tolist() == ["new"]
-
-
-def test_maps_over_time(rng):
-    maps = xr.DataArray(rng.random((6, 4, 5)), dims=("time", "lat", "lon"))
-    fit = nmd_lab.decompose(maps, RANK, sample_dims="time", max_iter=50)
-    W = fit.fold_in(maps.isel(time=[2, 0]))
-    assert W.dims == ("time", "component")
-    turned = fit.fold_in(maps.transpose("lon", "time", "lat").isel(time=[2, 0]))
-    np.testing.assert_allclose(W.values, turned.values, atol=1e-6)

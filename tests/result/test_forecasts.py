@@ -63,24 +63,6 @@ def test_forecasts_follow_the_last_row_and_each_other_in_any_order(fitted):
     assert_standard_normal(innovations(w, phi, np.diff([M - 1, *np.sort(places)])))
 
 
-def test_mean_and_deviation_of_forecasts_are_those_of_the_autoregression(fitted):
-    """The closed form for each draw, and the mixture of all; 400 draws have errors of 5 %."""
-    far, (w, phi) = np.array([0, 2, 9, 39]), states(fitted)
-    ahead = fitted.fold_in(rows_at(M + far))
-    i, j = (each.ravel() for each in np.indices((len(far), N)))
-    H, offsets, centre, size = columns_of(fitted)
-    a = phi[:, None] ** (far + 1)[:, None]
-    each = np.einsum("stk,skj->stj", a * w[:, -1:], H) + offsets
-    variances = np.einsum("stk,skj->stj", 1 - a**2, H**2)
-    mean, deviation = each.mean(axis=0), np.sqrt(each.var(axis=0) + variances.mean(axis=0))
-    found = ahead._draws.linear_at(i, j).reshape(-1, len(far), N)
-    z = (found.mean(axis=0) - mean) / deviation * np.sqrt(len(found))
-    assert np.abs(z).max() < 5  # calibrated intervals keep the mean
-    np.testing.assert_allclose(found.std(axis=0), deviation, rtol=0.2)
-    predicted = ahead.predict(i, j).reshape(mean.shape)
-    np.testing.assert_allclose((predicted - centre) / size, found.mean(axis=0), atol=1e-4)
-
-
 def test_entries_of_new_rows_count_beside_both_neighbours(fitted):
     """Half-way between two rows, with two entries: the Gaussian of the state given all."""
     X = np.full((1, N), np.nan)

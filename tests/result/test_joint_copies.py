@@ -1,7 +1,5 @@
 """Completed copies of tables from the joint distribution of their columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,15 +47,12 @@ def test_copies_keep_what_is_observed_and_fill_every_kind(sampled):
         check_filled(copy, holed)
 
 
-def test_copies_repeat_with_a_seed_and_after_a_file(sampled, tmp_path):
+def test_copies_repeat_with_a_seed_and_after_a_file(sampled, read_back):
     _, holed, posterior = sampled
-    posterior.save(tmp_path / "p.nc")
-    first, again, loaded = (
-        each.impute(holed, n=2, random_state=1)[1]
-        for each in (posterior, posterior, nmd.load(tmp_path / "p.nc"))
-    )
-    pd.testing.assert_frame_equal(first, again)
-    pd.testing.assert_frame_equal(first, loaded)
+    of_each = posterior, posterior, read_back(posterior)
+    first, *others = (each.impute(holed, n=2, random_state=1)[1] for each in of_each)
+    for other in others:
+        pd.testing.assert_frame_equal(other, first)
 
 
 def test_draws_lie_within_bounds_and_positive_columns_stay_positive(sampled):
@@ -113,12 +108,9 @@ def test_wrong_bounds_are_refused_in_words():
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [{"rank": 2}, {"groups": 1}])
-def test_a_model_that_was_asked_for_makes_the_copies(options):
+@pytest.mark.parametrize(
+    ("rows", "options"), [(N, {"rank": 2}), (N, {"groups": 1}), (60, {})], ids=str
+)
+def test_a_model_that_was_asked_for_or_of_few_rows_makes_the_copies(rows, options):
     _, holed = table()
-    assert nmd.sample(holed, draws=20, tune=20, random_state=0, **options)._joint is None
-
-
-def test_few_rows_are_completed_by_the_ensemble():
-    _, holed = table()
-    assert nmd.sample(holed[:60], draws=20, tune=20, random_state=0)._joint is None
+    assert nmd.sample(holed[:rows], draws=20, tune=20, random_state=0, **options)._joint is None

@@ -39,9 +39,7 @@ def test_draws_have_the_labels_of_X(posterior):
     assert draws.W.dtype == np.float32
     assert posterior._shape == (6, 5)
     assert (posterior.rank, len(posterior._draws)) == (3, 60)
-    mean = posterior.reconstruct()
-    assert mean.dims == ("user", "item")
-    np.testing.assert_allclose(mean, plain(posterior)[0].mean(axis=0), atol=2e-6)
+    assert posterior.reconstruct().dims == ("user", "item")
     assert posterior.uncertainty(noise=False).sel(user="c", item=40).item() == pytest.approx(
         posterior.predict_std(2, 40, noise=False)[0], rel=1e-5
     )
@@ -85,16 +83,6 @@ def test_the_best_columns(posterior, by):
     np.testing.assert_allclose(best, scores[3][order], atol=2e-6)
 
 
-def test_one_copy_has_one_draw():
-    X = np.full((30, 20), np.nan)
-    X[0, 0] = 0.0
-    posterior = made_up(X, rho=np.full((2, 30), 1e12))
-    v, _, _, _ = plain(posterior)
-    for copy in posterior.impute(X, 3, random_state=0):
-        off = np.abs(v - copy)[:, 1:].max(axis=(1, 2))
-        assert np.sum(off < 1e-4) == 1
-
-
 def test_singular_values_are_those_of_WH(posterior):
     draws = posterior.draws.isel(chain=1, draw=7)
     product = draws.W.values.astype(float) @ draws.H.values.astype(float)
@@ -116,9 +104,7 @@ def test_what_is_shown(posterior):
     assert page.startswith("<div")
     assert page.count("<img") == 2
     assert "standard deviation of the noise, nothing is held out" in page
-    assert ("have not converged" in page) == (not posterior.converged)
     short = made_up(np.zeros((3, 4)), "minmax", "l1", "after")
     assert "too few sweeps" in repr(short)
     assert "MinMax(-0.4, 0.9)(W H), noise after f, loss l1" in repr(short)
-    assert not short.converged
     assert "Too few draws to judge the chains." in short._repr_html_()

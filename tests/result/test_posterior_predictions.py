@@ -165,13 +165,6 @@ def test_limits_in_single_precision_are_limits():
     assert np.all(exact < 0)
 
 
-def test_levels_have_their_probabilities():
-    posterior = made_up(np.zeros((M, N)), noise="ordinal")
-    wanted = [truth.shares.mean(axis=0) for truth in truths(posterior)]
-    found = posterior.level_probabilities(ROWS, COLUMNS)
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
-
-
 @pytest.mark.parametrize(("f", "loss", "noise"), KINDS)
 def test_intervals_hold_new_observations(f, loss, noise):
     """Copies of X are drawn from the predictive distribution, so intervals cover as promised."""

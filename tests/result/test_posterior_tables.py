@@ -48,16 +48,6 @@ def test_another_point_may_be_asked_for(point):
     np.testing.assert_allclose(numbers.impute(X, point=point)[i, j], wanted, atol=1e-5)
 
 
-def test_arrays_come_back_as_arrays():
-    X = xr.DataArray(np.ones((3, 4)), dims=("day", "place"), coords={"day": [3, 4, 5]})
-    X[1, 2] = np.nan
-    posterior = made_up(X)
-    filled = posterior.impute(X)
-    assert filled.dims == X.dims
-    assert filled.isnull().sum() == 0
-    assert filled[1, 2].item() == pytest.approx(posterior.predict(4, 2).item())
-
-
 @pytest.mark.parametrize(("f", "noise"), [("identity", "gaussian"), ("minmax", "before")])
 def test_entries_with_limits_are_drawn_within_them(f, noise):
     X = np.zeros((4, 5))
@@ -86,15 +76,6 @@ def test_entries_with_limits_are_drawn_within_them(f, noise):
         posterior.impute(X[:3], at_most=X[:3] == 0.2)
 
 
-@pytest.fixture
-def limited(frame):
-    """Return the table with a limit of detection, where its cells are below, and the limit."""
-    limit = frame["cm"].quantile(0.3)
-    below = pd.DataFrame(False, frame.index, frame.columns)
-    below["cm"] = frame["cm"] < limit
-    return frame.assign(cm=frame["cm"].clip(lower=limit)), below, limit
-
-
 def test_rows_that_the_table_has_not_are_new_ones(frame):
     posterior = nmd.sample(frame, 3, draws=60, tune=10, random_state=0)  # all fill new rows
     new = with_holes(people(30, seed=5)).set_axis([f"n{k}" for k in range(30)])
@@ -107,16 +88,6 @@ def test_rows_that_the_table_has_not_are_new_ones(frame):
     pd.testing.assert_frame_equal(again, posterior.impute(frame).iloc[:3])
     with pytest.raises(ValueError, match="other labels along 'column', such as 'age'"):
         posterior.impute(new.assign(age=1.0))
-
-
-def test_probabilities_of_some_rows_are_those_of_the_whole(frame, posterior):
-    whole = posterior.probabilities("town")
-    pd.testing.assert_frame_equal(posterior.probabilities("town", rows=-1), whole.iloc[[-1]])
-    rows = frame.index[[7, 3]]
-    pd.testing.assert_frame_equal(posterior.probabilities("town", rows=rows), whole.loc[rows])
-    levels = posterior.probabilities("mood")
-    assert list(levels.columns) == ["never", "often", "always"]
-    assert (np.asarray(levels) @ np.arange(levels.shape[1])).shape == (len(frame),)
 
 
 def test_intervals_have_the_form_of_the_table(frame, posterior):
@@ -224,8 +195,10 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
         report.save(tmp_path / "report.pdf")
 
 
-def test_a_report_counts_limits_and_names_draws(limited):
-    X, below, _ = limited
+def test_a_report_counts_limits_and_names_draws(frame):
+    limit = frame["cm"].quantile(0.3)  # of detection
+    below = (frame[["cm"]] < limit).reindex(columns=frame.columns, fill_value=False)
+    X = frame.assign(cm=frame["cm"].clip(lower=limit))
     options = {"at_most": below, "draws": 10, "tune": 10, "groups": 1, "random_state": 0}
     posterior = nmd.impute(X, 3, return_posterior=True, **options)[1]
     report, count = posterior.report(X), int(below["cm"].sum())

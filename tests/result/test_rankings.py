@@ -87,13 +87,11 @@ def test_rows_and_columns_of_several_dimensions(rng):
 
 # Of components ----------------------------------------------------------------------------------
 
-TERMS = np.maximum(np.random.default_rng(0).normal(size=(12, 7)), 0)
-OPTIONS = {"max_iter": 5, "tol": 0, "random_state": 0}
-
 
 def test_columns_come_by_the_size_of_the_numbers_of_their_component():
     names = [f"term {j}" for j in range(7)]
-    fit = nmd_lab.decompose(pd.DataFrame(TERMS, columns=names), 3, **OPTIONS)
+    terms = np.maximum(np.random.default_rng(0).normal(size=(12, 7)), 0)
+    fit = nmd_lab.decompose(pd.DataFrame(terms, columns=names), 3, max_iter=5, random_state=0)
     top = fit.top_of_components(4)
     assert top.sizes == {"component": 3, "place": 4}
     assert (top < 0).any()

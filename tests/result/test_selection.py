@@ -105,10 +105,9 @@ def test_what_a_trial_lacks_is_nan_or_no_text(plain):
     assert table["offsets"].values.tolist() == ["", "both"]
 
 
-def test_the_trials_survive(fit, tmp_path):
-    fit.save(tmp_path / "fit.nc")
+def test_the_trials_survive(fit, read_back):
     others = {
-        "file": nmd_lab.load(tmp_path / "fit.nc"),
+        "file": read_back(fit),
         "dataset": result_of(fit._to_dataset()),
         "rotation": fit.rotate("svd"),
         "rows": fit.append(fit.W.isel({fit.W.dims[0]: [0]})),

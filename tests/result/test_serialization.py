@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import chosen
@@ -103,42 +102,44 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rows", ROWS)
-def test_labels_of_every_kind(rows, tmp_path):
-    frame = pd.DataFrame(SEEDED, index=ROWS[rows], columns=pd.Index(["x", "y", "z"], name="gene"))
-    for X in (frame, frame.T):
-        fit = fitted(X)
-        fit.save(tmp_path / "fit.nc")
-        assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
+VALUES = [
+    np.array(["a", "bb", "ccc", ""]), np.array(["a", "bb", "ccc", ""], np.dtypes.StringDType()),
+    np.array([1, 2, 3, 4], "float16"), np.array([1, 2, 3, 4], ">i4"),
+    np.arange(4).astype("timedelta64[ms]"), np.array([True, False, False, True]),
+    np.array(["a", None, 3, 1.5], dtype=object),
+]  # fmt: skip
+"""Coordinates that are no index."""
+
+NAMES = ("W", "H"), ("iteration", "component_"), ("seconds", "a/b")
+"""Names of dimensions that results use, too."""
+
+
+def labelled():
+    """Return data with labels of every kind by their names."""
+    genes = pd.Index(["x", "y", "z"], name="gene")
+    found = {name: pd.DataFrame(SEEDED, rows, genes) for name, rows in ROWS.items()}
+    for values in VALUES:
+        about = {"flag": True, "none": None, "nested": {"a": [1, 2]}}
+        coords = {"extra": ("row", values, about), "scalar": values[1]}
+        if xr.Variable("row", values).identical(xr.Variable("row", values.copy())):  # as it should
+            found[str(values.dtype)] = xr.DataArray(SEEDED, coords, ("row", "column"))
+    for names in NAMES:
+        coords = {names[0]: [1, 2, 3, 4], "objective": 7.0, "X_W": (names[1], [1, 2, 3])}
+        found[f"dims {names}"] = xr.DataArray(SEEDED, coords, names, name="W")
+    return found
+
+
+LABELLED = labelled()
+
+
+@pytest.mark.parametrize("case", LABELLED)
+def test_labels_and_names_of_every_kind(case, read_back):
+    for X in (LABELLED[case], LABELLED[case].T):
+        fit = fitted(X, offsets="both")  # which have the labels of rows and columns, too
+        if isinstance(X, xr.DataArray):
+            assert fit.reconstruct().dims == X.dims
+        assert_same(fit, read_back(fit))
         assert_same(fit, result_of(fit._to_dataset()))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [np.array(["a", "bb", "ccc", ""]), np.array(["a", "bb", "ccc", ""], np.dtypes.StringDType()),
-     np.array([1, 2, 3, 4], "float16"), np.array([1, 2, 3, 4], ">i4"),
-     np.arange(4).astype("timedelta64[ms]"), np.array([True, False, False, True]),
-     np.array(["a", None, 3, 1.5], dtype=object)],
-    ids=lambda values: str(values.dtype),
-)  # fmt: skip
-def test_coordinates_that_are_no_index(values, tmp_path):
-    if not xr.Variable("row", values).identical(xr.Variable("row", values.copy())):
-        pytest.skip("this xarray finds equal values of this type different")
-    coords = {"extra": ("row", values, {"flag": True, "none": None, "nested": {"a": [1, 2]}}),
-              "scalar": values[1]}  # fmt: skip
-    fit = fitted(xr.DataArray(SEEDED, dims=("row", "column"), coords=coords))
-    fit.save(tmp_path / "fit.nc")
-    assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
-
-
-@pytest.mark.parametrize("names", [("W", "H"), ("iteration", "component_"), ("seconds", "a/b")])
-def test_names_that_results_use_too(names, tmp_path):
-    coords = {names[0]: [1, 2, 3, 4], "objective": 7.0, "X_W": (names[1], [1, 2, 3])}
-    X = xr.DataArray(SEEDED, dims=names, coords=coords, name="W")
-    fit = fitted(X)
-    assert fit.reconstruct().dims == names
-    fit.save(tmp_path / "fit.nc")
-    assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
 
 
 FRESH = "import sys, nmd_lab; print(*map(nmd_lab.load, sys.argv[1:]), sep='\\n')"
@@ -249,26 +250,9 @@ def test_places_and_labels_that_cannot_be_written(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["fit.nc"]
 
 
-def test_units_come_back_and_are_saved(tmp_path):
+def test_units_come_back_and_are_saved(read_back):
     attrs = {"units": "m", "valid_range": np.array([0.0, 9.0]), "levels": np.int64(3)}
-    X = xr.DataArray(np.random.default_rng(0).random((6, 5)), dims=("a", "b"), attrs=attrs)
-    fit = nmd_lab.decompose(X, 2)
+    fit = fitted(xr.DataArray(SEEDED, dims=("a", "b"), attrs=attrs))
     assert fit.reconstruct().attrs["units"] == "m"
-    fit.save(tmp_path / "fit.nc")
-    again = nmd_lab.load(tmp_path / "fit.nc").reconstruct().attrs
+    again = read_back(fit).reconstruct().attrs
     assert again == {"units": "m", "valid_range": [0.0, 9.0], "levels": 3}
-
-
-@pytest.mark.parametrize("axis", ["index", "columns"])
-def test_offsets_of_a_multi_index_are_saved_without_a_warning(axis, tmp_path):
-    frame = pd.DataFrame(np.arange(12.0).reshape(4, 3) % 5)
-    levels = pd.MultiIndex.from_tuples([(i % 2, i) for i in range(getattr(frame, axis).size)])
-    setattr(frame, axis, levels)
-    fit = nmd_lab.complete(frame, 1, offsets="both", alpha=0, max_iter=5, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fit.save(tmp_path / "fit.nc")
-    loaded = nmd_lab.load(tmp_path / "fit.nc")
-    for one, two in zip(loaded.offsets[1:], fit.offsets[1:], strict=True):
-        np.testing.assert_array_equal(one, two)
-    assert loaded.reconstruct().identical(fit.reconstruct())

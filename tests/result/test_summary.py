@@ -43,12 +43,6 @@ def test_early_stopping_holds_out_too(small):
     assert headline_of(fit)["value"] == f"{float(at):.2g}"
 
 
-def test_without_held_out_entries_it_says_so(plain):
-    found = headline_of(plain)
-    assert found["value"] == f"{plain.relative_error:.2g}"
-    assert found["text"] == "relative error where seen, nothing is held out"
-
-
 def test_a_real_choice_knows_its_rival_and_the_error_where_seen(rng):
     X = np.outer(rng.normal(size=60), rng.normal(size=40)) + 0.1 * rng.normal(size=(60, 40))
     fit = nmd_lab.complete(X, nonlinearity="identity", random_state=0)
@@ -58,10 +52,6 @@ def test_a_real_choice_knows_its_rival_and_the_error_where_seen(rng):
     assert about["offsets_alone"] in errors
     residual = X - fit.reconstruct().values
     assert about["error_where_seen"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-6)
-
-
-def doubted(plain, **about):
-    return with_selection(plain, selection(trials([4, 8], [3]), **about))
 
 
 def test_it_warns_of_what_the_warning_of_the_fit_warns(small, recwarn):
@@ -95,7 +85,8 @@ def test_what_may_be_wrong_with_a_fit_is_said(about, words, plain):
     if isinstance(about, str):
         fit = replace(plain, stop_reason=StopReason(about, "text"))
     else:
-        fit = plain if about is None else doubted(plain, **about)
+        chosen = None if about is None else selection(trials([4, 8], [3]), **about)
+        fit = plain if chosen is None else with_selection(plain, chosen)
     flags = flags_of(fit)
     assert len(flags) == (words is not None)
     assert all(words in flag for flag in flags)

@@ -11,7 +11,7 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
-from nmd_lab.sampler import run
+from nmd_lab.sampler import joint_normal, run
 from nmd_lab.sampler.ensemble import PRIOR, Size, stacked
 from nmd_lab.sampler.first_state import first_chain
 from nmd_lab.sampler.problem import prepare_sample
@@ -124,6 +124,18 @@ def test_members_with_groups_have_the_draws_of_repeated_rows():
     X = np.repeat(rng.normal(size=(20, 8)), 10, axis=0) + 0.1 * rng.normal(size=(200, 8))
     posterior = nmd.sample(pd.DataFrame(X), rank=4, draws=120, random_state=0)
     assert (posterior.draws["member"] == 0).mean() < 0.1
+
+
+def test_copies_begin_with_the_groups_of_the_ensemble(monkeypatch):
+    """Rows of a group are alike when a chain of copies begins; those of random groups are not."""
+    begun, tuned, X = [], joint_normal._tuned, curve()
+    spy = lambda chain, *_: begun.append(chain.groups.labels.copy()) or tuned(chain, *_)  # noqa: E731
+    monkeypatch.setattr(joint_normal, "_tuned", spy)
+    nmd.sample(X, **QUICK)
+    assert len(begun) == 1 + joint_normal.N_CHAINS
+    for labels in begun[1:]:
+        inside = X - X.groupby(labels).transform("mean")
+        assert inside.var().sum() < 0.6 * X.var().sum()
 
 
 def test_groups_that_are_asked_for_have_one_chain():

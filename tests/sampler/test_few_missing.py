@@ -16,6 +16,7 @@ from nmd_lab.sampler.row_updates import OtherFactor, RowInputs, SparseUpdate, St
 N, D, ROWS = 9, 4, 4000
 
 SHARES = np.array([0.5, 0.3, 0.2])
+WEIGHTS = np.random.default_rng(3).uniform(0.5, 2, N)
 PATTERNS = [(), (4,), (0, 3, 8), (1, 2, 5, 7)]
 """Missing cells of a row.  The last has as many as components, drawn without `FewMissing`."""
 
@@ -81,15 +82,14 @@ def check(labels, rows, expected, found):
         assert_standard_normal(((rows[labels == c] - mean) @ np.linalg.cholesky(precision)).T)
 
 
-@pytest.mark.parametrize("missing", PATTERNS)
-def test_labels_and_rows_have_their_joint_law(problem, missing):
-    check(*draws(problem, list(missing)), *law(problem, list(missing)))
-
-
-@pytest.mark.parametrize("missing", [[4], [1, 2, 3, 5, 6, 7, 8]])
-def test_so_do_those_of_weighted_entries(problem, missing):
-    weights = np.random.default_rng(3).uniform(0.5, 2, N)
-    check(*draws(problem, missing, weights=weights), *law(problem, missing, weights))
+@pytest.mark.parametrize(
+    ("missing", "weights"),
+    [*((list(missing), None) for missing in PATTERNS),
+     *((missing, WEIGHTS) for missing in ([4], [1, 2, 3, 5, 6, 7, 8]))],
+)  # fmt: skip
+def test_labels_and_rows_have_their_joint_law(problem, missing, weights):
+    found = draws(problem, missing, weights=weights)
+    check(*found, *law(problem, missing, 1.0 if weights is None else weights))
 
 
 @pytest.mark.parametrize("most", [0, 2])

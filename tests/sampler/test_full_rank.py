@@ -85,21 +85,18 @@ def test_added_components_change_no_prediction():
     assert (np.linalg.slogdet(more["row_precisions"])[0] == 1).all()
 
 
+LIMITS = pd.DataFrame({name: name == "score" for name in answers()}, range(20))
+
+
 @pytest.mark.parametrize(
     ("options", "has_some"),
-    [({}, True), ({"rank": 4}, False), ({"init": "svd"}, False), ({"offsets": "both"}, False)],
-)
+    [({}, True), ({"rank": 4}, False), ({"init": "svd"}, False), ({"offsets": "both"}, False),
+     ({"at_most": LIMITS}, False)],
+)  # fmt: skip
 def test_some_members_are_of_full_rank_unless_something_else_is_asked_for(options, has_some):
     ensemble = prepared(answers(), **options)
     assert any(size.is_full for size in ensemble.sizes) == has_some
     assert ensemble.problem.rank == (12 if has_some else options.get("rank", 9))
-
-
-def test_limits_leave_members_of_full_rank_out():
-    frame = answers()
-    limits = pd.DataFrame(False, frame.index, frame.columns)
-    limits.loc[:20, "score"] = True
-    assert not any(size.is_full for size in prepared(frame, at_most=limits).sizes)
 
 
 def test_units_do_not_depend_on_the_hidden_cells():

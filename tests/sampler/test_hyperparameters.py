@@ -49,12 +49,3 @@ def test_means_have_their_normal_law_given_the_precision(m, d):
     means, precisions = many(rows, units)
     roots = np.linalg.cholesky(total * precisions)
     assert_standard_normal(np.einsum("kji,kj->ik", roots, means - centre))
-
-
-def test_float32_rows_give_the_same_draw():
-    rows, units = rows_of(9, 3)
-    single = draw_row_prior(rows.astype(np.float32), units, STRENGTH, np.random.default_rng(0))
-    double = draw_row_prior(rows, units, STRENGTH, np.random.default_rng(0))
-    for found, expected in zip(single[:2], double[:2], strict=True):
-        assert found.dtype == np.float64
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)

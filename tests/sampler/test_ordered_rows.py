@@ -17,7 +17,7 @@ from nmd_lab.sampler.ordered_rows import (
     draw_ordered_rows,
 )
 from nmd_lab.sampler.priors import RowPrior
-from nmd_lab.sampler.row_updates import OtherFactor, RowInputs, SparseUpdate, StreamId
+from nmd_lab.sampler.row_updates import OtherFactor, RowInputs, StreamId
 
 M, N, RANK, MEAN = 7, 6, 3, 0.4
 RHO = np.array([1.7, 0.6, 2.0, 1.0, 3.0, 0.8])
@@ -116,17 +116,6 @@ def test_sweeps_are_independent_and_repeat():
     z = draws.reshape(DRAWS, -1).T
     z = (z - z.mean(axis=1, keepdims=True)) / z.std(axis=1, keepdims=True)
     np.testing.assert_allclose(z[:, 1:] @ z[:, :-1].T / DRAWS, 0, atol=5 / np.sqrt(DRAWS))
-
-
-def test_rows_without_memory_are_drawn_as_without_order():
-    """With the same random numbers."""
-    T, weights, other = given()
-    draws = draws_of(RowOrder.of(PLACES), T, weights, other, np.zeros(RANK), count=1)
-    seen = observe(T, weights=weights).as_sparse()
-    rows = np.zeros((M, RANK))
-    update = SparseUpdate(storage_of(seen), None, seen.weights, 1, "columns")
-    update.draw(seen.values, RowInputs(other, prior(None), RHO, StreamId(11, 0, 0)), rows)
-    np.testing.assert_allclose(rows, draws[0], rtol=1e-9)
 
 
 def test_many_components_and_strong_memory_stay_finite():

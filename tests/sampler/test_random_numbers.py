@@ -10,7 +10,6 @@ from scipy import stats
 from scipy.integrate import quad
 
 from nmd_lab._runtime.compiler import compile_scalar
-from nmd_lab.model.ordinal import mills_ratio
 from nmd_lab.sampler.random_numbers import TAIL, draw_between, mass_between, normal
 
 INF = math.inf
@@ -103,14 +102,6 @@ def test_mass_agrees_with_integration():
             for mass in (mass_between(a, b, width), mass_between(-b, -a, width)):
                 assert mass == pytest.approx(wanted, rel=1e-8, abs=1e-30), (a, width)
     assert mass_between(3.0, 3.0, 0.0) == mass_between(0.0, 0.0, 0.0) == 0.0
-
-
-def test_mills_ratio_agrees_with_scipy():
-    a = np.concatenate([np.linspace(0, 30, 301), [100, 1e4, 1e8]])
-    wanted = np.exp(stats.norm.logsf(a[:301]) - stats.norm.logpdf(a[:301]))
-    ratio = np.array([mills_ratio(each) for each in a])
-    np.testing.assert_allclose(ratio[:301], wanted, rtol=1e-11)
-    np.testing.assert_allclose(ratio[301:], 1 / a[301:], rtol=1e-3)
 
 
 def test_draws_in_single_precision_stay_inside():

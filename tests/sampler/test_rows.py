@@ -1,14 +1,12 @@
 """Draws of rows and columns against the closed form of their Gaussian, worked out with NumPy."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from densities import assert_standard_normal, standardised
 from scipy import sparse
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.kernels.products import CsrStorage, storage_of
+from nmd_lab.kernels.products import storage_of
 from nmd_lab.sampler.priors import RowPrior
 from nmd_lab.sampler.row_updates import DenseUpdate, OtherFactor, RowInputs, SparseUpdate, StreamId
 
@@ -103,19 +101,6 @@ def test_rows_with_few_holes_have_their_gaussian_with_noise_of_their_own(rho_of)
         side.draw(seen.values, RowInputs(other, prior, rho, StreamId(11, sweep, 0)), rows)
         draws[sweep] = rows
     check(draws, [closed_form(T, weights, other, prior, i) for i in range(M)])
-
-
-def test_entries_of_a_row_may_stand_in_any_order():
-    T, _, other, prior = problem(float)
-    seen = observe(T).as_sparse()
-    turned = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(seen.indptr)])
-    rows = np.zeros((2, M, RANK))
-    for out, order in zip(rows, (np.arange(turned.size), turned), strict=True):
-        storage = CsrStorage(T.shape, seen.indptr, seen.indices[order])
-        side = SparseUpdate(storage, None, None, 1)
-        given = RowInputs(other, prior, np.array([RHO]), StreamId(1, 2, 0))
-        side.draw(seen.values[order], given, out)
-    np.testing.assert_allclose(rows[0], rows[1])
 
 
 def test_rows_and_sweeps_are_independent():

@@ -1,14 +1,13 @@
-"""Draws that belong to columns of a table against their laws: counts, x after f, noise, cuts."""
+"""Draws that belong to columns of a table against their laws: noise and cut points."""
 
 import math
 
 import numpy as np
 import pytest
-from densities import STEPS_TO_DENSITY
 from scipy import stats
 from scipy.special import ndtr
 
-from nmd_lab.data.inputs import GivenLimits, observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.data.units import facts_of
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.scaling import NO_OFFSET_COLUMNS, Scaling
@@ -27,75 +26,10 @@ from nmd_lab.sampler.priors import Prior, RowPrior
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 
 SIGNIFICANT = 1e-4
-M = 2000
-V = np.array([0.4, -0.3, 0.2, 0.5])
-RHO, BETA = np.array([4.0, 2.0, 9.0, 3.0]), np.array([1.0, 1.0, 0.6, 1.5])
-SEEN = np.array([3.0, 4.0, 8.0, 2.0])
-"""Values of the limits: a count that is at most 4, one with Laplace noise that is at least 8."""
 
 
 def asked(nonlinearity, loss):
     return SampleOptions(rank=1, nonlinearity=nonlinearity, loss=loss, groups=1)
-
-
-@pytest.fixture(scope="module")
-def drawn():
-    """Return T before a draw, the problem and state after it, x, and where there are limits.
-
-    The columns are counts, counts with limits, and numbers with limits and two kinds of noise.
-    """
-    X = np.column_stack([np.resize(each, M) for each in ([0.0, 3.0, 9.0], [1.0, 4.0], [2.0, 8.0])])
-    X = np.column_stack([X, np.resize([2.0, -1.0], M)])
-    limited = (SEEN == X) & [False, True, True, True]
-    limits = GivenLimits(at_most=limited & [0, 1, 0, 0], at_least=limited & [0, 0, 1, 1])
-    functions = ["relu", "relu", "identity", "relu"]
-    losses = ["kl", "kl", "l1", "frobenius"]
-    seen = observe(X, limits=limits)
-    problem = prepare_sample(seen, facts_of(seen, by_column=True), asked(functions, losses))
-    assert problem.noises == ("after",) * 4
-    state = Chain().init(problem, np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
-    state.rho, state.beta, before = RHO.copy(), BETA.copy(), state.T.copy()
-    draw_T(problem, state)
-    return before.reshape(M, 4), problem, state, state.x.copy().reshape(M, 4), limited
-
-
-def test_counts_within_limits_have_their_poisson_law(drawn):
-    before, _, _, x, limited = drawn
-    at = limited[:, 1]
-    y = np.maximum(before[at, 1], 0)
-    assert np.ptp(y) == 0
-    mass = stats.poisson(y[0]).pmf(np.arange(5))
-    counts = np.bincount(x[at, 1].astype(int), minlength=5)
-    assert counts.size == 5
-    assert stats.chisquare(counts, at.sum() * mass / mass.sum()).pvalue > SIGNIFICANT
-    np.testing.assert_array_equal(x[~at, 1], 1)
-
-
-@pytest.mark.parametrize(("j", "least"), [(2, 8.0), (3, 2.0)])
-def test_numbers_after_f_are_drawn_within_their_limits(drawn, j, least):
-    before, _, _, x, limited = drawn
-    at = limited[:, j]
-    y = float(np.maximum(before[at, j], 0)[0] if j == 3 else before[at, j][0])
-    law = stats.laplace(y, 1 / BETA[j]) if j == 2 else stats.norm(y, 1 / math.sqrt(BETA[j]))
-    tail = law.sf(least)
-    assert stats.kstest(1 - law.sf(x[at, j]) / tail, "uniform").pvalue > SIGNIFICANT
-
-
-@pytest.mark.parametrize("j", [0, 1])
-def test_T_of_counts_has_its_density(drawn, j):
-    _, problem, state, *_ = drawn
-    for state.sweep in range(1, STEPS_TO_DENSITY):
-        draw_T(problem, state)
-    T, x = (each.reshape(M, 4) for each in (state.T, state.x))
-    kinds = problem.model.column_models
-    centre, sd = kinds[j].centre + kinds[j].size * V[j], kinds[j].size / math.sqrt(RHO[j])
-    grid = np.linspace(centre - 9 * sd, centre + 9 * sd, 40_001)
-    for count in np.unique(x[:, j]):
-        at = x[:, j] == count
-        mass = stats.norm(centre, sd).pdf(grid) * stats.poisson(np.maximum(grid, 0)).pmf(count)
-        law = np.cumsum(mass) / mass.sum()
-        assert at.sum() > 30
-        assert stats.kstest(np.interp(T[at, j], grid, law), "uniform").pvalue > SIGNIFICANT
 
 
 LOSSES = ["frobenius", "frobenius", "ordinal", "l1", "kl", "frobenius", "ordinal"]

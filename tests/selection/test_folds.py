@@ -6,7 +6,7 @@ from scipy import sparse
 from stored import mask_of
 
 from nmd_lab.data import folds as module
-from nmd_lab.data.folds import RowSplit, draw_folds, holes_depend_on_each_other, row_folds, without
+from nmd_lab.data.folds import draw_folds, holes_depend_on_each_other, row_folds, without
 from nmd_lab.data.inputs import observe
 
 
@@ -33,8 +33,8 @@ def hidden_square(shape=(64, 48), size=20):
     return X
 
 
-def draw(X, seed=0, **how):
-    return draw_folds(observe(X, **how), np.random.default_rng(seed))
+def draw(X, seed=0):
+    return draw_folds(observe(X), np.random.default_rng(seed))
 
 
 def masks(fold):
@@ -62,6 +62,7 @@ HOLES = [
       for share in (0.15, 0.4, 0.7, 0.97, 1.0) for seed in range(5)),
     (False, random_holes((3000, 6))),
     (False, np.where(SHARES, 1.0, np.nan)),  # columns may have different fractions
+    (False, blocks(width=22, every=1)),  # where less than a third is observed, none is looked for
     *((True, blocks(width=width, every=1, seed=seed)) for width in (3, 8, 18) for seed in range(5)),
     (True, hidden_square()),
     (True, hidden_square((900, 700), 300)),  # sampled
@@ -155,23 +156,12 @@ def test_entries_of_another_matrix_are_left_out():
         np.testing.assert_array_equal(mask_of(rest), seen & ~held)
 
 
-def test_weights_come_along():
-    weights = np.random.default_rng(1).random((40, 30)) + 0.5
-    for fold in draw(DATA["random"], weights=weights)[0]:
-        rows, columns, _ = fold.held_out.entries()
-        np.testing.assert_array_equal(fold.held_out.weights, weights[rows, columns])
-
-
 @pytest.mark.parametrize("name", ["random", "blocks", "ratings"])
 def test_a_seed_gives_the_same_parts(name):
     one, again, other = (draw(DATA[name], seed)[0] for seed in (3, 3, 4))
     for first, second in zip(one, again, strict=True):
         np.testing.assert_array_equal(masks(first), masks(second))
     assert any(np.any(masks(a)[1] != masks(b)[1]) for a, b in zip(one, other, strict=True))
-
-
-def test_blocks_are_not_looked_for_where_less_than_a_third_is_observed():
-    assert not holes_depend_on_each_other(observe(blocks(width=22, every=1)))
 
 
 @pytest.mark.parametrize(("m", "rows"), [(4, {1}), (5, {1, 2, 3}), (12, {3, 4, 5, 6, 7, 8})])
@@ -187,9 +177,9 @@ def test_missing_entries_move_by_a_quarter_to_three_quarters_of_the_rows(m, rows
 
 
 def test_test_rows_are_judged_where_their_row_and_column_stay_known():
-    X, train = np.ones((6, 4)), np.arange(6) < 4
+    X = np.ones((6, 4))
     X[5, 1:] = np.nan  # nothing would be left of this row
     X[:4, 3] = np.nan  # nor of this column
-    folds = row_folds([RowSplit(train, ~train)], observe(X), np.random.default_rng(0))
+    folds = row_folds([(np.arange(4), np.arange(4, 6))], observe(X), np.random.default_rng(0))
     held = np.sum([masks(fold)[1] for fold in folds], axis=0)
     np.testing.assert_array_equal(np.argwhere(held), [[4, 0], [4, 1], [4, 2]])

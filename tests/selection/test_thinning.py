@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from given import NONNEGATIVE
 from oracles import distance, forward
 from peaks import peak
 from scipy import sparse
@@ -111,8 +112,7 @@ def test_the_chosen_arguments_repeat_the_fit_and_a_seed_the_choice():
 
 
 def test_constraints_hold_in_trials_and_fit():
-    both = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
-    fit = nmd.decompose(counts(), "auto", "identity", "kl", **both, **RANKS, random_state=0)
+    fit = nmd.decompose(counts(), "auto", "identity", "kl", **NONNEGATIVE, **RANKS, random_state=0)
     assert fit.rank == 3
     assert min(fit.W.min(), fit.H.min()) >= 0
     assert fit.selection["rank"].values.tolist() == [1, 3]
@@ -145,6 +145,5 @@ def test_the_rank_of_words_is_not_decided_by_those_at_a_mean_of_0():
     topics = rng.dirichlet(np.full(8, 0.1), 300) @ rng.dirichlet(np.full(1000, 0.05), 8)
     X = sparse.csr_array(rng.poisson(50 * topics).astype(float))
     X = X[np.asarray(X.sum(axis=1)).ravel() > 0][:, np.asarray(X.sum(axis=0)).ravel() > 0]
-    nonnegative = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
-    fit = nmd.decompose(X, "auto", "identity", "kl", **nonnegative, random_state=0)
+    fit = nmd.decompose(X, "auto", "identity", "kl", **NONNEGATIVE, random_state=0)
     assert 6 <= fit.rank <= 10

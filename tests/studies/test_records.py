@@ -19,11 +19,6 @@ SETTINGS = {"method": "svd", "rank": [2, 3], "n_splits": 3}
 ONE = {"method": "svd", "rank": 2, "n_splits": 1}
 
 
-@pytest.fixture(scope="module")
-def digits():
-    return nmd.datasets.digits(20)
-
-
 @pytest.fixture
 def computed(monkeypatch):
     """Record which fits are computed."""

@@ -1,7 +1,6 @@
 """Studies: their numbers are those of single fits, in processes that end with them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
@@ -9,11 +8,6 @@ import nmd_lab as nmd
 from nmd_lab.studies.cell import METRICS
 
 QUICK = {"alpha": 0, "max_iter": 15, "tol": 0}
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return nmd.datasets.digits(30)
 
 
 def quick(X, rank, nonlinearity=None):
@@ -49,6 +43,7 @@ def test_every_number_is_that_of_a_single_call(digits):
     for rank, missing in [(2, 0.2), (4, 0.5)]:
         labels = {"nonlinearity": "relu", "rank": rank, "missing": missing, "seed": 3}
         cell, result = study.cell(**labels), results.sel(labels)
+        assert cell.X.coords.identical(digits.coords)
         fit = nmd.complete(cell.X, **cell.arguments)
         # From the matrix of the fit and the data alone
         model, seen = fit.reconstruct().values, ~np.isnan(cell.X.values)
@@ -64,14 +59,6 @@ def test_every_number_is_that_of_a_single_call(digits):
         assert float(result.n_iter) == fit._n_iter == 15
         assert result.stop_reason.item() == fit.stop_reason
         assert float(result.seconds) > 0
-
-
-def test_labels_of_the_data_are_kept(digits):
-    frame = pd.DataFrame(digits.values, index=[f"image {i}" for i in range(30)])
-    X = nmd.Study(frame, rank=2).cell(seed=0).X
-    assert X.index.equals(frame.index)
-    assert X.columns.equals(frame.columns)
-    assert nmd.Study(digits, rank=2).cell(seed=0).X.coords.identical(digits.coords)
 
 
 def test_baselines_get_what_they_take_and_share_their_fits(digits):
@@ -130,11 +117,8 @@ def test_metrics_by_name_and_by_function(digits):
     assert float(results.held_out_relative_error_kl[0]) == pytest.approx(expected)
 
 
-def test_processes_give_the_same():
+def test_processes_give_the_same(digits):
     """Without kernels to compile, two processes differ from one in nothing but time."""
     options = {"method": ["svd", "mean_fill"], "rank": [2, 3], "n_splits": 2}
-    one, two = (
-        nmd.Study(nmd.datasets.digits(20), **options).run(n_jobs=n_jobs, progress=False)
-        for n_jobs in (1, 2)
-    )
+    one, two = (nmd.Study(digits, **options).run(n_jobs=n, progress=False) for n in (1, 2))
     assert one.drop_vars("seconds").identical(two.drop_vars("seconds"))

@@ -125,7 +125,7 @@ def test_unknown_words_are_refused(prescribed):
         ("metric='held_out_rmes'.*did you mean 'held_out_rmse'", prescribed.best, "held_out_rmes"),
         ("metric='status'", prescribed.table, "status"),
         ("did you mean 'missing'", lambda share: prescribed.best(mising=share), 0.2),
-        (r"missing=0\.3 is not in the study",
+        (r"missing=0\.3 is unknown: choose one of",
          lambda share: prescribed.rank_test(missing=share), 0.3),
         ("confidence=95", lambda level: prescribed.rank_test(confidence=level), 95),
         ("holds no study", lambda results: table(results, [], {}), xr.Dataset()),

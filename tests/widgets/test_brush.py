@@ -10,7 +10,7 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets import model_state
+from nmd_lab.widgets import fitting
 from nmd_lab.widgets.pictures import Paint, disc, frame_of, runs
 
 TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
@@ -83,9 +83,9 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.sqrt(np.mean((truth - model) ** 2))
-    assert explorer.state.fit.recording.held_out[explorer.result._n_iter] == pytest.approx(error)
+    assert explorer.state.fit.held_out[explorer.result._n_iter] == pytest.approx(error)
     shown = arrays_of(explorer.curves)["hidden"][1]
-    errors = np.array(list(explorer.state.fit.recording.held_out.values()))
+    errors = np.array(list(explorer.state.fit.held_out.values()))
     assert errors[0] < errors.max() == shown[0]  # the first iterates remember the pixels
     np.testing.assert_allclose(shown, errors[errors.argmax() :])
     assert explorer.runs[-1]["off"] == pytest.approx(error)
@@ -143,7 +143,7 @@ def test_a_brush_during_a_run_goes_on_from_where_it_was():
 
 
 def test_a_stroke_before_the_choice_is_made_begins_it_anew(monkeypatch):
-    choose, asked = model_state.choice_for, []
+    choose, asked = fitting.choice_for, []
 
     def waits_first(X, arguments, signals, **options):
         asked.append(options["observed"])
@@ -151,7 +151,7 @@ def test_a_stroke_before_the_choice_is_made_begins_it_anew(monkeypatch):
             wait_for(lambda: bool(signals))
         return choose(X, arguments, signals, **options)
 
-    monkeypatch.setattr(model_state, "choice_for", waits_first)
+    monkeypatch.setattr(fitting, "choice_for", waits_first)
     X = datasets.digits(40)
     explorer = widgets.explore(X, iterations=10)
     act(explorer, "opened")

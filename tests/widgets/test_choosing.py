@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from explorer_page import act, button, control, ended, executed, plain, said
+from explorer_page import act, button, control, ended, executed, lists, plain, said
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
-from nmd_lab.widgets import model_state
+from nmd_lab.widgets import fitting
 from nmd_lab.widgets.ratings import RatingsState
 
 GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
@@ -36,13 +36,13 @@ def endless(monkeypatch):
         wait_for(lambda: bool(signals))
         return made_up()
 
-    monkeypatch.setattr(model_state, "choice_for", waits)
+    monkeypatch.setattr(fitting, "choice_for", waits)
 
 
 @pytest.fixture
 def at_once(monkeypatch):
     """Let choices find what is made up."""
-    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
+    monkeypatch.setattr(fitting, "choice_for", lambda *_, **__: made_up())
 
 
 def joined(state):
@@ -80,7 +80,7 @@ def test_what_the_user_changes_meanwhile_stays(monkeypatch):
         state.set("seed", 4)
         return made_up()
 
-    monkeypatch.setattr(model_state, "choice_for", changes)
+    monkeypatch.setattr(fitting, "choice_for", changes)
     fit = ended(state)
     assert (state.values["alpha"], state.values["rank"]) == (99.0, 3)
     assert state.changed
@@ -127,7 +127,7 @@ def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen():
     assert shown | {"nonlinearity": "minmax", "rank": "3", "alpha": "2.346"} == shown
     assert (state.values["low"], state.values["high"]) == (1, 5)
     assert "nonlinearity=nmd.MinMax(1.0, 5.0)" in explorer.code_text
-    assert max(state.entries(0, 10, "highest")[1].predicted) <= 5
+    assert max(float(line["predicted"]) for line in lists(explorer, "top")) <= 5
 
 
 @pytest.mark.usefixtures("endless")

@@ -8,8 +8,8 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
-from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import curves_chart
+from nmd_lab.widgets.fitting import is_measured
 from nmd_lab.widgets.matrix import MatrixState
 
 ENDLESS = 10**9
@@ -37,7 +37,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     explorer = plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120)
     explorer.start()
     assert explorer.join(PATIENCE)
-    held_out = explorer.state.fit.recording.held_out
+    held_out = explorer.state.fit.held_out
     assert list(held_out) == scheduled(120)
     assert len(held_out) > 40
     check_curve(explorer.state, digits, held_out)
@@ -52,13 +52,13 @@ def test_what_is_read_does_not_change_while_it_runs(small):
     state = plain(MatrixState, small, rank=4, missing=0.2, **settings)
     state.start()
     wait_for(lambda: state.fit.state is not None)
-    before = state.fit.recording.hidden
+    before = state.fit.guesses
     seen, count = state.fit.state.iteration, len(before)
     wait_for(lambda: state.fit.state.iteration > 2 * seen + 40)
-    assert len(before) == count < len(state.fit.recording.hidden)
+    assert len(before) == count < len(state.fit.guesses)
     state.fit.reset()
     assert state.fit.join(PATIENCE)
-    assert state.fit.recording.hidden == state.fit.recording.seen == {}
+    assert state.fit.guesses == state.fit.seen == {}
 
 
 def test_all_numbers_arrive_as_they_are():

@@ -13,7 +13,7 @@ from waiting import PATIENCE, Clock, wait_for
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
-from nmd_lab.widgets import live, model_state
+from nmd_lab.widgets import fitting
 from nmd_lab.widgets.matrix import MatrixState
 from nmd_lab.widgets.ratings import RatingsState
 from nmd_lab.widgets.results import ResultState, StudyState
@@ -73,13 +73,13 @@ def digits():
 
 def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digits, monkeypatch):
     explorer = widgets.explore(digits, iterations=20)
-    shown, fit, finish = [], explorer.state.fit, explorer.state.fit._finish
+    shown, state, finish = [], explorer.state, explorer.state._finish
 
     def finishing(run):
         shown.append((run.result, sentence(explorer), explorer.status["first_look"]))
         finish(run)
 
-    monkeypatch.setattr(fit, "_finish", finishing)
+    monkeypatch.setattr(state, "_finish", finishing)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     assert explorer.state.fit.phase == "finished"
@@ -120,9 +120,9 @@ def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(digits, m
 def test_a_first_look_is_called_so_and_its_code_repeats_it(digits, monkeypatch, how):
     explorer = widgets.explore(digits)
     if how == "stopped":
-        monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: explorer.stop())
+        monkeypatch.setattr(fitting, "choice_for", lambda *_, **__: explorer.stop())
     else:
-        monkeypatch.setattr(live, "MAX_CHOSEN", digits.size * 9 // 10 - 1)
+        monkeypatch.setattr(fitting, "MAX_CHOSEN", digits.size * 9 // 10 - 1)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     assert "10 components, linear, a first look. Held-out" in sentence(explorer)

@@ -7,7 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 import xarray as xr
-from explorer_page import act, done, painted, photo, picture, repeats, sentence
+from explorer_page import act, done, executed, painted, photo, picture, repeats, sentence
+from PIL import Image
 from waiting import PATIENCE
 
 import nmd_lab as nmd
@@ -108,6 +109,12 @@ def test_a_quarter_of_the_pixels_is_filled_first_and_all_by_a_click(X):
     assert explorer.join(PATIENCE)
     assert sentence(explorer).startswith("a photograph of 80 × 100: ")
     assert explorer.result["picture"].shape == X.shape
+
+
+def test_the_code_of_a_large_picture_in_a_file_takes_a_part_of_its_pixels(tmp_path):
+    Image.fromarray(photo()).save(tmp_path / "roof.png")
+    explorer = done(widgets.explore(tmp_path / "roof.png", groups=2))
+    xr.testing.assert_identical(executed(explorer.code())["filled"], explorer.result)
 
 
 def test_a_large_photograph_as_a_matrix_has_as_few_pixels():

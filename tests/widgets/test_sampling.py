@@ -7,9 +7,11 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.widgets.background import Background
 from nmd_lab.widgets.explorer import library
-from nmd_lab.widgets.live import COMPILING, MAX_CHECKED, NO_DRAW, LiveSample
+from nmd_lab.widgets.model_state import COMPILING, NO_DRAW
 from nmd_lab.widgets.ratings import RatingsState
+from nmd_lab.widgets.words import MAX_CHECKED
 
 TUNE = 100
 GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
@@ -25,14 +27,14 @@ def sampled(state):
 
 def stop_at(monkeypatch, sweep):
     """Press Stop at a sweep."""
-    watch = LiveSample._watch
+    show = Background.show
 
-    def watched(self, now, run):
-        if now.sweep == sweep:
+    def shown(self, run, message, **now):
+        if run.done == sweep:
             self.stop()
-        return watch(self, now, run)
+        show(self, run, message, **now)
 
-    monkeypatch.setattr(LiveSample, "_watch", watched)
+    monkeypatch.setattr(Background, "show", shown)
 
 
 @pytest.mark.parametrize("validation", [0.0, 0.2])

@@ -14,7 +14,6 @@ from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
 from nmd_lab.widgets.matrix import MatrixState
 from nmd_lab.widgets.ratings import RatingsState
-from nmd_lab.widgets.results import StudyState
 
 GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
 SETTINGS = [
@@ -60,7 +59,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     ]
     assert list(state.errors) == ["this model", "linear", "average"]
     assert list(state.errors.values()) == pytest.approx(expected)
-    assert state.fit.recording.held_out[20] == pytest.approx(state.errors["this model"])
+    assert state.fit.held_out[20] == pytest.approx(state.errors["this model"])
     state.set("missing", 0.0)
     ended(state)
     assert state.errors == {}  # what a model has seen does not tell it from another
@@ -102,16 +101,19 @@ def study():
 
 @pytest.mark.parametrize("metric", ["seconds", "observed_rmse", "held_out_mae"])
 def test_a_chosen_point_has_the_scores_of_the_present_measure(study, metric):
-    state = StudyState(study, panel="missing")
-    state.parts()
-    for point in state.points:
-        state.set("metric", "held_out_rmse")
-        state.selected = point
-        state.set("metric", metric)
-        cells = study.results[metric].sel(point.labels)
-        assert state.selected.labels == point.labels
-        assert state.selected.mean == pytest.approx(float(cells.mean()))
-        assert state.selected.spread == pytest.approx(float(cells.std(ddof=1)))
+    explorer = widgets.explore(study, panel="missing")
+    for point in explorer.dots["study"]["points"]:
+        act(explorer, "set", name="metric", value="held_out_rmse")
+        act(explorer, "point", id=point["id"])
+        assert explorer.facts["point"] == point["id"]
+        labels = explorer.state.selected
+        act(explorer, "set", name="metric", value=metric)
+        cells = study.results[metric].sel(labels)
+        mean, spread = float(cells.mean()), float(cells.std(ddof=1))
+        caption = table(explorer, "fits")["caption"]
+        assert caption.endswith(f": {mean:.4g} (SD over seeds {spread:.2g})")
+        assert all(str(label) in caption for label in labels.values())
+        explorer.state.selected = None
 
 
 def test_a_study_has_paired_differences_and_says_where_the_grid_ends(study):
@@ -130,11 +132,11 @@ def test_a_study_has_paired_differences_and_says_where_the_grid_ends(study):
 
 
 def test_dimensions_that_are_not_shown_compete_or_are_averaged(study):
-    state = StudyState(study, x="missing", color="none")
-    state.parts()
-    for point in state.points:
-        part = study.results.held_out_rmse.sel(missing=point.place)
-        assert point.mean == pytest.approx(float(part.mean("seed").min()))
+    points = widgets.explore(study, x="missing", color="none").dots["study"]["points"]
+    for point in points:
+        part = study.results.held_out_rmse.sel(missing=point["x"])
+        assert point["y"] == pytest.approx(float(part.mean("seed").min()))
+    assert len(points) == 2
 
 
 def test_a_study_is_read_again_and_its_code_prints_the_numbers_of_the_page(study, tmp_path, capsys):
@@ -150,7 +152,8 @@ def test_a_study_is_read_again_and_its_code_prints_the_numbers_of_the_page(study
         act(shown, "point", id=1)
         exec(shown.code().replace("...", "study"), {"study": study})
         printed = capsys.readouterr().out.split()[-1]
-        assert float(printed) == pytest.approx(shown.state.selected.mean)
+        mean = study.results[shown.state.values["metric"]].sel(shown.state.selected).mean()
+        assert float(printed) == pytest.approx(float(mean))
     assert "import netcdf" not in shown.code()
 
 

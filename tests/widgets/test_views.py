@@ -150,7 +150,7 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
         raise MemoryError("no room for T & U")
 
     with monkeypatch.context() as patch:
-        patch.setattr("nmd_lab.widgets.model_state.prepare", fails)
+        patch.setattr("nmd_lab.widgets.fitting.prepare", fails)
         assert said(done(explorer)) == "MemoryError: no room for T & U"
     assert explorer.status["failed"]
     assert done(explorer).result._n_iter == 10
