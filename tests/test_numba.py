@@ -27,7 +27,7 @@ event.register("numba:compile", Listener())
 X = np.maximum(np.random.default_rng(0).normal(size=(12, 9)), 0)
 plain = nmd.ADMM(refine=False, homotopy=False, polish=False)
 nmd.decompose(X, 2, "relu", "l1", max_iter=3, init="random", solver=plain, random_state=0)
-print("compiled", *sorted(name for name in compiled if name.startswith("update_relu_l1")))
+print("compiled", *sorted(name for name in compiled if name.startswith("pass_relu_l1")))
 """
 
 
@@ -89,21 +89,18 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     assert not [path for path in (tmp_path / "full").rglob("*") if path.is_file()]
 
 
-def source_file(folder, function):
-    return folder / "nmd_lab" / Path(function.__code__.co_filename).relative_to(PACKAGE)
-
-
 @pytest.mark.exhaustive
 def test_a_built_in_pair_is_kept_on_disk_and_a_changed_source_compiles_it_anew(copied):
     first = words_of(PYTHONPATH=copied)
     assert len(first) == 1
     assert words_of(PYTHONPATH=copied) == []  # read from disk
-    changed = source_file(copied, nmd.L1.proximal)  # captured by the kernel, in another file
+    # What the kernel has captured is in another file
+    changed = copied / "nmd_lab" / Path(nmd.L1.proximal.__code__.co_filename).relative_to(PACKAGE)
     changed.write_text(changed.read_text() + "\n# another line\n")
     again = words_of(PYTHONPATH=copied)
     assert len(again) == 1
     assert again != first  # the hash in its name is another
-    (kept,) = {path.parent for path in copied.rglob("*update_relu_l1*.nbi")}
+    (kept,) = {path.parent for path in copied.rglob("*pass_relu_l1*.nbi")}
     assert kept.name == "__pycache__"
 
 

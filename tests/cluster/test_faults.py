@@ -145,8 +145,4 @@ def test_entries_that_move_take_the_addresses_of_their_process(client):
     """A model of a curve has the addresses of its table."""
     X = observe(made("dense")[0])
     entries = StoredEntries(X, make_model("sigmoid", "frobenius"))
-    assert client.submit(_has_addresses_of_its_pair, entries).result()
-
-
-def _has_addresses_of_its_pair(entries):
-    return entries.numbers == entries.model.numbers
+    assert client.submit(lambda each: each.numbers == each.model.numbers, entries).result()

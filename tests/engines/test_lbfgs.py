@@ -9,20 +9,15 @@ from scipy.optimize import minimize, rosen, rosen_der
 from nmd_lab.engines.lbfgs import MAX_TRIALS, Descent, Pairs, Point, descend, pairs_for
 
 
-def plainly(x):
-    """The metric of the steepest descent."""
-    return lambda gradient: gradient.copy()
-
-
 def begin(function, x):
     x = np.array(x, dtype=float)
     return Point(x, *function(x))
 
 
 def points(function, start):
-    """The points that a descent evaluates."""
+    """The points that a descent evaluates, with the metric of the steepest descent."""
     descent, pairs = Descent(start), Pairs(maxlen=pairs_for(start.x.size))
-    while (point := descend(descent, function, plainly, pairs)) is not None:
+    while (point := descend(descent, function, lambda _: np.copy, pairs)) is not None:
         yield point
 
 

@@ -28,12 +28,6 @@ def factors(m=23, n=31, rank=3, dtype=np.float64):
     return rng.normal(size=(m, rank)).astype(dtype), rng.normal(size=(rank, n)).astype(dtype)
 
 
-@pytest.fixture
-def small_tiles(monkeypatch):
-    monkeypatch.setattr(tiles, "ROWS", 4)
-    monkeypatch.setattr(tiles, "ENTRIES", 30)
-
-
 def test_a_loss_with_a_value_of_its_own_has_no_form():
     class Own(nmd.Frobenius):
         name = "own"
@@ -49,9 +43,10 @@ def test_a_loss_with_a_value_of_its_own_has_no_form():
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("f", "loss"), WITH_OTHERS)
 def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
-    f, loss, threads, small_tiles, monkeypatch
+    f, loss, threads, monkeypatch
 ):
-    monkeypatch.setattr("nmd_lab.kernels.envelope.MIN_SHARE_ENTRIES", 50)
+    for name, number in (("ROWS", 4), ("ENTRIES", 30), ("MIN_SHARE_ENTRIES", 50)):
+        monkeypatch.setattr(tiles, name, number)
     X, pair = random_data(), make_model(f, loss)
     W, H = factors()
     full = observe(X.toarray())

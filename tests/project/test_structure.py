@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -70,14 +69,6 @@ class Import(NamedTuple):
     lazy: bool
 
 
-def texts_of(package: Path) -> dict[str, str]:
-    """Return the text of each file by its dotted name; that of an `__init__.py` ends with it."""
-    return {
-        ".".join(path.relative_to(package.parent).with_suffix("").parts): path.read_text("utf-8")
-        for path in sorted(package.rglob("*.py"))
-    }
-
-
 def imports_of(texts: Mapping[str, str]) -> list[Import]:
     """Return every import of one file of a package by another, from the texts of its files."""
     files = {name.removesuffix(".__init__") for name in texts}
@@ -114,7 +105,11 @@ def layer_of(module: str) -> int:
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    return texts_of(PACKAGE)
+    """Return the text of each file by its dotted name; that of an `__init__.py` ends with it."""
+    return {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path.read_text("utf-8")
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
 
 
 def problems(texts: Mapping[str, str]) -> list[str]:

@@ -142,19 +142,11 @@ def test_the_summary_says_what_was_chosen(plain):
     assert "at 7900 entries; offsets alone 2.75\n" in some
 
 
-def html_rows(fit, title):
-    """Return the cells of the folded table with this title, and all of its text."""
-    root = ET.fromstring(fit._repr_html_())
-    (folded,) = (d for d in root.iter("details") if d.find("summary").text.startswith(title))
-    rows = [
-        ["".join(cell.itertext()) for cell in row.iter("td")]
-        for row in next(folded.iter("table")).iter("tr")
-    ]
-    return rows, "".join(folded.itertext())
-
-
 def test_html_shows_the_best_trials_folded(fit):
-    (head, *rows), text = html_rows(fit, "Trials: the best of 20")
+    details, title = ET.fromstring(fit._repr_html_()).iter("details"), "Trials: the best of 20"
+    (folded,) = (each for each in details if each.find("summary").text.startswith(title))
+    lines, text = next(folded.iter("table")).iter("tr"), "".join(folded.itertext())
+    head, *rows = [["".join(cell.itertext()) for cell in line.iter("td")] for line in lines]
     assert head == ["rank", "alpha", "offset_alpha", "error", "spread", "n_iter", "seconds", ""]
     assert len(rows) == 8
     assert rows[0] == ["8", "3", "1.5", "2.5", "0", "13", "0.8", "chosen"]

@@ -66,16 +66,12 @@ def test_the_parts_of_a_bounded_model_share_their_limits():
 # Steps from an old T ----------------------------------------------------------------------------
 
 
-def uniform_numbers(n, seed):
-    return np.random.default_rng(seed).random(n)
-
-
 @pytest.mark.parametrize("loss", ["frobenius", "l1"])
 def test_a_step_keeps_the_density(loss):
     draws, p = t_draws("square", loss), []
     for seed, inputs in enumerate(any_inputs(N_INPUTS, loss, 12)):
         exact = density_of("square", loss, *inputs)
-        t_old = exact.sample(uniform_numbers(N_DRAWS, seed))
+        t_old = exact.sample(np.random.default_rng(seed).random(N_DRAWS))
         t = draws(*inputs, N_DRAWS, seed, t_old, steps=1)
         assert np.mean(t != t_old) > 0.9
         p.append(p_value(t, exact))

@@ -15,10 +15,6 @@ from nmd_lab.widgets.matrix import MatrixState
 ENDLESS = 10**9
 
 
-def scheduled(last):
-    return [k for k in range(1, last + 1) if is_measured(k) or k == last]
-
-
 def check_curve(state, X, held_out, *, seed=0):
     """Compare the curve with fits that end at its iterations."""
     hidden = np.isnan(np.asarray(state.fitted_data.seen))
@@ -38,7 +34,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     explorer.start()
     assert explorer.join(PATIENCE)
     held_out = explorer.state.fit.held_out
-    assert list(held_out) == scheduled(120)
+    assert list(held_out) == [k for k in range(1, 121) if is_measured(k) or k == 120]
     assert len(held_out) > 40
     check_curve(explorer.state, digits, held_out)
     best = min(held_out, key=held_out.get)
