@@ -77,7 +77,6 @@ def others() -> dict[str, Run]:
         "unseeded": ("decompose", (X, 2), {"max_iter": 20, "init": "random"}),
         "chains with noise before f": ("sample", (X, 2, "relu"), chain),
         "poisson chains": ("sample", (counts, 2, "relu", "kl"), chain),
-        "chains with targets": ("sample", (X, 2), chain | {"targets": ([0, 1], [2, 3])}),
         "learned f": ("decompose", (X, 2, "monotone"), short),
         "learned f of columns": ("decompose", (X, 2, ["monotone"] * X.shape[1]), short),
     }

@@ -10,6 +10,8 @@ from stored import stored
 import nmd_lab as nmd
 from nmd_lab.model.losses import KL_FLOOR
 
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
+
 HISTORY = ["objective", "relative_error", "primal_residual", "dual_residual", "penalty"]
 THREE = [("relu", "frobenius"), ("square", "l1"), ("minmax", "kl")]
 
@@ -33,15 +35,15 @@ def unsorted(X, seen):
     return sparse.csr_array((matrix.data, matrix.indices.astype(np.int64), matrix.indptr), X.shape)
 
 
-def half_given(X, seen):
-    """Return data with holes in the later rows: those of the first ones are in the mask alone."""
-    return np.where(seen | (np.arange(len(X)) < 10)[:, None], X, np.nan)
-
-
 FORMS = {
     "holes": lambda X, seen: (nmd.complete, np.where(seen, X, np.nan), {}),
     "observed": lambda X, seen: (nmd.decompose, X, {"observed": seen}),
-    "both": lambda X, seen: (nmd.decompose, half_given(X, seen), {"observed": seen}),
+    # Holes in the later rows; those of the first ones are in the mask alone
+    "both": lambda X, seen: (
+        nmd.decompose,
+        np.where(seen | (np.arange(len(X)) < 10)[:, None], X, np.nan),
+        {"observed": seen},
+    ),
     "masked array": lambda X, seen: (nmd.decompose, np.ma.array(X, mask=~seen), {}),
     "nonsense": lambda X, seen: (nmd.complete, np.where(seen, X, -1e6), {"observed": seen}),
     "infinite": lambda X, seen: (nmd.complete, np.where(seen, X, np.inf), {"observed": seen}),
@@ -160,7 +162,6 @@ ENGINES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("f", "loss"), PAIRS)

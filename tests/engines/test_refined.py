@@ -19,9 +19,8 @@ UNTOUCHED = ["primal_residual", "dual_residual", "penalty"]
 RECORDED = ["objective", "relative_error", *UNTOUCHED]
 ITERATIONS = 300
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::nmd_lab.warnings.OverfitWarning"
-)  # problems of any kind
+# Problems of any kind
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
 
 def instance(seed):
