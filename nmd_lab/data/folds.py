@@ -168,8 +168,7 @@ def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: i
 def rows_of(observations: Observations, rows: slice) -> Observations:
     """Return a range of rows, without labels; of data without limits nothing else is read."""
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
-    stored = observations if observations.limits is None else observations.as_sparse()
-    return stored.of_rows(rows, labels)  # type: ignore[no-any-return]
+    return _stored_rows(observations, rows, labels)
 
 
 def some_rows(
@@ -183,9 +182,14 @@ def some_rows(
     if m <= number:
         return observations
     rows = np.union1d(rng.choice(m, number, replace=False), np.asarray(besides, dtype=np.intp))
-    stored = observations if observations.limits is None else observations.as_sparse()
-    labels = without_rows(observations.labels, rows.size)
-    return stored.of_rows(rows, labels)  # type: ignore[no-any-return]
+    return _stored_rows(observations, rows, without_rows(observations.labels, rows.size))
+
+
+def _stored_rows(observations: Observations, rows: Any, labels: Labels) -> Observations:
+    """Return some rows with other labels; those of data with limits are sparse."""
+    if observations.limits is not None:
+        observations = observations.as_sparse()
+    return observations.of_rows(rows, labels)
 
 
 def without_rows(labels: Labels, number: int) -> Labels:
@@ -478,15 +482,13 @@ def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations
     """
     m, n = observations.shape
     rows, columns, _ = observations.entries()
-    train, test = split
-    held = np.isin(rows, test) & hidden[columns]
-    rest = np.isin(rows, np.append(train, test)) & ~held
+    in_test, in_split = (np.isin(np.arange(m), each) for each in (split[1], np.concatenate(split)))
+    held = in_test[rows] & hidden[columns]
+    rest = in_split[rows] & ~held
     known_rows, known_columns = np.zeros(m, bool), np.zeros(n, bool)
     known_rows[rows[rest]], known_columns[columns[rest]] = True, True
     held &= known_rows[rows] & known_columns[columns]
-    if not held.any():
-        return None
-    return make_fold(observations, held, rest)
+    return make_fold(observations, held, rest) if held.any() else None
 
 
 MAX_CELLS = 300_000  # observed cells from which settings are chosen

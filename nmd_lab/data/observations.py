@@ -244,7 +244,7 @@ class Observations(ABC):
         """Return observations of those `entries` at which `keep` is True."""
 
     @abstractmethod
-    def of_rows(self, rows: slice | IntArray, labels: Labels) -> Any:
+    def of_rows(self, rows: slice | IntArray, labels: Labels) -> Observations:
         """Return the observations of some rows, by position, with other labels."""
 
     def csr_rows(self, block: slice) -> CsrRows:

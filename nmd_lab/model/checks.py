@@ -64,7 +64,7 @@ def _first(check: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> 
 def values_of(d: Loss, x: Array, y: Array) -> Array:
     """Return d(x, y) without the floors of reported objectives."""
     out = np.empty(x.size)
-    kernel = values_kernel(type(d))  # type: ignore[arg-type]
+    kernel = values_kernel(type(d))  # type: ignore[arg-type]  # a class has a hash
     kernel(x, y, d.numbers, (-math.inf, 0.0), out)
     return out
 

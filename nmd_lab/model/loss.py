@@ -464,7 +464,7 @@ class Loss(ModelPart):
         if data.shape != model.shape:  # Numba may not touch what np.broadcast_arrays returns
             data, model = (np.array(each) for each in np.broadcast_arrays(data, model))
         out = np.empty(data.size)
-        values = values_kernel(type(self))  # type: ignore[arg-type]
+        values = values_kernel(type(self))  # type: ignore[arg-type]  # a class has a hash
         flat = (for_kernels(each.ravel()) for each in (data, model))
         values(*flat, self.numbers, self.floors, out)
         return out.reshape(data.shape)

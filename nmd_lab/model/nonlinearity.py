@@ -160,7 +160,7 @@ class Nonlinearity(ModelPart):
         array = np.asarray(t)
         flat = array.ravel().astype(np.result_type(array.dtype, np.float32), copy=False)
         out = np.empty_like(flat)
-        apply = _forward_kernel(type(self))  # type: ignore[arg-type]
+        apply = _forward_kernel(type(self))  # type: ignore[arg-type]  # a class has a hash
         apply(flat, self.numbers, out)
         return out.reshape(array.shape)
 
