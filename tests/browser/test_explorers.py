@@ -176,6 +176,7 @@ def a_lasso_picks_rows(notebook):
         page.mouse.up()
 
     changes(page, IDS, lasso)
+    page.wait_for_selector(".nmd-old", state="detached")  # the kernel has it, too
     chosen = set(ast.literal_eval(notebook.run("print(explorer.selection['rows'])")))
     expected = {row for row, left in zip(rows, lefts, strict=True) if left > middle + 1}
     assert expected <= chosen <= {r for r, x in zip(rows, lefts, strict=True) if x > middle - 1}
