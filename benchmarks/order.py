@@ -257,9 +257,10 @@ def work_of_fields(*, seed: int, of: str, method: str) -> dict[str, Any]:
     wide = (len(truth.time), -1)
     ends = {level: posterior.intervals(X, level).transpose(*back, "bound").values
             for level in (0.5, 0.9)}  # fmt: skip
-    flat = [each.transpose(*back).values.reshape(wide)
-            for each in (truth, clouds, posterior.impute(X))]  # fmt: skip
-    return scores(*flat, ends)
+    truth, clouds, mean = (
+        each.transpose(*back).values.reshape(wide) for each in (truth, clouds, posterior.impute(X))
+    )
+    return scores(truth, clouds, mean, ends)
 
 
 def completed(anomalies: Array, rank: int, sweeps: int = 500) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._runtime.checks import check_number
+from nmd_lab._runtime.checks import check_number, check_share
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
@@ -94,10 +94,10 @@ def anmd(
     >>> anmd(X, 2).relative_error < 1e-6
     True
     """
-    check_number("momentum", momentum, 0, 1)
-    check_number("growth", growth, 1, 10)
-    check_number("cap_growth", cap_growth, 1, 10)
-    check_number("shrinkage", shrinkage, 0, 1)
+    check_share("momentum", momentum, one=True)
+    check_number("growth", growth, 1)
+    check_number("cap_growth", cap_growth, 1)
+    check_share("shrinkage", shrinkage, one=True)
     problem = LatentProblem(X, rank, observed, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)

@@ -70,7 +70,7 @@ def ebcd(
     >>> ebcd(X, 2).relative_error < 1e-4
     True
     """
-    check_number("max_extrapolation", max_extrapolation, 1, 100)
+    check_number("max_extrapolation", max_extrapolation, 1)
     problem = LatentProblem(X, rank, observed, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._runtime.checks import check_number
+from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
@@ -65,7 +65,7 @@ def nmd_3b(
     >>> nmd_3b(X, 2).relative_error < 1e-6
     True
     """
-    check_number("momentum", momentum, 0, 1)
+    check_share("momentum", momentum, one=True)
     problem = LatentProblem(X, rank, observed, dtype, init, random_state)
     W, H = problem.W, problem.H
     run = problem.run(max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback)

@@ -102,7 +102,7 @@ def rtrmc(
     >>> rtrmc(X, 1).predict(0, 2).round(3)
     array([4.])
     """
-    regularization = check_number("regularization", regularization, 1e-8, 0.1)
+    regularization = check_number("regularization", regularization, 1e-8)
     max_inner = int(check_number("max_inner", max_inner, 1))
     observations = observe(X, observed=observed, dtype=dtype)
     f = with_bounds(nonlinearity, observations)
