@@ -73,7 +73,7 @@ CASES = {
 SHAPE = 8, 6
 HOLES = 0.2
 MEAN = 0.3
-PRIOR = Prior(spread=2.0, spread_of_X=1.5, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=0.2)
+PRIOR = Prior(2.0, np.array([1.5]), share=0.5, strength=4.0, noise_shape=3.0, noise_rate=0.2)
 DRAWS, BINS = 15, 8
 PROBES = (0, 2, 7), (0, 3, 5)
 """Rows and columns of the entries whose WH is ranked."""
@@ -110,7 +110,7 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
     model = make_model(case.nonlinearity, case.loss)
     power = 1 if case.loss == "l1" else 2
     rho, beta = rng.gamma(PRIOR.noise_shape, size=2) / PRIOR.noise_rate
-    rho, beta = rho / PRIOR.spread**2, beta / PRIOR.spread_of_X**power
+    rho, beta = rho / PRIOR.spread**2, beta / PRIOR.spreads_of_X[0] ** power
     beta = 1.0 if case.loss == "kl" else beta
     rows, columns = (draw_rows(count, PRIOR.units(rank, offsets), rng) for count in SHAPE)
     weights = rng.uniform(0.5, 2, SHAPE) if case.weighted else np.ones(SHAPE)

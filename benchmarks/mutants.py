@@ -35,7 +35,7 @@ CONTRACT = "engines/test_contract.py"
 REFUSALS = "test_refusals.py::test_bad_calls_are_refused_before_any_work"
 FOLDS = "selection/test_folds.py selection/test_row_splits.py selection/test_thinning.py"
 ROW_SUMS = "kernels/test_gram.py kernels/test_constraints.py"
-LOSSES = "model/test_likelihoods.py model/test_log_scores.py"
+LOSSES = "model/test_likelihoods.py"
 PROXIMAL = "model/test_parts.py::test_exact"
 TARGETS = {
     "fit/held_out.py": f"fit/test_holding_out.py fit/test_held_out.py {REFUSALS}",

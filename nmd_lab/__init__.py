@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .estimators import NMD as NMD
     from .estimators import MatrixCompletion as MatrixCompletion
     from .inpainting.inpaint import inpaint as inpaint
+    from .model.entry import prox as prox
     from .model.losses import KL as KL
     from .model.losses import L1 as L1
     from .model.losses import Frobenius as Frobenius
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from .model.nonlinearities import Modulus as Modulus
     from .model.nonlinearities import ReLU as ReLU
     from .model.nonlinearities import Square as Square
-    from .model.proximal import prox as prox
     from .pooling import pool as pool
     from .pooling import pool_covariance as pool_covariance
     from .pooling import pool_test as pool_test
@@ -109,7 +109,7 @@ _WHERE = {
     "studies.imputer_check": ["check_imputer"],
     "model.losses": ["KL", "L1", "Frobenius"],
     "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],
-    "model.proximal": ["prox"],
+    "model.entry": ["prox"],
     "result.compare": ["compare"],
     "result.decomposition": ["Decomposition"],
     "result.files": ["load"],

@@ -19,6 +19,7 @@ always whole.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import re
 import sys
@@ -30,6 +31,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -60,10 +62,10 @@ class Classes:
     """
 
     def __init__(
-        self, others: Iterable[type] = (), recipes: Mapping[type, Recipe] | None = None
+        self, others: Iterable[type] = (), recipes: Mapping[type, Recipe] = MappingProxyType({})
     ) -> None:
         self._others = {name_of(cls): cls for cls in others}
-        self.recipes = {name_of(cls): recipe for cls, recipe in (recipes or {}).items()}
+        self.recipes = {name_of(cls): recipe for cls, recipe in recipes.items()}
 
     def find(self, name: str) -> type | None:
         """Return a class by its name; None if there is none of this name."""
@@ -326,8 +328,8 @@ def _read(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         raise DamagedCheckpointError(f"{path.name} is damaged") from error
 
 
-S = TypeVar("S")
-"""State of a run: a dataclass."""
+S = TypeVar("S", bound=Any)
+"""State of a run: a dataclass with its random numbers as `rng`."""
 
 
 class Checkpoint(Generic[S]):
@@ -335,8 +337,14 @@ class Checkpoint(Generic[S]):
 
     Parameters
     ----------
-    files : PartitionFiles or None
-        Files that belong to each checkpoint, which workers write.
+    new : object
+        State of a run that has no checkpoint yet.
+    asked : Asked
+        What the call asks for.
+    observations : Observations
+        Its data.
+    kinds : iterable of ColumnModel
+        What has its nonlinearities and losses, which may be of classes of the user.
 
     Attributes
     ----------
@@ -344,23 +352,20 @@ class Checkpoint(Generic[S]):
         Where the run stands; it changes with the run.
     """
 
-    def __init__(
-        self,
-        path: Any,
-        every: float,
-        call: Call,
-        data: str,
-        classes: Classes,
-        state: S,
-        files: Any = None,
-    ) -> None:
-        self.path = check_target(path, "checkpoint")
-        self._every, self._classes, self._files = every, classes, files
-        self._header = call.header(classes) | {"observations": data}
-        self.state = self._read(call, data) if exists(self.path) else state
+    def __init__(self, new: S, asked: Any, observations: Any, kinds: Iterable[Any]) -> None:
+        compute, call = asked.compute, asked.call
+        self.path = check_target(compute.checkpoint, "checkpoint")
+        self._every = compute.checkpoint_every
+        self._files = observations.checkpoint_files(Path(compute.checkpoint))
+        self._classes = Classes(
+            (type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)),
+            {} if self._files is None else self._files.recipes,
+        )
+        self._header = call.header(self._classes) | {"observations": observations.fingerprint()}
+        self.state = self._read(call) if exists(self.path) else new
         self._written: float | None = time.monotonic()
 
-    def _read(self, call: Call, data: str) -> S:
+    def _read(self, call: Call) -> S:
         """Return the stored state, if it is of this call and of these data."""
         header, arrays = read_file(self.path)
         call.check(self._header, header["call"], str(self.path))
@@ -370,7 +375,7 @@ class Checkpoint(Generic[S]):
                 f"checkpoint={str(self.path)!r} was written with and without a cluster: {remedy}, "
                 "as it was."
             )
-        if header["call"]["observations"] != data:
+        if header["call"]["observations"] != self._header["observations"]:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is of other data than X: give the same X, observed "
                 "and weights, or another checkpoint=."
@@ -411,21 +416,13 @@ class Checkpoint(Generic[S]):
 
 
 def with_checkpoint(
-    new: S, asked: Any, observations: Any, kinds: Iterable[Any]
-) -> tuple[S, Callable[[], None]]:
-    """Return where a run stands, and a function that writes it to its checkpoint from time to time.
+    state: S, asked: Any, observations: Any, kinds: Iterable[Any], rng: Any
+) -> tuple[S, Callable[[], None], Any]:
+    """Return where a run stands, what writes it from time to time, and its random numbers.
 
-    `new` is the state of a run that has no checkpoint yet; `kinds` have the nonlinearities and
-    losses, which may be of classes of the user.
+    The arguments are as for `Checkpoint`; a checkpoint keeps the copy of the generator in `state`.
     """
-    compute = asked.compute
-    files = observations.checkpoint_files(Path(compute.checkpoint))
-    classes = Classes(
-        (type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)),
-        None if files is None else files.recipes,
-    )
-    checkpoint = Checkpoint(
-        *(compute.checkpoint, compute.checkpoint_every, asked.call, observations.fingerprint()),
-        *(classes, new, files),
-    )
-    return checkpoint.state, checkpoint.tick
+    checkpoint = Checkpoint(state, asked, observations, kinds)
+    if checkpoint.state is not state:
+        rng = copy.deepcopy(checkpoint.state.rng)
+    return checkpoint.state, checkpoint.tick, rng

@@ -35,6 +35,7 @@ def test_files_of_dead_processes_are_removed_and_others_stay(tmp_path, monkeypat
     dead = leftover(path, dead_process(), monkeypatch)
     of_another_file = leftover(tmp_path / "other.nc", dead_process(), monkeypatch)
     alive = leftover(path, os.getppid(), monkeypatch)
+    leftover(path, 10**12, monkeypatch)  # the number of no process
     foreign = tmp_path / ".fit.nc.0123456789abcdef.partial"  # of another machine or version
     foreign.write_text("half")
     old = tmp_path / ".fit.nc.fedcba9876543210.partial"
@@ -47,12 +48,6 @@ def test_files_of_dead_processes_are_removed_and_others_stay(tmp_path, monkeypat
     assert of_another_file.exists()
     assert alive.exists()
     assert foreign.exists()
-
-
-def test_a_leftover_with_the_number_of_no_process_does_not_hinder(tmp_path, monkeypatch):
-    path = tmp_path / "fit.nc"
-    leftover(path, 10**12, monkeypatch)
-    write_atomically(path, lambda file: file.write(b"x"))
     assert path.read_bytes() == b"x"
 
 

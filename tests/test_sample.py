@@ -3,8 +3,12 @@
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
+from made_runs import bits_of
+from people import people
+from people import with_holes as with_gaps
 from some import some
 
 import nmd_lab as nmd
@@ -38,20 +42,36 @@ def predictions(posterior):
 # Bits -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("holes", [False, True])
-@pytest.mark.parametrize("options", [("identity", "frobenius"), ("relu", "l1")])
-def test_bits_depend_on_the_seed_and_not_on_the_number_of_threads(holes, options):
-    rng = np.random.default_rng(0)
-    data = rng.normal(size=(600, 80))  # so many that two threads share the work
-    if holes:
-        data[rng.random(data.shape) < 0.4] = np.nan
-    given = QUICK | {"draws": 3, "tune": 1}
-    one, two = (
-        nmd.sample(data, 3, *options, compute=nmd.Compute(threads=t), **given) for t in (1, 2)
+RNG = np.random.default_rng(0)
+WHOLE = RNG.normal(size=(600, 80))  # so many that two threads share the work
+HOLED = np.where(RNG.random(WHOLE.shape) < 0.4, np.nan, WHOLE)
+SINGLE = HOLED.astype(np.float32)
+TABLE = with_gaps(people(178))
+DAYS = pd.date_range("2020", periods=178)
+IN_ORDER = {"order": np.arange(600)}
+REPEATED = {
+    "whole": (WHOLE, 3, {}),
+    "holes": (HOLED, 3, {}),
+    "laplace": (WHOLE, 3, {"nonlinearity": "relu", "loss": "l1"}),
+    "laplace with holes": (HOLED, 3, {"nonlinearity": "relu", "loss": "l1"}),
+    "in order": (HOLED, 3, IN_ORDER),
+    "in order in single precision": (SINGLE, 3, IN_ORDER),
+    "table": (TABLE, "auto", {"draws": 40, "tune": 5}),
+    "table in order": (TABLE.set_axis(DAYS), "auto", {"draws": 40, "tune": 5}),
+}
+
+
+@pytest.mark.parametrize("case", REPEATED)
+def test_bits_depend_on_the_seed_and_not_on_the_number_of_threads(case):
+    X, rank, options = REPEATED[case]
+    before, given = X.copy(), QUICK | {"draws": 3, "tune": 1, "rank": rank} | options
+    one, two, other = (
+        nmd.sample(X, **given | {"random_state": seed}, compute=nmd.Compute(threads=threads))
+        for seed, threads in ((0, 1), (0, 2), (1, 1))
     )
-    assert_same(one, two)
-    other = nmd.sample(data, 3, *options, **given | {"random_state": 1})
-    assert not np.allclose(one.draws["rho"], other.draws["rho"])
+    assert bits_of(one) == bits_of(two) != bits_of(other)
+    assert one.parameters["dtype"] == ("float32" if X is SINGLE else "float64")
+    pd.testing.assert_frame_equal(pd.DataFrame(X), pd.DataFrame(before))
 
 
 def test_chains_are_different_and_the_first_does_not_depend_on_their_number(with_holes):

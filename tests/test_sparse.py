@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from oracles import PAIRS, best_rows, forward
+from peaks import peak
 from scipy import sparse
 from stored import stored
 
 import nmd_lab as nmd
-from nmd_lab.kernels import envelope as tiles
-from nmd_lab.kernels import sweep
+from nmd_lab.data.inputs import observe
+from nmd_lab.problem.initialization import NO_OFFSETS
 
 
 def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):
@@ -24,14 +25,6 @@ def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):
 def low_rank(fit):
     W, H = fit._factors
     return W @ H
-
-
-def assert_same(one, other, tolerance=1e-8):
-    np.testing.assert_allclose(
-        low_rank(one), low_rank(other), rtol=0, atol=tolerance * np.abs(low_rank(other)).max()
-    )
-    for name in ("objective", "relative_error", "primal_residual", "dual_residual", "penalty"):
-        np.testing.assert_allclose(one.history[name], other.history[name], rtol=tolerance)
 
 
 def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
@@ -61,7 +54,10 @@ def test_holes_begin_at_the_offsets_in_dense_data_too(init, offsets):
     options |= {"max_iter": 5, "tol": 0, "solver": nmd.ADMM(split="everywhere", refine=False)}
     options["alpha"] = 0
     dense = nmd.complete(np.where(seen, X + 5, np.nan), 3, "relu", **options)
-    assert_same(dense, nmd.complete(stored(X + 5, seen), 3, "relu", **options))
+    listed = nmd.complete(stored(X + 5, seen), 3, "relu", **options)
+    np.testing.assert_allclose(dense.reconstruct(), listed.reconstruct(), rtol=1e-8, atol=1e-8)
+    for name in ("objective", "relative_error", "primal_residual", "dual_residual", "penalty"):
+        np.testing.assert_allclose(dense.history[name], listed.history[name], rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
@@ -83,8 +79,7 @@ def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
-    for module in (sweep, tiles):
-        monkeypatch.setattr(module, "MIN_SHARE_ENTRIES", 500)
+    monkeypatch.setattr("nmd_lab.kernels.sweep.MIN_SHARE_ENTRIES", 500)
     monkeypatch.setattr("nmd_lab.kernels.products.BLOCK", 200)
     X, seen, _ = example("minmax", "l1")
     for split, rho in (("everywhere", "auto"), ("observed", "auto"), ("observed", "paper")):
@@ -107,7 +102,8 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
     options = {"init": init, "tol": 0, "max_iter": 15, "alpha": 0, "solver": everywhere}
     dense = nmd.complete(np.where(seen, X, np.nan), 5, "relu", weights=weights, **options)
     for values in (weights, sparse.csr_array(np.where(seen, weights, 0))):
-        assert_same(nmd.complete(stored(X, seen), 5, "relu", weights=values, **options), dense)
+        fit = nmd.complete(stored(X, seen), 5, "relu", weights=values, **options)
+        np.testing.assert_allclose(low_rank(fit), low_rank(dense), rtol=0, atol=1e-8)
     Y = low_rank(dense)[seen]
     expected = 0.5 * np.sum(weights[seen] * (X[seen] - np.maximum(Y, 0)) ** 2)
     assert dense.objective == pytest.approx(expected, rel=1e-10)
@@ -121,3 +117,56 @@ def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
         nmd.decompose(matrix, 3, solver=nmd.ADMM(refine=False))  # T and U of all entries
     nmd.decompose(matrix, 3, max_iter=1)  # its state has the size of what is stored
     nmd.complete(matrix, 3, alpha=0, max_iter=1)
+
+
+def counts(m, n, n_entries):
+    """Return counts of which few are stored."""
+    rng = np.random.default_rng(0)
+    places = rng.choice(m * n, n_entries, replace=False)
+    entries = (rng.poisson(3, n_entries) + 1.0, np.divmod(places, n))
+    return sparse.csr_array(entries, shape=(m, n))
+
+
+SHORT = {"max_iter": 5, "tol": 0, "random_state": 0}
+ONE = {"compute": nmd.Compute(threads=1)}  # each thread has tiles of 3 MiB, of any matrix
+RANKS = {"validation": nmd.Choice(ranks=[1, 2])}
+
+
+def short_fit(X):
+    return nmd.complete(X, 2, alpha=1.0, offsets="both", init="random", **SHORT)
+
+
+def scores(X):
+    fit = short_fit(X)
+    return fit.predict(X), fit.score(X), nmd.compare(fit, X), nmd.metrics.rmse(X, fit.predict(X))
+
+
+ALL_OF_SPARSE_DATA = {
+    "refinements": lambda X: nmd.complete(X, 2, "relu", alpha=0.1, **SHORT | {"max_iter": 30}),
+    "zeros": lambda X: nmd.decompose(X, 4, "relu", "frobenius", **SHORT, **ONE),
+    "zeros of a divergence": lambda X: nmd.decompose(X, 4, "relu", "kl", **SHORT, **ONE),
+    "choice": lambda X: nmd.complete(X, 2, max_iter=3, random_state=0),
+    "thinning": lambda X: nmd.decompose(X, "auto", "identity", "kl", **SHORT, **RANKS, **ONE),
+    "rows in order": lambda X: nmd.sample(  # dense, they have 48 MB
+        X[:, :1000], 2, order=np.arange(X.shape[0]), draws=3, tune=2, random_state=0
+    ),
+    "baseline": lambda X: nmd.baselines.soft_impute(X, 2, init="random", **SHORT),
+    "scores": scores,
+    "page": lambda X: short_fit(X)._repr_html_(),
+}
+
+
+def test_sums_of_columns_have_no_row_for_each_block():
+    X = observe(counts(100_000, 20_000, 50_000))
+    assert peak(lambda: X.centred_sums(np.abs, NO_OFFSETS, 0)) < 5e6
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+@pytest.mark.parametrize("call", ALL_OF_SPARSE_DATA)
+def test_sparse_data_are_never_made_dense(call):
+    do, m, n = ALL_OF_SPARSE_DATA[call], 6000, 5000
+    do(counts(40, 30, 300))  # compiles
+    X = counts(m, n, 20_000)
+    before = X.copy()
+    assert peak(lambda: do(X)) < 0.8 * m * n  # a mask of all entries has a byte for each
+    assert (before != X).nnz == 0

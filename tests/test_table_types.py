@@ -13,7 +13,6 @@ from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.data.dates import dates_of, days_of
-from nmd_lab.data.readers import read_matrix
 
 QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
@@ -285,12 +284,16 @@ def test_new_rows_of_another_time_zone_are_the_same_instants():
     np.testing.assert_allclose(there["a"], here["a"], rtol=1e-12)
 
 
-def test_whole_days_of_a_time_zone_are_filled_by_its_clocks():
+def test_days_of_a_time_zone_and_timestamps_as_objects_are_filled_by_their_own_kind():
     frame, _ = of_dates()
-    frame["when"] = frame["when"].dt.tz_localize("Pacific/Auckland")
-    filled = nmd.complete(frame, 1, alpha=0.01).impute(frame)["when"]
-    assert filled.dtype == frame["when"].dtype
-    assert (filled == filled.dt.normalize()).all()
+    zoned = frame["when"].dt.tz_localize("Pacific/Auckland")
+    for when in (zoned, frame["when"].astype(object)):
+        filled = nmd.complete(frame.assign(when=when), 1, alpha=0.01).impute(
+            frame.assign(when=when)
+        )
+        assert filled["when"].dtype == when.dtype
+        assert set(map(type, filled["when"])) == {pd.Timestamp}
+        assert all(each == each.normalize() for each in filled["when"])  # by the clocks of the zone
 
 
 def test_a_time_that_a_clock_shows_twice_is_the_right_one():
@@ -298,19 +301,15 @@ def test_a_time_that_a_clock_shows_twice_is_the_right_one():
     pd.testing.assert_series_equal(dates_of(days_of(hours), hours), hours)
 
 
-def test_a_column_of_timestamps_as_objects_has_no_other_objects_when_filled():
-    frame, _ = of_dates()
-    frame = frame.astype({"when": object})
-    filled = nmd.complete(frame, 1, alpha=0.01).impute(frame)["when"]
-    assert set(map(type, filled)) == {pd.Timestamp}
-
-
-def test_a_report_has_the_dates_of_the_clocks_of_a_column():
+def test_a_report_has_dates_or_times_of_the_clocks_of_a_column():
     frame, _ = of_dates()
     plain = str(nmd.sample(frame, 1, **QUICK).report(frame))
     frame["when"] = frame["when"].dt.tz_localize("Asia/Kolkata")
     zoned = str(nmd.sample(frame, 1, **QUICK).report(frame))
     assert zoned.replace("+05:30", "") == plain
+    frame["when"] = frame["when"] + pd.to_timedelta(np.arange(60), unit="min")
+    shown = str(nmd.sample(frame, 1, **QUICK).report(frame))
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d[+:\d]* to \d{4}-\d\d-\d\d \d\d:\d\d", shown)
 
 
 def test_dates_of_a_table_without_any_are_not_cut_at_those_of_nanoseconds():
@@ -344,19 +343,6 @@ def test_dates_as_text_are_refused_with_the_line_that_makes_dates_of_them(repeat
     line = re.search("`(.*)`", str(caught.value))[1]
     exec(line, {"X": table, "pd": pd})
     assert table["when"].dtype.kind == "M"
-
-
-def test_a_csv_file_has_dates(tmp_path):
-    frame, _ = of_dates()
-    frame.to_csv(tmp_path / "x.csv", index=False)
-    pd.testing.assert_frame_equal(read_matrix(tmp_path / "x.csv"), frame, check_dtype=False)
-
-
-def test_a_report_has_times_where_the_column_has_some():
-    frame, _ = of_dates()
-    frame["when"] = frame["when"] + pd.to_timedelta(np.arange(60), unit="min")
-    shown = str(nmd.sample(frame, 1, **QUICK).report(frame))
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-\d\d-\d\d \d\d:\d\d ", shown)
 
 
 def test_the_imputer_takes_dates_beside_numbers():

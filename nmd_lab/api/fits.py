@@ -345,7 +345,7 @@ def package(decided: Decided, run: FitProgress, starts: list[dict[str, Any]]) ->
         offsets=offsets,
         nonlinearity=nonlinearity,
         loss=loss,
-        kinds=units.model if units.model.is_mixed else None,
+        _kinds=units.model if units.model.is_mixed else None,
         stop_reason=run.stop_reason,
         parameters={
             "rank": W.shape[1],

@@ -337,8 +337,8 @@ def draw_posterior(
     refuse(present)
     observations = observe(X, **asked.of_data, form=form)
     if form.is_frame:
-        counts, keeps_empty = observations.counts(0), "keep_empty_features" in X.attrs
-        refuse_table(observations.labels, counts, keeps_empty=keeps_empty)
+        may_be_empty = "keep_empty_features" in X.attrs
+        refuse_table(observations.labels, observations.counts(0), may_be_empty=may_be_empty)
     is_table = form.is_frame or observations.labels.table is not None
     asked, places, period = with_order(asked, observations.labels, is_table=is_table), None, 0
     if asked.order is not None:
@@ -368,12 +368,10 @@ def draw_posterior(
             f"and rank {problem.rank}."
         )
     _refuse_large(asked, problem.numbers, problem.work_bytes)
-    rng = as_generator(asked.random_state)
+    rng, kinds = as_generator(asked.random_state), model.column_models
     state, save = PosteriorState(copy.deepcopy(rng)), nothing
     if asked.compute.checkpoint is not None:
-        new = state
-        state, save = with_checkpoint(new, asked, observations, model.column_models)
-        rng = rng if state is new else copy.deepcopy(state.rng)
+        state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng), is_table=is_table)
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     joint = None

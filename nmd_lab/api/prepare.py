@@ -49,12 +49,10 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     rank = _rank(asked)
     observations = observed(X, form, rank, asked)
     summary = describe(observations, rank, asked, is_table=form.is_frame)
-    rng = asked.generator()
+    rng, kinds = asked.generator(), summary.model.column_models
     state, save = FitState(copy.deepcopy(rng)), nothing
     if asked.compute.checkpoint is not None:
-        new = state
-        state, save = with_checkpoint(new, asked, observations, summary.model.column_models)
-        rng = rng if state is new else copy.deepcopy(state.rng)
+        state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
     if asked.validation.splitter is not None:
         summary = hold_out(summary, X, asked, rng)
     options = replace(asked.settled(), rank=summary.rank or 1)  # 1 stands for an open one
@@ -99,8 +97,8 @@ def observed(X: Any, form: Form, rank: int | None, asked: Options) -> Observatio
     if zeros:
         refuse_empty(observations)
     elif form.is_frame:
-        counts, keeps_empty = observations.counts(0), "keep_empty_features" in X.attrs
-        refuse_table(observations.labels, counts, keeps_empty=keeps_empty)
+        may_be_empty = "keep_empty_features" in X.attrs
+        refuse_table(observations.labels, observations.counts(0), may_be_empty=may_be_empty)
     return observations
 
 

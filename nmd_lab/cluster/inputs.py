@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import coo_array
 
 from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.folds import rows_of
-from nmd_lab.data.inputs import form_of, observe, observe_dense
+from nmd_lab.data.inputs import form_of, observe, observe_dense, observe_sparse
 from nmd_lab.data.labels import Labels, labels_of, plain_array
 from nmd_lab.data.observations import Observations, float_dtype
-from nmd_lab.data.sparse import SparseObservations
 
 from .observations import ClusterObservations
 from .partitions import Partitions, silent
@@ -37,20 +37,15 @@ def load_table(
     table: Any, rows: NDArray[Any], columns: NDArray[Any], dtype: DTypeLike
 ) -> Observations:
     """Return rows of some labels from a table of columns and values, whose index has the rows."""
-    from scipy.sparse import csr_array
-
     i = np.searchsorted(rows, table.index.to_numpy())
     j = np.searchsorted(columns, table.iloc[:, 0].to_numpy())
     values = table.iloc[:, 1].to_numpy()
     if not np.all(np.isfinite(values)):
         raise ValueError("X has a value in the table that is no finite number: leave it out.")
-    order = np.lexsort((j, i))
-    i, j, values = i[order], j[order], values[order].astype(dtype)
-    if np.any((np.diff(i) == 0) & (np.diff(j) == 0)):
+    matrix = coo_array((values.astype(dtype), (i, j)), shape=(rows.size, columns.size)).tocsr()
+    if matrix.nnz < values.size:
         raise ValueError("X has an entry twice in the table: keep one of each row and column.")
-    shape = rows.size, columns.size
-    matrix = csr_array((values, (i, j)), shape=shape)
-    return SparseObservations(matrix.data, None, matrix.indptr, matrix.indices, Labels.plain(shape))
+    return observe_sparse(matrix, may_be_empty=True)
 
 
 def _sources_of_table(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Labels]:
@@ -78,10 +73,7 @@ def _sources_of_table(X: Any, client: Any, how: Options) -> tuple[Iterable[Sourc
     rows, columns = counts.index.to_numpy(), np.sort(columns.to_numpy())
     wanted = float_dtype(np.empty(0, X.dtypes.iloc[2]), how["dtype"])
     ends = np.append(0, np.cumsum(counts.to_numpy()))
-    partitions = _number_of_partitions(12 * len(X), client)
-    partitions = min(partitions, int(ends[-1]) // 1024 + 1, len(rows))
-    inner = np.searchsorted(ends, np.linspace(0, ends[-1], partitions + 1)[1:-1])
-    borders = np.unique([0, *inner.tolist(), len(rows)])
+    borders = _borders(ends, 12, client)
     divisions = [*rows[borders[:-1]].tolist(), rows[-1]]
     by_row = X.set_index(names[0], divisions=divisions, shuffle_method="tasks")
     load, all_columns = delayed(load_table), delayed(columns)
@@ -137,34 +129,33 @@ def _sources_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], La
     if form_of(X).is_dask:
         return _blocks_of(X, client, how)
     plain = observe(X, **how)
+    m, n = plain.shape
+    ends = np.arange(m + 1) * n if plain.pattern is None else plain.pattern[0]
+    ranges = pairwise(_borders(ends, plain.dtype.itemsize, client).tolist())
     sources: Iterable[Source] = (
-        (rows.stop - rows.start, client.submit(partial(as_given, rows_of(plain, rows)), pure=False))
-        for rows in _ranges_of(plain, client)
+        (b - a, client.submit(partial(as_given, rows_of(plain, slice(a, b))), pure=False))
+        for a, b in ranges
     )
     return sources, plain.labels
 
 
 def _number_of_partitions(n_bytes: int, client: Any) -> int:
     """Return the number of partitions for data of some size."""
-    partitions = 8  # for few workers, so that others can resume a run
-    while partitions < sum(client.nthreads().values()):
-        partitions *= 2
+    threads: int = max(sum(client.nthreads().values()), 8)
+    partitions = 1 << (threads - 1).bit_length()  # as other workers have, which can resume a run
     return max(partitions, -(-n_bytes // MAX_PARTITION_BYTES))
 
 
-def _ranges_of(observations: Any, client: Any) -> list[slice]:
-    """Return ranges of rows with about equally many entries."""
-    m = observations.shape[0]
-    stored, itemsize = observations.n_stored, observations.dtype.itemsize
+def _borders(ends: NDArray[Any], itemsize: int, client: Any) -> NDArray[np.intp]:
+    """Return where partitions of rows begin and end, with about equally many entries.
+
+    Row i has the entries ends[i] to ends[i + 1].
+    """
+    m, stored = ends.size - 1, int(ends[-1])
     # Each has at least 1024 stored entries.
     partitions = min(_number_of_partitions(stored * itemsize, client), stored // 1024 + 1, m)
-    if observations.pattern is None:
-        ends = [m * partition // partitions for partition in range(partitions + 1)]
-        return [slice(a, b) for a, b in pairwise(ends)]
-    indptr = observations.indptr
-    wanted = np.linspace(0, stored, partitions + 1)[1:-1]
-    ends = np.unique([0, *np.searchsorted(indptr, wanted).clip(0, m).tolist(), m]).tolist()
-    return [slice(a, b) for a, b in pairwise(ends)]
+    inner = np.searchsorted(ends, np.linspace(0, stored, partitions + 1)[1:-1])
+    return np.unique([0, *inner.tolist(), m])
 
 
 def _blocks_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Labels]:
@@ -183,21 +174,12 @@ def _blocks_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Lab
     wanted = float_dtype(matrix, how["dtype"])
     m, n = matrix.shape
     n_bytes = m * n * wanted.itemsize
-    matrix = matrix.rechunk({0: _rows_of_blocks(matrix.chunks[0], n_bytes, client), 1: -1})
+    matrix = matrix.rechunk({0: -(-m // min(_number_of_partitions(n_bytes, client), m)), 1: -1})
     masks, weights = (_like(name, how[name], matrix) for name in ("observed", "weights"))
     blocks = zip(matrix.to_delayed().ravel(), masks, weights, strict=True)
     load = delayed(partial(observe_dense, dtype=wanted, may_be_empty=True))
     loads = [load(each, observed=mask, weights=w) for each, mask, w in blocks]
     return zip(matrix.chunks[0], client.compute(loads), strict=True), labels
-
-
-def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any) -> Any:
-    """Return the numbers of rows of blocks: those of the array, if they are many and small."""
-    m, workers = sum(chunks), max(len(client.nthreads()), 1)
-    largest = max(chunks) / m * n_bytes
-    if len(chunks) >= 2 * workers and largest <= 2 * MAX_PARTITION_BYTES:
-        return chunks
-    return -(-m // min(_number_of_partitions(n_bytes, client), m))
 
 
 def _like(name: str, other: Any, matrix: Any) -> Any:

@@ -27,7 +27,7 @@ from nmd_lab.data.folds import rows_of, split, without
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 
-from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts, stack, unit_columns
+from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts, stack
 
 
 class PartitionFiles:
@@ -38,7 +38,6 @@ class PartitionFiles:
         self.folder = checkpoint.resolve().with_name(f"{checkpoint.name}.parts")
         self._written: list[str] = []
         self._to_write: dict[int, list[Any]] = {}  # by what stands for each list
-        self._sweeps: list[Any] | None = None
         self._read: list[list[Any]] = []
 
     @property
@@ -51,32 +50,35 @@ class PartitionFiles:
 
     def _of_rows(self, rows: ClusterRows) -> tuple[Any, ...]:
         """Return what makes a matrix again, and note its blocks."""
-        self._to_write[id(rows.blocks)] = rows.blocks
-        number = list(self._to_write).index(id(rows.blocks))
-        return number, rows.columns, rows.dtype.str, rows.ndim, rows.products
+        return self._noted(rows.blocks), rows.columns, rows.dtype.str, rows.ndim, rows.products
 
     def _rows(
         self, number: int, columns: Any, dtype: str, ndim: int, products: RowProducts | None
     ) -> ClusterRows:
         """Return a matrix whose rows have been read."""
-        blocks = self._read[number + 1]
+        blocks = self._read[number]
         return ClusterRows(self.partitions, blocks, columns, np.dtype(dtype), ndim, products)
 
-    def _of_entries(self, entries: ClusterEntries) -> tuple[float]:
-        """Return what the client has of T and U, and note them."""
-        self._sweeps = entries.sweeps
-        return (entries.norm_of_initial_T,)
+    def _of_entries(self, entries: ClusterEntries) -> tuple[int]:
+        """Note T and U, of which the client has nothing else."""
+        parts: Any = entries.sweeps or entries.stored  # before the first iteration, what was read
+        return (self._noted(parts),)
 
-    def _entries(self, norm_of_initial_T: float) -> ClusterEntries:
+    def _entries(self, number: int) -> ClusterEntries:
         """Return T and U that have been read."""
-        return ClusterEntries(norm_of_initial_T, self._read[0])
+        return ClusterEntries(self._read[number])
+
+    def _noted(self, each: list[Any]) -> int:
+        """Return the number of a list of what the partitions are to write."""
+        self._to_write[id(each)] = each
+        return list(self._to_write).index(id(each))
 
     def write(self) -> str:
         """Let each partition write what has been noted, and return the name of their folder."""
         name = uuid.uuid4().hex
         folder = self.folder / name
-        local = [self._sweeps or [None] * len(self.partitions), *self._to_write.values()]
-        self._sweeps, self._to_write, self._read = None, {}, []
+        local = self._to_write.values()
+        self._to_write, self._read = {}, []
         folder.mkdir(parents=True)
         self.partitions.answers(write_partition, self._paths(folder), *local)
         self._written.append(name)
@@ -110,10 +112,10 @@ PLAIN = Classes()
 """The file of a partition has arrays and numbers alone."""
 
 
-def write_partition(path: str, sweep: Any, *blocks: FloatArray) -> None:
+def write_partition(path: str, *parts: Any) -> None:
     """Write T and U of a partition, and its rows of matrices."""
     encoder = Encoder(PLAIN)
-    state = encoder.encode([None if sweep is None else vars(sweep.sweep.state), *blocks])
+    state = encoder.encode([vars(x.sweep.state) if hasattr(x, "sweep") else x for x in parts])
     write_file(Path(path), {"state": state}, encoder.arrays)
 
 
@@ -182,11 +184,6 @@ class ClusterObservations(Observations):
             np.sum(counts, axis=0),
         )
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.labels.matrix_shape
-
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
         """Return the answers of a method of the observations of all partitions."""
         return self.partitions.answers(methodcaller(method, *arguments), self.parts)
@@ -212,12 +209,6 @@ class ClusterObservations(Observations):
 
     def stacked(self, pieces: Sequence[Any], dtype: Any) -> ClusterRows:  # type: ignore[override]
         """Return a W of pieces side by side: matrices on the workers, arrays, numbers."""
-        matrices = [each for each in pieces if isinstance(each, ClusterRows)]
-        arrays = any(isinstance(each, np.ndarray) for each in pieces)
-        if len({id(each.blocks) for each in matrices}) == 1 and not arrays:
-            ones = np.eye(len(matrices[0].columns))[:, -1:]
-            columns = [each * ones if isinstance(each, float) else each.columns for each in pieces]
-            return matrices[0].with_columns(np.hstack(columns))
         local: list[Any] = []
         for each in pieces:
             if isinstance(each, ClusterRows):
@@ -229,13 +220,13 @@ class ClusterObservations(Observations):
                 local.append([each] * len(self.partitions))
         blocks = self.partitions.map(partial(stack, np.dtype(dtype)), *local)
         width = sum(each.shape[1] if np.ndim(each) == 2 else 1 for each in pieces)
-        return ClusterRows(self.partitions, blocks, unit_columns(width), np.dtype(dtype))
+        return ClusterRows(self.partitions, blocks, np.eye(width), np.dtype(dtype))
 
     def allow(self, W: ClusterRows, solved: slice, constraint: Any, empty: IntArray) -> None:
         """Set columns of W to the nearest allowed ones; the partitions have their empty rows."""
         local, shared = (self.parts, W.parts), (solved, constraint)
         W.blocks = self.partitions.map(allowed_rows, *local, shared=shared)
-        W.columns = unit_columns(W.shape[1])
+        W.columns = np.eye(W.shape[1])
 
     def gathered(self, W: ClusterRows) -> Any:
         """Return W as an array, or one of Dask if it is large, whose blocks stay on the workers."""
@@ -318,9 +309,8 @@ class ClusterObservations(Observations):
 def facts_of_partition(X: Observations) -> tuple[Any, ...]:
     """Return what the client has to know of the rows of a partition."""
     weights = getattr(X.weight_reader(), "dtype", None)
-    extremes = X.range() if X.n_observed else (np.inf, -np.inf)
     alike = X.dtype, X.pattern is not None, X.absent_are_zeros
-    return *alike, X.n_stored, X.n_observed, weights, *extremes, X.counts(0)
+    return *alike, X.n_stored, X.n_observed, weights, *X.range(), X.counts(0)
 
 
 def allowed_rows(

@@ -195,16 +195,14 @@ class ClusterEntries:
 
     Attributes
     ----------
-    norm_of_initial_T : float
-        Norm of T at the start.
     sweeps : list of Future or None
         The `PartitionSweep` of each partition, an actor; None if it is not made yet.
     stored : list of Future or None
         Arrays that were read from a checkpoint, for each partition.
     """
 
-    def __init__(self, norm_of_initial_T: float, stored: list[Any] | None = None) -> None:
-        self.norm_of_initial_T, self.stored = norm_of_initial_T, stored
+    def __init__(self, stored: list[Any] | None = None) -> None:
+        self.stored = stored
         self.sweeps: list[Any] | None = None
 
 
@@ -216,9 +214,8 @@ class ClusterRows:
     ----------
     blocks : list of Future
         Rows of each partition, which never change.
-    columns : ndarray (width + 1, k)
-        Columns of the matrix in those of the blocks and a column of ones: it is [block | 1] times
-        this.
+    columns : ndarray (width, k)
+        Columns of the matrix in those of the blocks: it is the blocks times this.
     products : RowProducts or None
         Sums over its rows, if a pass has made it.
     """
@@ -237,7 +234,7 @@ class ClusterRows:
     @property
     def parts(self) -> list[Any]:
         """Futures of the rows of each partition."""
-        if np.array_equal(self.columns, unit_columns(len(self.columns) - 1)):
+        if np.array_equal(self.columns, np.eye(len(self.columns))):
             return self.blocks
         return self.partitions.map(columns_of, self.blocks, shared=(self.columns,))
 
@@ -259,11 +256,11 @@ class ClusterRows:
             return self.at(where)
         return np.asarray(self)[where]
 
-    def __setitem__(self, where: tuple[slice, slice], value: float) -> None:
-        """Set columns to a number."""
-        assert where[0] == slice(None)
+    def __setitem__(self, where: tuple[slice, slice], zero: float) -> None:
+        """Set columns to 0."""
+        assert zero == 0
         self.columns = self.columns.copy()
-        self.columns[:-1, where[1]], self.columns[-1, where[1]] = 0, value
+        self.columns[where] = 0
 
     def __mul__(self, number: float) -> ClusterRows:
         """Return a multiple, which stays where the rows are."""
@@ -305,15 +302,9 @@ class ClusterRows:
         return self
 
 
-def unit_columns(width: int) -> FloatArray:
-    """Return the columns of blocks as they are."""
-    return np.eye(width + 1, width)
-
-
 def columns_of(block: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return [block | 1] times columns."""
-    columns = columns.astype(block.dtype)
-    return np.asarray(block @ columns[:-1] + columns[-1])
+    """Return a block times columns."""
+    return np.asarray(block @ columns.astype(block.dtype))
 
 
 def stack(dtype: Any, *pieces: Any) -> FloatArray:

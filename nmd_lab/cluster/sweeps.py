@@ -21,9 +21,9 @@ from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
 from nmd_lab.fit.held_out import HeldOut, score_of
 from nmd_lab.kernels.constrained_rows import ConstrainedColumns, proximal_move
 from nmd_lab.kernels.envelope import Evaluation, MoreauEnvelope
-from nmd_lab.kernels.lowrank import RowBlocks, singular_factors
+from nmd_lab.kernels.lowrank import RowBlocks, singular_factors, vectors_of_gram
 from nmd_lab.kernels.products import Entries
-from nmd_lab.kernels.row_sums import summed, update_rows
+from nmd_lab.kernels.row_sums import moved
 from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep, SweepResult
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
@@ -31,7 +31,7 @@ from nmd_lab.problem.initialization import MAX_GRAM, Start, nonnegative_parts, s
 from nmd_lab.problem.problem import sweep_of
 
 from .observations import ClusterObservations
-from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts, unit_columns
+from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts
 
 
 class PartitionSweep:
@@ -63,9 +63,12 @@ class PartitionSweep:
     ) -> tuple[Any, ...]:
         """Make a pass, and return its sums and those of `RowProducts`."""
         sweep = self.sweep
-        sweep.rescale(factor)
+        if factor != 1.0:
+            sweep.rescale(factor)
         self.next_W = next_W = W.copy()
-        StW, CtW, sums = sweep.over_rows(W, H, penalty, next_W, update=update, projected=projected)
+        row_step = sweep.row_step(W, H, penalty, next_W)
+        found = sweep.over_rows(W, H, penalty, row_step, update=update, projected=projected)
+        StW, CtW, sums = found
         if isinstance(sweep, ObservedSweep):
             StW = np.zeros((0, 0), StW.dtype)  # its H-step has other sums
         change, value = next_W - W, 0.0
@@ -86,8 +89,6 @@ class ClusterPasses(Sweep):
     ----------
     partitions : Partitions
         The workers.
-    entries : ClusterEntries
-        T and U.
     complete : bool
         Whether all entries are stored.
     factor : float
@@ -95,22 +96,15 @@ class ClusterPasses(Sweep):
     """
 
     partitions: Partitions
-    entries: ClusterEntries
     complete: bool
     factor: float
 
     def __post_init__(self) -> None:
         """Threads are those of the workers."""
 
-    def on(self, partitions: Partitions, entries: ClusterEntries, *, complete: bool) -> None:
+    def on(self, partitions: Partitions, *, complete: bool) -> None:
         """Set where the rows are."""
-        self.partitions, self.entries, self.complete = partitions, entries, complete
-        self.factor = 1.0
-
-    @property
-    def state(self) -> ClusterEntries:
-        """T and U."""
-        return self.entries
+        self.partitions, self.complete, self.factor = partitions, complete, 1.0
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next pass."""
@@ -134,7 +128,7 @@ class ClusterPasses(Sweep):
         )
         blocks = self.partitions.map(attrgetter("next_W"), sweeps)
         of_rows = RowProducts(*products)
-        columns = unit_columns(W.shape[1])
+        columns = np.eye(W.shape[1])
         next_W: Any = ClusterRows(self.partitions, blocks, columns, W.dtype, products=of_rows)
         result = SweepResult(next_W, StW)
         if update:
@@ -174,8 +168,8 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
         local: Any = self.entries.sweeps, W.parts, next_W.parts
         normals, gradients = self.partitions.sum(sums_of, *local, shared=(H,))
         ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
-        columns, sums = slice(0, H.shape[1]), summed(normals, gradients)
-        update_rows(self.H_constraint, sums, ridge, penalty, columns, self.solved_H, next_Ht)
+        columns = next_Ht[:, self.solved_H]
+        columns[:] = moved(self.H_constraint, normals, gradients, ridge, penalty, columns)
         return np.ascontiguousarray(next_Ht.T)
 
 
@@ -190,25 +184,20 @@ def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = N
                 f"{name}={each.constraint!r} does not go with rows on a cluster, which it couples: "
                 "leave client= out, or take another constraint."
             )
-    entries = ClusterEntries(math.nan) if state is None else state
+    entries = ClusterEntries() if state is None else state
     if entries.sweeps is None:
         stored = entries.stored or [None] * len(partitions)
         shared = (replace(problem, observations=None), rank)
         local = observations.parts, stored
         entries.sweeps = partitions.map(PartitionSweep, *local, shared=shared, actor=True)
         entries.stored = None
-    if state is None:
-        squares = partitions.sum(
-            lambda each: float(each.sweep.state.norm_of_initial_T) ** 2, entries.sweeps
-        )
-        entries.norm_of_initial_T = math.sqrt(squares)
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
     sweep = kind(
-        *(None, None, *problem.ridges(rank), *problem.offset_columns.solved(rank)),
+        *(entries, entries, *problem.ridges(rank), *problem.offset_columns.solved(rank)),
         *(1, W_constraint, H_constraint),
         *(() if problem.observed_only else (problem.empty[1],)),
     )
-    sweep.on(partitions, entries, complete=not problem.sparse)
+    sweep.on(partitions, complete=not problem.sparse)
     return sweep
 
 
@@ -333,25 +322,20 @@ def _(
     A = partitions.map(residual, observations.parts, observations.each_offsets(filled_offsets))
 
     def twice(v: FloatArray) -> FloatArray:
-        both = partitions.sum(lambda A, V: A.both_products(V)[1], A, shared=(v.reshape(-1, 1),))
-        return np.asarray(both.ravel())
+        total = partitions.sum(RowBlocks.gram_product, A, shared=(v.reshape(-1, 1),))
+        return np.asarray(total.ravel())
 
-    if n <= max(MAX_GRAM, 2):
+    if n <= max(MAX_GRAM, rank):
         gram = partitions.sum(RowBlocks.gram, A)
-        found: Any = eigh(gram, subset_by_index=[max(n - rank, 0), n - 1])
+        found: Any = eigh(gram, subset_by_index=[n - rank, n - 1])
     else:
         product = LinearOperator((n, n), matvec=twice, dtype=np.float64)
-        k = min(rank, n - 1)  # iterations find no more
-        found = eigsh(product, k, v0=rng.standard_normal(n), tol=1e-10)
-    squares, V = found[0][::-1], found[1][:, ::-1]
-    root = np.maximum(squares, 0) ** 0.25
-    H, scaled = np.zeros((rank, n)), np.zeros((n, rank))
-    H[: len(root)] = root[:, None] * V.T
-    np.divide(V, root, out=scaled[:, : len(root)], where=root > 1e-12 * root.max(initial=0))
+        found = eigsh(product, rank, v0=rng.standard_normal(n), tol=1e-10)
+    scaled, H = vectors_of_gram(*found)
     blocks = partitions.map(
         lambda A, V: np.ascontiguousarray(A.product(V), dtype), A, shared=(scaled,)
     )
-    W: Any = ClusterRows(partitions, blocks, unit_columns(rank), dtype)
+    W: Any = ClusterRows(partitions, blocks, np.eye(rank), dtype)
     if kind == "nndsvd":
         W, H = (each.astype(dtype) for each in nonnegative_parts(np.asarray(W), H.astype(dtype)))
     return Start(W, H.astype(dtype), False, offsets, kind=kind)

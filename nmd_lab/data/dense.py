@@ -18,15 +18,12 @@ from nmd_lab._runtime.disk import Scratch
 
 from .entries import (
     EntryLimits,
-    EntryWeights,
     FloatArray,
     GivenOffsets,
     IntArray,
     ObservedEntries,
     Transform,
     has_offsets,
-    index_dtype,
-    limits_content,
     row_pointers,
 )
 from .labels import Labels
@@ -42,8 +39,8 @@ class DenseObservations(Observations):
     ----------
     stored : ndarray (m, n)
         Values in C order, float32 or float64; anything, NaN too, at missing entries.
-    stored_weights : EntryWeights or None
-        Weights, or the mask of the observed entries; None if every entry has weight 1.
+    weights : ndarray (m, n) or None
+        Weights >= 0, or booleans (True = observed); None if every entry has weight 1.
     labels : Labels
         Dimensions and coordinates for results.
     limits : EntryLimits or None, default None
@@ -53,7 +50,7 @@ class DenseObservations(Observations):
     """
 
     stored: FloatArray
-    stored_weights: EntryWeights | None
+    weights: NDArray[Any] | None
     labels: Labels
     limits: EntryLimits | None = None
     scratch: Scratch | None = None
@@ -64,14 +61,9 @@ class DenseObservations(Observations):
     @cached_property
     def values(self) -> FloatArray:  # type: ignore[override]
         """Values (m, n), 0 at missing entries: a copy if there are any."""
-        if self.stored_weights is None:
+        if self.weights is None:
             return self.stored
         return self.transformed(lambda x: x).reshape(self.shape)
-
-    @property
-    def weights(self) -> NDArray[Any] | None:  # type: ignore[override]
-        """Weights (m, n), floats >= 0 or booleans (True = observed); None if every one is 1."""
-        return None if self.stored_weights is None else self.stored_weights.of_rows(slice(None))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -79,76 +71,36 @@ class DenseObservations(Observations):
         return self.stored.dtype
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        m, n = self.stored.shape
-        return m, n
-
-    @property
     def seen(self) -> NDArray[np.bool_]:
         """Mask of the observed entries, shape (m, n)."""
-        seen = np.ones(self.shape, bool)
-        for block, weights in self._weight_blocks():
-            seen.reshape(-1)[block] = weights > 0
-        return seen
+        return np.concatenate([self._seen(rows) for rows in self._row_blocks()])
 
     @property
     def n_observed(self) -> int:
         """Number of observed entries."""
-        if self.stored_weights is None:
-            return self.stored.size
-        return sum(int(np.count_nonzero(weights)) for _, weights in self._weight_blocks())
+        return sum(int(np.count_nonzero(self._seen(rows))) for rows in self._row_blocks())
 
     def reader(self) -> FloatArray:
         """Return the values, flat; anything at missing entries."""
         return self.stored.ravel()
 
-    def weight_reader(self) -> EntryWeights | None:
-        """Return the weights, to be read one range at a time; None if every one is 1."""
-        return self.stored_weights
-
-    def transformed(self, transform: Transform) -> FloatArray:
-        """Return transform(X) as a new flat array; transform(0) at missing entries."""
-        size, scratch = self.stored.size, self.scratch
-        T: Any = np.empty(size, self.dtype) if scratch is None else scratch.zeros(size, self.dtype)
-        for block, x in zip(self._blocks(), self._known_blocks(), strict=True):
-            T[block] = transform(x)  # it may need temporary arrays
-        return T  # type: ignore[no-any-return]
-
-    def mapped(self, transform: Transform) -> DenseObservations:
-        """Return observations of transform(X), with the same weights and labels."""
-        limits = None if self.limits is None else self.limits.mapped(transform)
-        stored = self.transformed(transform).reshape(self.shape)
-        return replace(self, stored=stored, limits=limits)
+    def weight_reader(self) -> NDArray[Any] | None:
+        """Return the weights, flat; None if every one is 1."""
+        return None if self.weights is None else self.weights.ravel()
 
     def centred(self, transform: Transform, offsets: GivenOffsets) -> tuple[FloatArray, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
-        if self.stored_weights is None and not has_offsets(offsets) and self.scratch is None:
-            return np.asarray(transform(self.stored)), 0.0
-        T, fill = self.transformed(transform).reshape(self.shape), 0.0
-        if has_offsets(offsets):
-            mean, rows, columns = offsets
-            for block in self._row_blocks():
-                rows_of_T = T[block]
-                rows_of_T -= T.dtype.type(mean)
-                if rows is not None:
-                    rows_of_T -= rows[block].astype(T.dtype)[:, None]
-                if columns is not None:
-                    rows_of_T -= columns.astype(T.dtype)
-        elif self.stored_weights is not None:
-            fill = self._mean(T)
-        for block, weights in self._weight_blocks():
-            np.copyto(T.reshape(-1)[block], T.dtype.type(fill), where=weights == 0)
+        (mean, rows, columns), (m, n) = offsets, self.shape
+        T, fill = self.transformed(transform).reshape(m, n), 0.0
+        if not has_offsets(offsets):
+            blocks = ((T[block], self._seen(block)) for block in self._row_blocks())
+            fill = sum(float(x[seen].sum(dtype=np.float64)) for x, seen in blocks) / self.n_observed
+        by_row = np.zeros(m) if rows is None else rows
+        by_column = np.zeros(n) if columns is None else columns
+        for block in self._row_blocks():
+            less = T[block] - mean - by_row[block, None] - by_column
+            T[block] = np.where(self._seen(block), less, fill)
         return T, 0.0
-
-    def _mean(self, T: FloatArray) -> float:
-        """Return the mean of T at the observed entries, in double precision."""
-        assert self.stored_weights is not None
-        total = 0.0
-        for rows in self._row_blocks():
-            seen = self.stored_weights.of_rows(rows) > 0
-            total += float(np.sum(T[rows][seen], dtype=np.float64))
-        return total / self.n_observed
 
     def _row_blocks(self) -> Iterator[slice]:
         """Yield ranges of rows of about `BLOCK` entries."""
@@ -156,15 +108,15 @@ class DenseObservations(Observations):
         rows = max(1, BLOCK // n)
         return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
 
-    def observed_blocks(self, size: int = BLOCK) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
-        values, weights = self.stored.ravel(), self.stored_weights
-        for block in self._blocks(size):
-            x, w = values[block], None if weights is None else weights[block]
-            if w is None:
-                yield x.astype(np.float64, copy=False), np.broadcast_to(1.0, x.size)
-            else:
-                yield x[w > 0].astype(np.float64), w[w > 0].astype(np.float64)
+    def _seen(self, rows: slice) -> NDArray[np.bool_]:
+        """Return the mask of the observed entries of a range of rows."""
+        if self.weights is None:
+            return np.ones((rows.stop - rows.start, self.shape[1]), bool)
+        return self.weights[rows] > 0
+
+    def _known(self, rows: slice) -> FloatArray:
+        """Return the values of a range of rows, 0 at missing entries."""
+        return np.where(self._seen(rows), self.stored[rows], self.dtype.type(0))
 
     def entries(self) -> ObservedEntries:
         """Return the observed entries, sorted by row and column."""
@@ -176,42 +128,35 @@ class DenseObservations(Observations):
         """Return observations of those `entries` at which `keep` is True."""
         seen = self.seen
         seen[seen] = keep
-        return replace(self, stored_weights=EntryWeights(seen, self._float_weights()))
-
-    def _float_weights(self) -> FloatArray | None:
-        """Return the weights (m, n) if they are more than a mask."""
-        weights = self.stored_weights
-        return None if weights is None or weights.dtype == bool else weights.of_rows(slice(None))
+        return replace(self, weights=seen if self.weights is None else self.weights * seen)
 
     def of_rows(self, rows: slice | IntArray, labels: Labels) -> DenseObservations:
         """Return some rows, by position, with other labels; nothing else is read."""
-        weights, limits = self.stored_weights, self.limits
+        weights, limits = self.weights, self.limits
         if weights is not None:
-            chosen = weights.of_rows(rows)
-            weights = EntryWeights(*((chosen, None) if chosen.dtype == bool else (None, chosen)))
+            weights = np.asarray(weights[rows])
         if limits is not None:
-            codes, uppers = limits.codes.reshape(self.shape)[rows].ravel(), limits.uppers
-            uppers = None if uppers is None else uppers.reshape(self.shape)[rows].ravel()
-            limits = EntryLimits(codes, uppers)
+            m, n = self.shape
+            limits = limits.at((np.arange(m)[rows, None] * n + np.arange(n)).ravel())
         return DenseObservations(np.asarray(self.stored[rows]), weights, labels, limits)
-
-    def as_sparse(self) -> SparseObservations:
-        """Return the observed entries as `SparseObservations`."""
-        seen, weights = self.seen, self._float_weights()
-        rows, columns = np.nonzero(seen)
-        dtype = index_dtype(columns.size)
-        return SparseObservations(
-            self.stored[seen],
-            None if weights is None else weights[seen],
-            row_pointers(rows, self.shape[0], dtype),
-            columns.astype(dtype),
-            self.labels,
-            limits=None if self.limits is None else self.limits.at(seen.ravel()),
-        )
 
     def to_array(self) -> FloatArray:
         """Return the matrix (m, n), with NaN at missing entries."""
         return np.where(self.seen, self.stored, self.dtype.type(np.nan))
+
+    def as_sparse(self) -> SparseObservations:
+        """Return the observed entries as `SparseObservations`."""
+        seen, weights = self.seen, self.weights
+        rows, columns = np.nonzero(seen)
+        pointers = row_pointers(rows, self.shape[0])
+        return SparseObservations(
+            self.stored[seen],
+            None if weights is None or weights.dtype == bool else weights[seen],
+            pointers,
+            columns.astype(pointers.dtype),
+            self.labels,
+            limits=None if self.limits is None else self.limits.at(seen.ravel()),
+        )
 
     def with_values(self, values: FloatArray) -> DenseObservations:
         """Return other values with the same weights and labels."""
@@ -219,40 +164,11 @@ class DenseObservations(Observations):
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
-        if self.stored_weights is None:
-            return np.full(self.shape[1 - axis], self.shape[axis])
-        counts = np.zeros(self.shape[1 - axis], np.intp)
-        for rows in self._row_blocks():
-            seen = self.stored_weights.of_rows(rows) > 0
-            if axis:
-                counts[rows] = np.count_nonzero(seen, axis=1)
-            else:
-                counts += np.count_nonzero(seen, axis=0)
-        return counts
+        counts = (np.count_nonzero(self._seen(rows), axis=axis) for rows in self._row_blocks())
+        return np.concatenate(list(counts)) if axis else np.asarray(sum(counts))
 
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
         """Yield values and weights block by block; see `Observations.content`."""
-        yield f"values {self.dtype} {self.shape}", self._known_blocks()
-        weights = self.stored_weights
-        if weights is not None:
-            blocks = (block for _, block in self._weight_blocks())
-            yield f"weights {weights.dtype} {self.shape}", blocks
-        yield from limits_content(self.limits)
-
-    def _blocks(self, size: int = BLOCK) -> Iterator[slice]:
-        """Yield ranges of entries."""
-        end = self.stored.size
-        return (slice(first, min(first + size, end)) for first in range(0, end, size))
-
-    def _known_blocks(self) -> Iterator[FloatArray]:
-        """Yield the values of each block, 0 at missing entries."""
-        values, weights = self.stored.ravel(), self.stored_weights
-        for block in self._blocks():
-            x = values[block]
-            yield x if weights is None else np.where(weights[block] > 0, x, x.dtype.type(0))
-
-    def _weight_blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield the positions and the weights of each block, if there are weights."""
-        if self.stored_weights is not None:
-            for block in self._blocks():
-                yield block, self.stored_weights[block]
+        yield f"values {self.dtype} {self.shape}", map(self._known, self._row_blocks())
+        if (w := self.weights) is not None:
+            yield f"weights {w.dtype} {self.shape}", (w[rows] for rows in self._row_blocks())

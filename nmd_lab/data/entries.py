@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 FloatArray = NDArray[np.floating]
 IntArray = NDArray[np.integer]
@@ -24,27 +25,6 @@ def has_offsets(offsets: GivenOffsets) -> bool:
     """Return whether there is an offset."""
     mean, rows, columns = offsets
     return mean != 0 or rows is not None or columns is not None
-
-
-class EntryReader(Protocol):
-    """Stored values that can be read one range at a time, as an array can."""
-
-    def __getitem__(self, entries: slice, /) -> Any:
-        """Return the values of a range of stored entries, flat."""
-
-
-class WeightReader(EntryReader, Protocol):
-    """Weights that can be read so.
-
-    Attributes
-    ----------
-    dtype : dtype
-        Type of the weights.
-    """
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the weights."""
 
 
 class ObservedEntries(NamedTuple):
@@ -160,61 +140,10 @@ class CsrRows(NamedTuple):
         return self._replace(values=np.asarray(transform(self.values), np.float64), limits=limits)
 
 
-def limits_content(limits: EntryLimits | None) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
-    """Yield the numbers of limits; see `Observations.content`."""
-    if limits is not None:
-        yield "limits", [limits.codes]
-        if limits.uppers is not None:
-            yield f"upper limits {limits.uppers.dtype}", [limits.uppers]
-
-
-class EntryWeights:
-    """Weights of all entries of a matrix, 0 where an entry is missing.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Number of rows and columns.
-    dtype : dtype
-        That of the weights; bool if there is a mask only.
-    """
-
-    def __init__(self, seen: Any, weights: Any, shape: tuple[int, int] | None = None) -> None:
-        """Take a mask, which may be in bits, and weights, which may lie in a file; or one of both.
-
-        Of a mask in bits, the shape has to be given.
-        """
-        self.shape = shape or (seen if weights is None else weights).shape
-        self.dtype: np.dtype[Any] = np.dtype(bool) if weights is None else weights.dtype
-        in_bits = seen is None or seen.dtype == np.uint8
-        self._bits: NDArray[np.uint8] | None = seen if in_bits else np.packbits(seen)
-        self._weights: FloatArray | None = None if weights is None else weights.ravel()
-
-    def __getitem__(self, entries: slice, /) -> NDArray[Any]:
-        """Return the weights of a range of entries, flat."""
-        weights = None if self._weights is None else self._weights[entries]
-        if self._bits is None:
-            assert weights is not None
-            return weights
-        m, n = self.shape
-        start, stop, _ = entries.indices(m * n)
-        seen = np.unpackbits(self._bits[start // 8 : -(-stop // 8)]).view(bool)
-        seen = seen[start % 8 : start % 8 + stop - start]
-        return seen if weights is None else np.where(seen, weights, weights.dtype.type(0))
-
-    def of_rows(self, rows: slice | IntArray) -> NDArray[Any]:
-        """Return the weights of a range of rows, or of rows by position, as a matrix."""
-        if not isinstance(rows, slice):
-            return self.of_rows(slice(None))[rows]
-        m, n = self.shape
-        start, stop, _ = rows.indices(m)
-        return self[start * n : max(start, stop) * n].reshape(-1, n)
-
-
-def row_pointers(rows: IntArray, n_rows: int, dtype: Any) -> IntArray:
-    """Return `indptr` of entries, given the row of each entry."""
+def row_pointers(rows: IntArray, n_rows: int) -> IntArray:
+    """Return `indptr` of entries, given the row of each entry, of the smallest type."""
     counts = np.bincount(rows, minlength=n_rows)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(dtype)
+    return np.append(0, np.cumsum(counts)).astype(index_dtype(rows.size))
 
 
 def row_of_entries(indptr: IntArray, dtype: Any = np.intp) -> IntArray:
@@ -235,9 +164,9 @@ def entries_of_rows(indptr: IntArray, rows: slice | NDArray[Any]) -> tuple[IntAr
     return pointers, at
 
 
-def index_dtype(*sizes: int) -> type[np.signedinteger]:
-    """Return the smallest integer type, of 32 or 64 bits, that holds all sizes."""
-    return np.int32 if max(sizes) < 2**31 else np.int64
+def index_dtype(size: int) -> type[np.signedinteger]:
+    """Return the smallest integer type, of 32 or 64 bits, that holds a size."""
+    return np.int32 if size < 2**31 else np.int64
 
 
 def first_duplicate(rows: IntArray, columns: IntArray) -> int | None:
@@ -257,18 +186,13 @@ def sorted_entries(X: Any) -> tuple[NDArray[Any], IntArray, IntArray]:
     if X.format == "coo" and csr.nnz < X.nnz:  # the conversion added duplicates up
         order = np.lexsort((X.col, X.row))
         _check_unique(X.row[order], X.col[order])
-    indptr = csr.indptr
-    values, indices = csr.data[: indptr[-1]], csr.indices[: indptr[-1]]
-    # What SciPy remembers of the order is out of date after a change of the arrays.
-    ascending = indices[1:] > indices[:-1]
-    starts = indptr[1:-1]
-    ascending[starts[(starts > 0) & (starts < indices.size)] - 1] = True
-    if not ascending.all():
-        rows = row_of_entries(indptr, indices.dtype)
-        order = np.lexsort((indices, rows))
-        values, indices = values[order], indices[order]
-        _check_unique(rows, indices)
-    return values, indptr, indices
+    # A new matrix, since what SciPy remembers of the order is out of date after a change of arrays
+    csr = sparse.csr_array((csr.data, csr.indices, csr.indptr), shape=csr.shape)
+    if not csr.has_sorted_indices:
+        csr = csr.sorted_indices()
+    if not csr.has_canonical_format:
+        _check_unique(row_of_entries(csr.indptr), csr.indices)
+    return csr.data, csr.indptr, csr.indices
 
 
 def checked_csr(name: str, X: Any) -> Any:
@@ -286,53 +210,31 @@ def check_structure(name: str, X: Any) -> None:
 
     SciPy and compiled loops trust the indices of a sparse matrix: a wrong one ends the process.
     """
-    m, n = X.shape
-    if X.format == "coo":
-        stored = len(X.data)
-        if len(X.row) != stored or len(X.col) != stored:
-            raise ValueError(
-                f"{name} is COO with {len(X.row)} rows and {len(X.col)} columns of {stored} "
-                "values: build it anew."
-            )
-        check_indices(name, "row", X.row, m)
-        check_indices(name, "column", X.col, n)
-    elif X.format in ("csr", "csc", "bsr"):
-        height, width = X.blocksize if X.format == "bsr" else (1, 1)
-        axes = [("row", m // height), ("column", n // width)]
-        if X.format == "csc":
-            axes.reverse()
-        (pointed, n_pointers), (indexed, n_indices) = axes
-        check_pointers(name, pointed, X.indptr, n_pointers, min(len(X.indices), len(X.data)))
-        check_indices(name, indexed, X.indices[: X.indptr[-1]], n_indices)
-    elif X.format == "lil":
+    if X.format == "lil":
         pairs = zip(X.rows, X.data, strict=True)
-        if len(X.rows) != m or any(len(columns) != len(values) for columns, values in pairs):
+        if len(X.rows) != X.shape[0] or any(len(columns) != len(x) for columns, x in pairs):
             raise ValueError(f"{name} is LIL with lists of unequal lengths: build it anew.")
-    elif X.format == "dia" and X.data.shape[0] != len(X.offsets):
-        raise ValueError(f"{name} is DIA with more or fewer offsets than rows: build it anew.")
+        return
+    names = {"coo": ("row", "col"), "dia": ("offsets",)}.get(X.format, ("indices", "indptr"))
+    check_arrays(name, type(X), X.shape, X.data, *(getattr(X, each) for each in names))
 
 
-def check_pointers(name: str, axis: str, indptr: Any, count: int, stored: int) -> None:
-    """Raise ValueError if pointers do not divide `stored` entries among `count` rows or columns."""
-    good = np.shape(indptr) == (count + 1,) and indptr.dtype.kind in "iu"
-    if not (good and indptr[0] == 0 and indptr[-1] <= stored and np.all(indptr[1:] >= indptr[:-1])):
-        found = np.array2string(np.asarray(indptr), threshold=6)
+def check_arrays(
+    name: str, kind: Any, shape: tuple[int, ...], values: Any, *indices: NDArray[Any]
+) -> None:
+    """Raise ValueError if values and indices make no sparse matrix of a class of SciPy."""
+    try:
+        if any(each.dtype.kind not in "iu" for each in indices):
+            raise ValueError("indices must be whole numbers")
+        zeros = np.zeros(np.shape(values), bool)
+        is_coo = issubclass(kind, sparse.coo_array | sparse.coo_matrix)
+        matrix = kind((zeros, indices) if is_coo else (zeros, *indices), shape=shape)
+        if hasattr(matrix, "check_format"):
+            matrix.check_format()
+    except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} has {np.size(indptr)} {axis} pointers (indptr), {found}, that do not divide "
-            f"its {stored} entries among {count} {axis}s: build it anew."
-        )
-
-
-def check_indices(name: str, axis: str, indices: Any, count: int) -> None:
-    """Raise ValueError if one of the indices of stored entries is not in 0 ... count - 1."""
-    if np.ndim(indices) != 1 or indices.dtype.kind not in "iu":
-        raise ValueError(f"{name} has {axis} indices of dtype {indices.dtype}: give whole numbers.")
-    for extreme in (indices.min(), indices.max()) if indices.size else ():
-        if not 0 <= extreme < count:
-            raise ValueError(
-                f"{name} stores an entry at {axis} {extreme}, and has {axis}s 0 to {count - 1}: "
-                "build it anew with indices in this range."
-            )
+            f"{name} has arrays of no sparse matrix of shape {shape} ({error}): build it anew."
+        ) from error
 
 
 def _check_unique(rows: IntArray, columns: IntArray) -> None:

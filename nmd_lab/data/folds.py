@@ -20,11 +20,11 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator
-from nmd_lab._runtime.compiler import cached_kernel
 
 from .entries import FloatArray, IntArray
 from .inputs import observe
@@ -92,15 +92,14 @@ def test_set(
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """Return which entries are in the test set; each row and column keeps another one."""
-    n_test = _test_count(test_size, rows.size)
-    counts = np.bincount(rows), np.bincount(columns)
-    test: NDArray[np.bool_] = cached_kernel(_choose, f"choose_{rows.dtype}")(
-        rng.permutation(rows.size), *map(np.ascontiguousarray, (rows, columns)), *counts, n_test
-    )
+    order, test = rng.permutation(rows.size), np.zeros(rows.size, bool)
+    # The last entry of each row and column stays.
+    stays = [~pd.Series(each[order]).duplicated(keep="last") for each in (rows, columns)]
+    test[order[~(stays[0] | stays[1])][: _test_count(test_size, rows.size)]] = True
     if table is not None:
         first = first_of_cells(rows, columns, table)  # the indicators of a category are together
         whole = test[first]
-        left = np.bincount(rows[~whole], minlength=counts[0].size)
+        left = np.bincount(rows[~whole], minlength=rows.max(initial=0) + 1)
         test = whole & (left > 0)[rows]
         # A class that no other cell shows stays, since a fit would not know it.
         is_class = np.array([column.is_class for column in table.of_matrix])[columns]
@@ -151,24 +150,10 @@ def _test_count(test_size: Any, n_observed: int) -> int:
     )
 
 
-def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: ignore[no-untyped-def]
-    """Return the mask of the test set: entries whose row and column keep another entry."""
-    test = np.zeros(order.size, dtype=np.bool_)
-    taken = 0
-    for k in order:
-        i, j = rows[k], columns[k]
-        if taken < n_test and row_counts[i] > 1 and column_counts[j] > 1:
-            row_counts[i] -= 1
-            column_counts[j] -= 1
-            test[k] = True
-            taken += 1
-    return test
-
-
 def rows_of(observations: Observations, rows: slice) -> Observations:
-    """Return a range of rows, without labels; of data without limits nothing else is read."""
+    """Return a range of rows, without labels; nothing else is read."""
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
-    return _stored_rows(observations, rows, labels)
+    return observations.of_rows(rows, labels)
 
 
 def some_rows(
@@ -182,41 +167,25 @@ def some_rows(
     if m <= number:
         return observations
     rows = np.union1d(rng.choice(m, number, replace=False), np.asarray(besides, dtype=np.intp))
-    return _stored_rows(observations, rows, without_rows(observations.labels, rows.size))
-
-
-def _stored_rows(observations: Observations, rows: Any, labels: Labels) -> Observations:
-    """Return some rows with other labels; those of data with limits are sparse."""
-    if observations.limits is not None:
-        observations = observations.as_sparse()
-    return observations.of_rows(rows, labels)
+    return observations.of_rows(rows, without_rows(observations.labels, rows.size))
 
 
 def without_rows(labels: Labels, number: int) -> Labels:
     """Return the labels of the columns, for so many rows without labels."""
-    sizes = [
-        size for dim, size in zip(labels.dims, labels.shape, strict=True) if dim in labels.columns
-    ]
-    return replace(
-        labels,
-        dims=(labels.rows[0], *labels.columns),
-        shape=(number, *sizes),
-        rows=labels.rows[:1],
-        coords=labels.coords.drop_dims(labels.rows, errors="ignore"),
-    )
+    row = labels.rows[:1]
+    return labels_of_new_rows(labels, Labels(row, (number,), row))
 
 
 def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
-    """Return the labels of new rows with the columns of a posterior."""
-    columns = without_rows(labels, 1)
-    coords = xr.Dataset(coords=new_labels.coords_along(*new_labels.rows))
+    """Return the labels of new rows with the columns of others."""
+    rows, columns = new_labels.rows, labels.columns
+    coords = xr.Dataset(coords=new_labels.coords_along(*rows))
     return replace(
-        columns,
-        dims=(*new_labels.rows, *labels.columns),
-        shape=(*(new_labels.sizes[dim] for dim in new_labels.rows), *columns.shape[1:]),
-        rows=new_labels.rows,
-        coords=coords.merge(columns.coords),
-        valid_range=None,
+        labels,
+        dims=(*rows, *columns),
+        shape=(*(new_labels.sizes[dim] for dim in rows), *(labels.sizes[dim] for dim in columns)),
+        rows=rows,
+        coords=coords.assign_coords(labels.coords_along(*columns)),
     )
 
 
@@ -515,9 +484,8 @@ def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
     x, folds = counts.values, list[Fold]()
     left = x.astype(np.int64)
     while len(folds) < MAX_FOLDS and n_held_out(folds) < MIN_HELD_OUT:
-        share = min(
-            HELD_OUT_SHARE / (1 - HELD_OUT_SHARE * len(folds)), 1.0
-        )  # of the events that are in no fold
+        # Of the events that are in no fold
+        share = min(HELD_OUT_SHARE / (1 - HELD_OUT_SHARE * len(folds)), 1.0)
         held_out = rng.binomial(left, share)
         left -= held_out
         rest = x - held_out.astype(x.dtype)

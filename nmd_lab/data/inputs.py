@@ -28,7 +28,6 @@ from nmd_lab._runtime.disk import FileArray, Scratch
 from .dense import DenseObservations
 from .entries import (
     EntryLimits,
-    EntryWeights,
     IntArray,
     as_booleans,
     check_weights,
@@ -38,7 +37,6 @@ from .entries import (
     sorted_entries,
 )
 from .labels import (
-    COMPONENT,
     Labels,
     is_frame,
     labels_of,
@@ -177,17 +175,14 @@ def observe_dense(
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if observed is not None:
         seen = seen & as_booleans(dense_values("observed", observed, X, labels))
-    floats: Any = None
     with np.errstate(over="ignore"):  # what overflows is found later
         values = array.astype(float_dtype(array, dtype), order="C", copy=False)
     if weights is not None:
         weights = dense_values("weights", weights, X, labels)
         if weights.dtype.kind not in "buif":
             raise TypeError(f"weights has dtype {weights.dtype}: give real numbers >= 0.")
-        floats = np.ascontiguousarray(weights, dtype=values.dtype)
-    values = np.ascontiguousarray(values)
-    mask = _mask(values, seen, weights, may_be_empty=may_be_empty)
-    return DenseObservations(values, _entry_weights(mask, floats, values.shape), labels)
+    found = _weights(values, seen, weights, None, may_be_empty=may_be_empty)
+    return DenseObservations(values, found, labels)
 
 
 def observe_stored(
@@ -215,12 +210,8 @@ def observe_stored(
             raise ValueError(
                 f"{name} has shape {np.shape(array)}, and X {stored.shape}: give one of that shape."
             )
-    floats = None
-    if weights is not None:
-        floats = _matrix(weights, Labels.plain(stored.shape), stored.dtype, scratch)
-    mask = _mask(stored, observed, weights, may_be_empty=may_be_empty)
-    stored_weights = _entry_weights(mask, floats, stored.shape)
-    return DenseObservations(stored, stored_weights, labels, scratch=scratch)  # type: ignore[arg-type]
+    found = _weights(stored, observed, weights, scratch, may_be_empty=may_be_empty)
+    return DenseObservations(stored, found, labels, scratch=scratch)  # type: ignore[arg-type]
 
 
 def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -> FileArray:
@@ -231,62 +222,50 @@ def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -
         base = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
         array = np.asarray(X).view(np.ndarray)
         return FileArray(array, mapping, X.__array_interface__["data"][0] - base)
-    m, n = labels.matrix_shape
-    out = scratch.zeros(m * n, wanted)
-    rows = max(1, BLOCK // n)
-    for first in range(0, m, rows):
-        last = min(first + rows, m)
+    out, dim = scratch.zeros(X.size, wanted), labels.rows[0]
+    m = labels.sizes[dim]
+    n = X.size // m
+    step = max(1, BLOCK // n)
+    for first in range(0, m, step):
+        block = slice(first, min(first + step, m))
+        here = X[block]
+        if isinstance(X, xr.DataArray):
+            here = X.isel({dim: block}).transpose(*labels.rows, *labels.columns)
         with np.errstate(over="ignore"):  # what overflows is found later
-            out[first * n : last * n] = _rows(X, labels, first, last).ravel()
-    return out.reshape(m, n)
+            out[first * n : block.stop * n] = plain_array(here).ravel()
+    return out.reshape(labels.matrix_shape)
 
 
-def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
-    """Return a range of rows as an array."""
-    if not isinstance(X, xr.DataArray):
-        return plain_array(X[first:last])
-    dim = labels.rows[0]
-    at: dict[str, Any] = {dim: slice(first, last)}
-    if len(labels.rows) > 1:
-        places = np.unravel_index(np.arange(first, last), [X.sizes[dim] for dim in labels.rows])
-        dim = COMPONENT  # X has no dimension of this name
-        at = {
-            of: xr.DataArray(place, dims=dim) for of, place in zip(labels.rows, places, strict=True)
-        }
-    block = X.isel(at).transpose(dim, *labels.columns)
-    return plain_array(block).reshape(last - first, -1)
+def _weights(
+    stored: Any, observed: Any, weights: Any, scratch: Scratch | None, *, may_be_empty: bool
+) -> Any:
+    """Return the weights, or the mask of the observed entries; None if all have the weight 1.
 
-
-def _mask(stored: Any, observed: Any, weights: Any, *, may_be_empty: bool) -> Any:
-    """Return the mask of the observed entries in bits, None if all are; read it block by block."""
+    They are read block by block, and lie in a file if there is a folder for it.
+    """
     m, n = stored.shape
-    rows = max(1, BLOCK // n) * 8 if n % 8 else max(1, BLOCK // n)  # whole bytes
-    bits, n_seen = np.zeros(-(-m * n // 8), np.uint8), 0
+    dtype, rows, n_seen = bool if weights is None else stored.dtype, max(1, BLOCK // n), 0
+    found: Any = np.empty(m * n, dtype) if scratch is None else scratch.zeros(m * n, dtype)
+    found = found.reshape(m, n)
     for first in range(0, m, rows):
         block = slice(first, min(first + rows, m))
         x = stored[block]
-        seen = ~np.isnan(x)
+        found_here = seen = ~np.isnan(x)
         if observed is not None:
             seen &= as_booleans(plain_array(observed[block]))
         if weights is not None:
-            weights_block = plain_array(weights[block])
-            check_weights(weights_block)
-            seen &= weights_block > 0
+            weights_here = plain_array(weights[block])
+            check_weights(weights_here)
+            seen &= weights_here > 0
+            found_here = np.where(seen, weights_here, 0)
         if np.any(np.isinf(x) & seen):
             i, j = np.argwhere(np.isinf(x) & seen)[0]
             raise infinity_error(first + i, j)
-        packed = np.packbits(seen)
-        begin = first * n // 8
-        bits[begin : begin + packed.size] = packed
+        found[block] = found_here
         n_seen += int(np.count_nonzero(seen))
     if not (n_seen or may_be_empty):
         raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
-    return None if n_seen == m * n else bits
-
-
-def _entry_weights(mask: Any, floats: Any, shape: tuple[int, int]) -> EntryWeights | None:
-    """Return a mask in bits and weights as they are stored; None if neither is there."""
-    return None if mask is None and floats is None else EntryWeights(mask, floats, shape)
+    return None if weights is None and n_seen == m * n else found
 
 
 def observe_sparse(
@@ -362,9 +341,8 @@ def observe(
     if form.device is not None:
         X = without_tensors(X)
         form = form_of(X)
-    observed, weights = without_tensors(observed), without_tensors(weights)
-    options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
-    options["may_be_empty"] = may_be_empty
+    options: dict[str, Any] = {"dtype": dtype, "may_be_empty": may_be_empty}
+    options |= {"observed": without_tensors(observed), "weights": without_tensors(weights)}
     if form.is_sparse:
         observations = observe_sparse(X, **options, absent_are_zeros=absent_are_zeros)
         observations = replace(observations, scratch=scratch)
@@ -395,7 +373,7 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     if labels.table is not None:
         shape = (shape[0], len(labels.table.columns))
         if array.shape == shape:
-            return labels.table.cells(array)
+            return array[:, labels.table.source]
     if array.shape != labels.shape:
         raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {shape}.")
     return labels.flatten(array)
@@ -473,7 +451,11 @@ def at_observed(name: str, mask: Any, X: Any, observations: Observations) -> NDA
 def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.intp]:
     """Return the group of each row as a number, from labels or the name of what has them in X."""
     m = observations.shape[0]
-    labels = _named(groups, X, observations) if isinstance(groups, str) else _in_order(groups, X)
+    if isinstance(groups, str):
+        groups = _named(groups, X, observations)
+    elif is_frame(X) and hasattr(groups, "index") and hasattr(groups, "reindex"):
+        groups = _aligned("groups", groups, {"index": (groups.index, X.index)})
+    labels = np.asarray(groups)
     if labels.shape != (m,):
         raise ValueError(f"groups has shape {labels.shape}: give a label for each of the {m} rows.")
     missing = pd.isna(labels)
@@ -483,23 +465,13 @@ def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.in
     return np.asarray(np.unique(text, return_inverse=True)[1].reshape(m))
 
 
-def _in_order(groups: Any, X: Any) -> NDArray[Any]:
-    """Return labels in the order of the rows of X, matched by index where both have one."""
-    has_index = is_frame(X) and hasattr(groups, "index") and hasattr(groups, "reindex")
-    if has_index:
-        groups = _aligned("groups", groups, {"index": (groups.index, X.index)})
-    return np.asarray(groups)
-
-
 def _named(name: str, X: Any, observations: Observations) -> NDArray[Any]:
     """Return the labels of a column, an index level or a coordinate."""
-    if is_frame(X):
-        if name in X.columns:
-            return np.asarray(X[name], dtype=object)
-        if name in X.index.names:
-            return np.asarray(X.index.get_level_values(name))
-    labels = observations.labels
-    coords = X.coords if isinstance(X, xr.DataArray) else labels.coords.coords
+    if is_frame(X) and name in X.columns:
+        return np.asarray(X[name], dtype=object)
+    if is_frame(X) and name in X.index.names:
+        return np.asarray(X.index.get_level_values(name))
+    labels, coords = observations.labels, observations.labels.coords.coords
     if name in coords and set(coords[name].dims) <= set(labels.rows):
         shape = [labels.sizes[dim] for dim in labels.rows]
         along = coords[name].broadcast_like(xr.DataArray(np.empty(shape), dims=labels.rows))

@@ -269,29 +269,25 @@ class Labels:
 
     def label(self, matrix: NDArray[Any]) -> xr.DataArray:
         """Return an m x n matrix with the dimensions, coordinates, name and attributes of X."""
-        labelled = self._labelled(matrix, (*self.rows, *self.columns), self.name)
+        labelled = self.labelled(matrix, (*self.rows, *self.columns), self.name)
         return labelled.transpose(*self.dims).assign_attrs(self.attrs)
-
-    def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
-        """Return W (*rows, component) and H (component, *columns) with labels."""
-        return self.label_rows(W), self.label_columns(H)
 
     def label_columns(self, H: NDArray[Any]) -> xr.DataArray:
         """Return H (component, *columns) with labels."""
-        return self._labelled(H, (COMPONENT, *self.columns), "H")
+        return self.labelled(H, (COMPONENT, *self.columns), "H")
 
     def label_rows(self, W: NDArray[Any]) -> xr.DataArray:
         """Return W (*rows, component) with labels."""
-        return self._labelled(W, (*self.rows, COMPONENT), "W")
+        return self.labelled(W, (*self.rows, COMPONENT), "W")
 
-    def _labelled(
-        self, matrix: NDArray[Any], dims: Sequence[str], name: str | None
+    def labelled(
+        self, array: NDArray[Any], dims: Sequence[str], name: str | None = None
     ) -> xr.DataArray:
-        """Return a matrix with dimensions and their coordinates; components are counted."""
-        values = matrix.reshape([self.sizes.get(dim, -1) for dim in dims])
-        array = xr.DataArray(values, dims=dims, coords=self.coords_along(*dims), name=name)
-        counts = {dim: np.arange(array.sizes[dim]) for dim in dims if dim == COMPONENT}
-        return array.assign_coords(counts)
+        """Return an array with dimensions and their coordinates; components are counted."""
+        values = array.reshape([self.sizes.get(dim, -1) for dim in dims])
+        labelled = xr.DataArray(values, dims=dims, coords=self.coords_along(*dims), name=name)
+        counts = {dim: np.arange(labelled.sizes[dim]) for dim in dims if dim == COMPONENT}
+        return labelled.assign_coords(counts)
 
     def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return the labels of some rows (or columns) by dimension, positions where it has none."""
@@ -453,12 +449,10 @@ class Picture:
     """Height and width of a picture, and the pixel of each value."""
 
     shape: tuple[int, int]
-    positions: NDArray[np.intp] | None = None
+    positions: NDArray[np.intp]
 
     def __call__(self, row: NDArray[Any]) -> NDArray[Any]:
         """Return the values as an array (height, width); pixels without a value are NaN."""
-        if self.positions is None:
-            return np.reshape(row, self.shape)
         canvas = np.full(self.shape[0] * self.shape[1], np.nan)
         canvas[self.positions] = np.ravel(row)
         return canvas.reshape(self.shape)
@@ -471,7 +465,7 @@ def picture_of(array: xr.DataArray, shape: tuple[int, int] | None) -> Picture | 
             raise ValueError(
                 f"shape={shape} does not hold {array.size} columns: give (height, width)."
             )
-        return Picture((int(shape[0]), int(shape[1])))
+        return Picture((int(shape[0]), int(shape[1])), np.arange(array.size))
     if array.ndim == 2:
         height, width = array.shape
         pixels = np.arange(array.size).reshape(height, width)

@@ -145,12 +145,9 @@ def observations_from_sparse(
         dims.append(f"{dim}_{default}" if dim in dims else dim)
         if axis_labels is not None:
             coords[dims[-1]] = _checked_labels(argument, axis_labels, size)
-    labels = replace(
-        observed.labels,
-        dims=tuple(dims),
-        rows=(dims[0],),
-        coords=xr.Dataset(coords=coords),
-        name=name,
+    range_of_X, coordinates = observed.labels.valid_range, xr.Dataset(coords=coords)
+    labels = Labels(
+        tuple(dims), observed.shape, (dims[0],), coordinates, name, valid_range=range_of_X
     )
     return replace(observed, labels=labels)
 
@@ -160,8 +157,7 @@ def _checked_labels(argument: str, axis_labels: Any, size: int) -> NDArray[Any]:
     labels = np.asarray(axis_labels)
     if labels.shape != (size,):
         raise ValueError(f"{argument} has shape {labels.shape}: give {size} labels.")
-    distinct = set(labels.tolist())
-    if len(distinct) < size:
+    if not pd.Index(labels).is_unique:
         raise ValueError(f"{argument} holds a label more than once: give each its own.")
     return labels
 

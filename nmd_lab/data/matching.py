@@ -17,7 +17,7 @@ from scipy import sparse
 
 from nmd_lab._runtime.checks import check_no_fit
 
-from .entries import FloatArray, index_dtype, row_pointers
+from .entries import FloatArray, row_pointers
 from .inputs import observe
 from .labels import Labels, is_frame
 from .observations import Observations
@@ -55,12 +55,12 @@ class MatchedData(NamedTuple):
         rows, columns = self.rows[i], self.columns[j]
         order = np.lexsort((columns, rows))
         weights, limits = observations.weights, observations.limits
-        dtype = index_dtype(max(values.size, *labels.matrix_shape))
+        pointers = row_pointers(rows, labels.matrix_shape[0])
         return SparseObservations(
             values[order],
             None if weights is None else weights[order].astype(values.dtype),
-            row_pointers(rows, labels.matrix_shape[0], dtype),
-            columns[order].astype(dtype),
+            pointers,
+            columns[order].astype(pointers.dtype),
             labels,
             limits=None if limits is None else limits.at(order),
         )
@@ -119,7 +119,9 @@ def known_positions(
         size, wanted = (each.size(getattr(each, axis)) for each in (labels, other))
         raise ValueError(f"X has {size} {axis}: give the {wanted} of {owner}.")
     if unknown != "offsets" and np.any(positions < 0):
-        where = unknown_labels(labels, other, axis)
+        dims = getattr(labels, axis)
+        such = first_few(pd.Index(labels.flat(dims))[positions < 0])
+        where = f"{', '.join(dims)!r}, such as {such}"
         remedy = "" if unknown is None else ", or give unknown='offsets'"
         raise ValueError(f"X has other labels along {where}: select those of {owner}{remedy}.")
     if axis == "columns" and labels.table is not None and other.table is not None:
@@ -162,17 +164,6 @@ def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     places = places.transpose([other_dims.index(dim) for dim in dims])
     # The position -1 along a dimension is that of the padding, which is none
     return np.pad(places, (0, 1), constant_values=-1)[np.ix_(*along)].ravel()
-
-
-def unknown_labels(labels: Labels, other: Labels, axis: Axis) -> str:
-    """Return the name of an axis, and the labels that `match` did not find, for a message."""
-    dims = getattr(labels, axis)
-    for dim in dims:
-        other_dim = dim if len(dims) > 1 else getattr(other, axis)[0]
-        along = _match_dimension(labels, dim, other, other_dim)
-        if along is not None and np.any(along < 0):
-            return f"{dim!r}, such as {first_few(labels.index(dim)[along < 0])}"
-    return repr(", ".join(dims))
 
 
 def _match_dimension(
@@ -239,11 +230,11 @@ def row_keys(observations: Observations, *, numbered: bool = False) -> NDArray[n
     return np.where(number > 0, mixed_with(keys, number), keys)
 
 
-def first_few(labels: Iterable[Any], most: int = 5) -> str:
+def first_few(labels: Iterable[Any]) -> str:
     """Return labels as a text: the first few, and how many there are beyond them."""
     unique = list(dict.fromkeys(map(plain_label, labels)))
-    text = ", ".join(map(repr, unique[:most]))
-    return text if len(unique) <= most else f"{text} and {len(unique) - most} more"
+    text = ", ".join(map(repr, unique[:5]))
+    return text if len(unique) <= 5 else f"{text} and {len(unique) - 5} more"
 
 
 def like(X: Any, observations: Observations, values: FloatArray | None = None) -> Any:
@@ -252,7 +243,7 @@ def like(X: Any, observations: Observations, values: FloatArray | None = None) -
     Of a DataFrame of several kinds, its own cells are returned as what they are.
     """
     if values is not None:
-        observations = _with_observed(observations, values)
+        observations = observations.as_sparse().with_values(values)
     if isinstance(X, SparseObservations):
         return observations
     if sparse.issparse(X):
@@ -272,13 +263,3 @@ def dense_like(X: Any, labels: Labels, array: FloatArray) -> Any:
         columns = X.columns if labels.table is None else labels.table.labels
         return type(X)(array, index=X.index, columns=columns)
     return array
-
-
-def _with_observed(observations: Observations, values: FloatArray) -> Observations:
-    """Return observations with other values at the observed entries."""
-    if observations.pattern is not None:
-        return observations.with_values(values)
-    matrix = np.zeros(observations.shape, dtype=values.dtype)
-    i, j, _ = observations.entries()
-    matrix[i, j] = values
-    return observations.with_values(matrix)

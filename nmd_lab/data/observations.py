@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,33 +24,13 @@ from nmd_lab._runtime.disk import Scratch
 from .entries import (
     CsrRows,
     EntryLimits,
-    EntryReader,
     FloatArray,
     GivenOffsets,
     IntArray,
     ObservedEntries,
     Transform,
-    WeightReader,
 )
 from .labels import Labels
-
-
-def sums_along(R: Any, axis: int) -> FloatArray:
-    """Return the sums of all rows (axis 1) or columns (axis 0) of a sparse or a dense matrix."""
-    if sparse.issparse(R):
-        matrix: Any = R
-        return np.asarray(matrix.sum(axis=axis), dtype=np.float64).ravel()
-    sums = np.zeros(R.shape[1 - axis])
-    step = 1024  # rows that are summed at a time
-    for first in range(0, R.shape[0], step):
-        rows = slice(first, first + step)
-        block_sums = np.sum(R[rows], axis=axis, dtype=np.float64)
-        if axis:
-            sums[rows] = block_sums
-        else:
-            sums += block_sums
-    return sums
-
 
 BLOCK = 1 << 16
 """Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
@@ -90,9 +69,9 @@ class Observations(ABC):
         return self.values.dtype
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
+        return self.labels.matrix_shape
 
     @property
     @abstractmethod
@@ -125,13 +104,13 @@ class Observations(ABC):
         return self.shape[0] * self.shape[1] if self.pattern is None else self.values.size
 
     @abstractmethod
-    def reader(self) -> EntryReader:
-        """Return the values of the stored entries, to be read one range at a time.
+    def reader(self) -> Any:
+        """Return the values of the stored entries, flat, of which a slice gives an array.
 
         Where the weight is 0, the value may be anything, NaN too.
         """
 
-    def weight_reader(self) -> WeightReader | None:
+    def weight_reader(self) -> NDArray[Any] | None:
         """Return the weights of the stored entries, to be read so; None if every one is 1."""
         return self.weights
 
@@ -144,9 +123,23 @@ class Observations(ABC):
         m, n = self.shape
         return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
 
-    @abstractmethod
     def transformed(self, transform: Transform) -> FloatArray:
-        """Return transform(X) at the stored entries, as a new flat array."""
+        """Return transform(X) at the stored entries, as a new flat array; transform(0) if missing.
+
+        It is in a file if the entries are.
+        """
+        values, weights = self.reader(), self.weight_reader()
+        T: Any = self.new_array(self.dtype)
+        for first in range(0, T.size, BLOCK):
+            block = slice(first, first + BLOCK)
+            x = values[block]
+            T[block] = transform(x if weights is None else np.where(weights[block] > 0, x, 0))
+        return T  # type: ignore[no-any-return]
+
+    def new_array(self, dtype: Any) -> Any:
+        """Return a new flat array with a number for each stored entry, in a file if they are."""
+        size = self.n_stored
+        return np.empty(size, dtype) if self.scratch is None else self.scratch.zeros(size, dtype)
 
     @abstractmethod
     def centred(
@@ -176,7 +169,10 @@ class Observations(ABC):
 
     def centred_sums(self, transform: Transform, offsets: GivenOffsets, axis: int) -> FloatArray:
         """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
-        return sums_along(self.centred(transform, offsets)[0], axis)
+        R: Any = self.centred(transform, offsets)[0]
+        blocks = (R[first : first + 1024] for first in range(0, self.shape[0], 1024))
+        sums = (block.sum(axis=axis, dtype=np.float64) for block in blocks)
+        return np.concatenate([*sums]) if axis else np.asarray(sum(sums))
 
     def observed(self) -> tuple[FloatArray, FloatArray]:
         """Return the observed values and their weights, flat, in double precision.
@@ -186,9 +182,21 @@ class Observations(ABC):
         """
         return next(self.observed_blocks(self.n_stored))
 
-    @abstractmethod
     def observed_blocks(self, size: int = BLOCK) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield what `observed` returns in blocks of at most `size` stored entries."""
+        values = self.values if self.absent_are_zeros else self.reader()
+        weights = self.weight_reader()
+        absent = self.n_observed - values.size if self.absent_are_zeros else 0
+        for first in range(0, max(values.size, 1), max(size, 1)):
+            x: Any = values[first : first + size]
+            w: Any = np.broadcast_to(1.0, x.size)
+            if weights is not None:
+                w = weights[first : first + size]
+                x, w = x[w > 0], w[w > 0].astype(np.float64)
+            x = x.astype(np.float64, copy=False)
+            if absent and first + size >= values.size:
+                x, w = np.append(x, 0.0), np.append(w, float(absent))
+            yield x, w
 
     def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
         """Return the sum of a function of values and weights over the entries, block by block."""
@@ -220,11 +228,6 @@ class Observations(ABC):
 
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
-        return self._range
-
-    @cached_property
-    def _range(self) -> tuple[float, float]:
-        """The range, for which all values are read once."""
         ranges = [(x.min(), x.max()) for x, _ in self.observed_blocks() if x.size]
         ranges = ranges or [(np.inf, -np.inf)]
         return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
@@ -257,9 +260,12 @@ class Observations(ABC):
     def as_sparse(self) -> Any:
         """Return the observed entries as `SparseObservations`."""
 
-    @abstractmethod
     def to_array(self) -> FloatArray:
         """Return the matrix (m, n), with NaN at missing entries."""
+        rows, columns, values = self.entries()
+        array = np.full(self.shape, 0 if self.absent_are_zeros else np.nan, self.dtype)
+        array[rows, columns] = values
+        return array
 
     @abstractmethod
     def with_values(self, values: FloatArray) -> Self:
@@ -269,18 +275,24 @@ class Observations(ABC):
         """Return other values of the stored entries, without limits."""
         return replace(self.with_values(values), limits=None)  # type: ignore[type-var]
 
-    @abstractmethod
     def mapped(self, transform: Transform) -> Self:
-        """Return observations of transform(X), with the same pattern, weights and labels."""
+        """Return observations of transform(X); zeros that are not stored stay zeros."""
+        zeros = self.absent_are_zeros
+        values = np.asarray(transform(self.values)) if zeros else self.transformed(transform)
+        limits = None if self.limits is None else self.limits.mapped(transform)
+        return replace(self.with_values(values), limits=limits)  # type: ignore[type-var]
 
     @abstractmethod
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
-        """Yield all but the labels: a heading of each part, and its numbers in blocks."""
+        """Yield all but labels and limits: a heading of each part, and its numbers in blocks."""
 
     def fingerprint(self) -> str:
         """Return the SHA-256 hash of everything but the labels."""
-        digest = hashlib.sha256()
-        for heading, blocks in self.content():
+        digest, parts = hashlib.sha256(), [*self.content()]
+        if self.limits is not None:
+            limits = self.limits.codes, self.limits.uppers
+            parts.append(("limits", [array for array in limits if array is not None]))
+        for heading, blocks in parts:
             digest.update(heading.encode())
             for block in blocks:
                 digest.update(np.ascontiguousarray(block).view(np.uint8).data)

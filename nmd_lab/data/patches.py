@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_integer
@@ -80,11 +81,9 @@ def patches(picture: Any, size: Size = 8, step: Size = 2) -> xr.DataArray:
     True
     """
     grid = grid_of(picture, size, step)
-    flat = plain_array(picture).reshape(-1)
     corners, offsets = grid.corners, grid.offsets
-    entries = np.empty((len(corners), len(offsets)), flat.dtype)
-    for block, places in grid.blocks():
-        entries[block] = flat[places]
+    windows = sliding_window_view(plain_array(picture), grid.size)
+    entries = windows[tuple(corners.T)].reshape(len(corners), -1)
     coords = {f"{CORNER}{dim}": ("patch", at) for dim, at in zip(grid.dims, corners.T, strict=True)}
     coords |= {dim: ("pixel", at) for dim, at in zip(grid.dims, offsets.T, strict=True)}
     return xr.DataArray(entries, dims=("patch", "pixel"), coords=coords, name="patches")

@@ -120,13 +120,9 @@ def _names_of_rows(labels: Labels) -> pd.DataFrame:
     )
     found: dict[str, Any] = {}
     for dim, at in zip(labels.rows, along, strict=True):
-        index = labels.index(dim)
-        if index is None:
-            found[dim] = at
-        elif index.nlevels == 1:
-            found[dim] = index[at]
-        else:
-            found |= {name: index.get_level_values(name)[at] for name in index.names}
+        index: Any = labels.index(dim)
+        index = pd.RangeIndex(labels.sizes[dim], name=dim) if index is None else index
+        found |= {name: index.get_level_values(name)[at] for name in index.names}
     return pd.DataFrame(found)
 
 

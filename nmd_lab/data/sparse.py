@@ -21,17 +21,14 @@ from nmd_lab._runtime.disk import Scratch
 from .entries import (
     CsrRows,
     EntryLimits,
-    EntryReader,
     FloatArray,
     GivenOffsets,
     IntArray,
     ObservedEntries,
     Transform,
-    check_indices,
-    check_pointers,
+    check_arrays,
     entries_of_rows,
     has_offsets,
-    limits_content,
     row_of_entries,
     row_pointers,
 )
@@ -85,19 +82,10 @@ class SparseObservations(Observations):
 
     def check(self, name: str) -> None:
         """Raise ValueError if an entry is stored outside the shape."""
-        (m, n), stored = self.shape, self.values.size
-        for field, array in (("indices", self.indices), ("weights", self.weights)):
-            if array is not None and np.shape(array) != (stored,):
-                raise ValueError(
-                    f"{name} has {field} of shape {np.shape(array)}: give {stored} of them."
-                )
-        check_pointers(name, "row", self.indptr, m, stored)
-        check_indices(name, "column", self.indices, n)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.labels.matrix_shape
+        stored, weights = self.values.size, self.weights
+        if weights is not None and np.shape(weights) != (stored,):
+            raise ValueError(f"{name} has weights of shape {weights.shape}: give {stored} of them.")
+        check_arrays(name, sparse.csr_array, self.shape, self.values, self.indices, self.indptr)
 
     @property
     def n_observed(self) -> int:
@@ -130,7 +118,7 @@ class SparseObservations(Observations):
         """Label of each column, likewise."""
         return self.labels.flat(self.labels.columns)
 
-    def reader(self) -> EntryReader:
+    def reader(self) -> Any:
         """Return the stored values; if absent entries are zeros, a reader of dense rows."""
         return _DenseRowReader(self.to_csr()) if self.absent_are_zeros else self.values
 
@@ -138,28 +126,20 @@ class SparseObservations(Observations):
         """Return the limits; if absent entries are zeros, those of all entries."""
         if self.limits is None or not self.absent_are_zeros:
             return self.limits
-        where = np.ravel_multi_index((self.rows, self.indices), self.shape)
-        codes, uppers = np.zeros(self.n_observed, np.int8), self.limits.uppers
-        codes[where] = self.limits.codes
-        if uppers is not None:
-            uppers = np.zeros(self.n_observed, uppers.dtype)
-            uppers[where] = self.limits.uppers
-        return EntryLimits(codes, uppers)
+        stored: Any = self.limits.codes, self.limits.uppers
+        arrays: Any = (x if x is None else self.to_csr(x).toarray().ravel() for x in stored)
+        return EntryLimits(*arrays)
 
     def stored_positions(self) -> tuple[IntArray, IntArray]:
         """Return row and column of the stored entries; of all entries if absent ones are zeros."""
         return super().stored_positions() if self.absent_are_zeros else (self.rows, self.indices)
 
     def transformed(self, transform: Transform) -> FloatArray:
-        """Return transform(X) at the stored entries, as a new flat array."""
-        dtype = self.values.dtype
+        """Return transform(X) at the stored entries; at all if absent ones are zeros."""
         if not self.absent_are_zeros:
-            T: FloatArray = self._new(dtype)
-            for first in range(0, T.size, BLOCK):
-                T[first : first + BLOCK] = transform(self.values[first : first + BLOCK])
-            return T
-        absent = transform(np.zeros(1, dtype=dtype))[0]
-        T = np.full(self.shape, absent, dtype=dtype)
+            return super().transformed(transform)
+        absent = transform(np.zeros(1, self.dtype))[0]
+        T: FloatArray = np.full(self.shape, absent, self.dtype)
         T[self.rows, self.indices] = transform(self.values)
         return T.ravel()
 
@@ -167,7 +147,7 @@ class SparseObservations(Observations):
         self, transform: Transform, offsets: GivenOffsets
     ) -> tuple[sparse.csr_array, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
-        T, (mean, rows, columns) = transform(self.values), offsets
+        T, (mean, rows, columns) = transform(np.asarray(self.values)), offsets
         if self.absent_are_zeros:  # there are no offsets then
             absent = float(transform(np.zeros(1, T.dtype))[0])
             return self.to_csr(T - T.dtype.type(absent) if absent else T), absent
@@ -175,29 +155,12 @@ class SparseObservations(Observations):
         fill = 0.0 if has_offsets(offsets) else float(T.mean())
         by_row = np.zeros(m) if rows is None else rows
         by_column = np.zeros(n) if columns is None else columns
-        R: Any = self._new(np.result_type(T.dtype, by_row.dtype, by_column.dtype))
+        R: Any = self.new_array(np.result_type(T.dtype, by_row.dtype, by_column.dtype))
         for first, last in row_blocks(self.indptr):
             block = slice(int(self.indptr[first]), int(self.indptr[last]))
             of_rows = np.repeat(by_row[first:last], np.diff(self.indptr[first : last + 1]))
             R[block] = T[block] - fill - mean - of_rows - by_column[self.indices[block]]
         return self.to_csr(R if self.scratch is None else R.array), fill
-
-    def _new(self, dtype: Any) -> Any:
-        """Return a new array with a number for each stored entry, in a file if the entries are."""
-        size = self.values.size
-        return np.empty(size, dtype) if self.scratch is None else self.scratch.zeros(size, dtype)
-
-    def observed_blocks(self, size: int = BLOCK) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
-        absent = self.n_observed - self.values.size
-        for first in range(0, max(self.values.size, 1), max(size, 1)):
-            x = self.values[first : first + size].astype(np.float64, copy=False)
-            w = np.broadcast_to(1.0, x.size)
-            if self.weights is not None:
-                w = self.weights[first : first + size].astype(np.float64, copy=False)
-            if absent and first + size >= self.values.size:
-                x, w = np.append(x, 0.0), np.append(w, float(absent))
-            yield x, w
 
     def entries(self) -> ObservedEntries:
         """Return the stored entries, sorted by row and column."""
@@ -205,8 +168,7 @@ class SparseObservations(Observations):
 
     def select(self, keep: NDArray[np.bool_]) -> SparseObservations:
         """Return observations of those `entries` at which `keep` is True."""
-        indptr = row_pointers(self.rows[keep], self.shape[0], self.indptr.dtype)
-        return self.at(keep, indptr, self.labels)
+        return self.at(keep, row_pointers(self.rows[keep], self.shape[0]), self.labels)
 
     def at(self, where: Any, indptr: IntArray, labels: Labels) -> SparseObservations:
         """Return some of the stored entries, with other row pointers and labels."""
@@ -229,22 +191,14 @@ class SparseObservations(Observations):
         """Return the observed entries of a range of rows, with zeros that are not stored."""
         if not self.absent_are_zeros:
             return super().csr_rows(block)
-        n, values, limits = self.shape[1], self.to_csr()[block].toarray(), self.limit_reader()
-        if limits is not None:
-            limits = limits.at(slice(block.start * n, block.stop * n))
-        indptr, columns = np.arange(len(values) + 1) * n, np.tile(np.arange(n), len(values))
-        return CsrRows.of(indptr, columns, values.ravel(), None, limits)
+        m, n = block.stop - block.start, self.shape[1]
+        rows = self.of_rows(block, Labels.plain((m, n)))
+        indptr, (_, columns) = np.arange(m + 1) * n, rows.stored_positions()
+        return CsrRows.of(indptr, columns, rows.to_array().ravel(), None, rows.limit_reader())
 
     def as_sparse(self) -> SparseObservations:
         """Return the observations themselves."""
         return self
-
-    def to_array(self) -> FloatArray:
-        """Return the matrix (m, n), with NaN at missing entries."""
-        absent = 0.0 if self.absent_are_zeros else np.nan
-        array: FloatArray = np.full(self.shape, absent, dtype=self.values.dtype)
-        array[self.rows, self.indices] = self.values
-        return array
 
     def to_csr(self, values: FloatArray | None = None) -> sparse.csr_array:
         """Return the values, or other values at the same positions, without a copy."""
@@ -270,11 +224,6 @@ class SparseObservations(Observations):
         """Return other values with the same pattern, weights and labels."""
         return replace(self, values=values)
 
-    def mapped(self, transform: Transform) -> SparseObservations:
-        """Return observations of transform(X), whose zeros that are not stored stay zeros."""
-        limits = None if self.limits is None else self.limits.mapped(transform)
-        return replace(self, values=np.asarray(transform(self.values)), limits=limits)
-
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
         """Yield all but the labels; see `Observations.content`."""
         for name in ("values", "weights", "indptr", "indices"):
@@ -282,7 +231,6 @@ class SparseObservations(Observations):
             if array is not None:
                 yield f"{name} {array.dtype} {array.shape}", [array]
         yield f"absent_are_zeros {self.absent_are_zeros}", []
-        yield from limits_content(self.limits)
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""

@@ -205,16 +205,6 @@ def _examples(frame: Any, names: Collection[Any]) -> list[str]:
     return list(text[is_word].unique()[:MAX_WORDS])
 
 
-def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
-    """Warn of classes of columns that the fitted table does not show."""
-    if texts := [
-        f"{classes[:5]} in column {name!r}" for name, classes in unseen.items() if classes
-    ]:
-        text = f"X has {' and '.join(texts)}, which the fitted table does not show: such a cell "
-        text += "says nothing about its row, and stays as it is; fit with all classes."
-        warnings.warn(text, NMDWarning, stacklevel=2)
-
-
 def kind_of_objects(column: Any) -> str | None:
     """Return what a column holds that is neither of numbers nor of categories.
 
@@ -449,11 +439,15 @@ class TypedTable:
     def encode(self, frame: Any) -> Any:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
         parts = [column.encode(frame.iloc[:, k]) for k, column in enumerate(self.columns)]
-        unseen = {}
+        unseen = []
         for column, encoded, (name, x) in zip(self.columns, parts, frame.items(), strict=True):
-            if column.categories:
-                unseen[name] = x[np.isnan(encoded[:, 0]) & x.notna().to_numpy()].unique().tolist()
-        warn_of_classes(unseen)
+            classes = x[np.isnan(encoded[:, 0]) & x.notna().to_numpy()].unique().tolist()
+            if column.categories and classes:
+                unseen.append(f"{classes[:5]} in column {name!r}")
+        if unseen:
+            text = f"X has {' and '.join(unseen)}, which the fitted table does not show: such a "
+            text += "cell says nothing about its row, and stays as it is; fit with all classes."
+            warnings.warn(text, NMDWarning, stacklevel=2)
         labels = self.labels
         indicators = {label for c in self.columns if c.kind == "categories" for label in c.labels}
         for label in indicators:
@@ -497,10 +491,6 @@ class TypedTable:
             series = series.astype("boolean") if column.kind == "boolean" else series
             result.isetitem(k, series.where(keep[:, at[0]]))
         return result
-
-    def cells(self, of_frame: NDArray[Any]) -> NDArray[Any]:
-        """Return numbers or booleans in the shape of the DataFrame in that of the matrix."""
-        return of_frame[:, self.source]
 
     def describe(self) -> list[list[Any]]:
         """Return the columns as lists, for JSON; categories of other types become text."""
@@ -573,4 +563,6 @@ def _plain(value: Any) -> Any:
 
 def plain_label(label: Any) -> Any:
     """Return a label as a Python object, for a message."""
+    if isinstance(label, tuple):
+        return tuple(map(plain_label, label))
     return label.item() if isinstance(label, np.generic) else label

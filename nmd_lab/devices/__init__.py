@@ -19,8 +19,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.compiler import for_kernels
 from nmd_lab._runtime.disk import MIN_ENTRIES, FileArray, Scratch
-from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
-from nmd_lab.kernels.passes import ZeroLoss, passes_of
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.kernels.passes import EntryPasses, ZeroLoss
 from nmd_lab.model.model import Model
 
 
@@ -42,14 +42,13 @@ class Device:
         """Return an array on the device."""
         return array
 
-    def read(self, reader: EntryReader | WeightReader, size: int) -> Any:
+    def read(self, reader: Any, size: int) -> Any:
         """Return what reads entries on the device, given their number."""
         return for_kernels(reader)
 
     def get(self, array: Any) -> FloatArray:
         """Return an array of the device as a NumPy array."""
-        result: FloatArray = array
-        return result
+        return np.asarray(array)
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return a new array on the device, with any numbers."""
@@ -72,7 +71,7 @@ class Device:
         return threads
 
     # T and U of a block, its Moreau envelope, and that of a tile of zeros
-    passes = staticmethod(passes_of)
+    passes: Any = EntryPasses
     zero_pass = staticmethod(ZeroLoss)
 
 
@@ -96,8 +95,7 @@ class FileHost(Device):
 
     def get(self, array: Any) -> FloatArray:
         """Return the array, whose numbers may lie in a file."""
-        result: FloatArray = array.array if isinstance(array, FileArray) else array
-        return result
+        return np.asarray(array.array if isinstance(array, FileArray) else array)
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return zeros, in a file if they are many in a flat array."""

@@ -3,7 +3,7 @@
 The T-update is that of `nmd_lab.model.proximal`: the best piece of a piecewise-linear f, or a
 closed form for Square.  All entries take all branches, and a selection follows.  A pass takes the
 arguments of the compiled one, of which it leaves out limits, upper ends and the positions of column
-models, which are None here, and the numbers of the model.
+models, which are None here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
-from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
@@ -52,9 +52,9 @@ class TensorPasses:
         self, x: Tensor, A: Tensor, weights: Tensor | None, *others: Any
     ) -> tuple[float, ...]:
         """Update T and U, and turn A into S."""
-        _, _, _, T, U, penalty, dual_scale, _ = others
+        _, _, _, T, U, penalty = others
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
-        v = a - dual_scale * U
+        v = a - U
         new = _where(seen, self.solve(v, data, penalty / weight), v)
         losses = _where(seen, weight * self.loss(data, a), 0.0)
         residual, step = new - a, new - T
@@ -67,7 +67,7 @@ class TensorPasses:
         self, x: Tensor, A: Tensor, weights: Tensor | None, *others: Any
     ) -> tuple[float, ...]:
         """Turn A into the gradient of L."""
-        _, _, _, U, penalty, update_from, _ = others
+        _, _, _, U, penalty, update_from = others
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         if update_from > 0:
             v = a - U
@@ -82,14 +82,7 @@ class TensorPasses:
 
     def zeros(self, A: Tensor, penalty: float) -> tuple[float, ...]:
         """Turn A = WH of a tile of zeros into the gradient of the envelope."""
-        a = _double(A)
-        zero = torch.zeros((), dtype=a.dtype, device=a.device)
-        t = self.solve(a, zero, penalty)
-        gap = a - t
-        values = self.loss(zero, t) + 0.5 * penalty * gap * gap
-        losses = self.loss(zero, a)
-        A.copy_(penalty * gap)
-        return _sums(values, losses, gap * gap)
+        return self.envelope(A.new_zeros(()), A, None, None, None, None, 0.0, penalty, 0.0)
 
     def solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
         """Return the minimisers over t of d(x, f(t)) + ρ/2 (t - v)²."""
@@ -107,7 +100,7 @@ class TensorPasses:
     def _solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
         if self.f.form == "square":
             return self.losses.square(v, x, penalty)
-        best, lowest = None, None
+        found = []
         for low, high, slope, intercept in self.pieces:
             if slope == 0:
                 t = v.clamp(low, high)
@@ -115,16 +108,10 @@ class TensorPasses:
                 q, weight = slope * v + intercept, penalty / slope**2
                 y = self.losses.proximal(q, x, weight)
                 t = ((y - intercept) / slope).clamp(low, high)
-            gap = t - v
-            objective = self.losses.value(x, slope * t + intercept) + 0.5 * penalty * gap * gap
-            if best is None or lowest is None:
-                best, lowest = t, objective
-            else:
-                better = objective < lowest
-                best = torch.where(better, t, best)
-                lowest = torch.where(better, objective, lowest)
-        assert best is not None
-        return best
+            value = self.losses.value(x, slope * t + intercept)
+            found.append((t, value + 0.5 * penalty * (t - v) ** 2))
+        minima, objectives = (torch.stack(each) for each in zip(*found, strict=True))
+        return minima.gather(0, objectives.argmin(dim=0, keepdim=True))[0]
 
 
 def supports(model: Model) -> bool:
@@ -252,22 +239,21 @@ class TensorDevice:
         writable = array if array.flags.writeable else array.copy()
         return torch.from_numpy(writable).to(self.name)
 
-    def read(self, reader: EntryReader | WeightReader, size: int) -> Any:
+    def read(self, reader: Any, size: int) -> Any:
         """Return all that a reader of entries reads."""
         return self.put(reader[slice(0, size)])
 
     def get(self, array: Any) -> FloatArray:
         """Return an array of the device as a NumPy array."""
-        values: FloatArray = array.cpu().numpy()
-        return values
+        return np.asarray(array.cpu())
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return a new tensor, with any numbers."""
-        return torch.empty(shape, dtype=TYPES[np.dtype(dtype).name], device=self.name)
+        return torch.empty(shape, dtype=getattr(torch, np.dtype(dtype).name), device=self.name)
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return a new tensor of zeros."""
-        return torch.zeros(shape, dtype=TYPES[np.dtype(dtype).name], device=self.name)
+        return self.empty(shape, dtype).zero_()
 
     def multiply(self, left: Any, right: Any, out: Any) -> Any:
         """Put the product of two matrices into `out`."""
@@ -286,7 +272,3 @@ class TensorDevice:
     def zero_pass(self, model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
         """Return the envelope of a tile of zeros."""
         return TensorPasses(model, limited=False).zeros
-
-
-TYPES = {"float32": torch.float32, "float64": torch.float64}
-"""Types of tensors by the names of those of NumPy."""

@@ -61,7 +61,7 @@ class Admm:
         else:
             if problem.constraints.W is None:
                 W[:, sweep.solved_W] = 0  # so that S = T - offsets, and the W-step solves for W
-            result = sweep.update_W(W, H, rule.initial)
+            result = sweep.update_T_and_W(W, H, rule.initial, update=False)
         return AdmmState(W, H, result, rule.initial, rule.begin(), sweep.state)
 
     def step(self, problem: Problem, state: AdmmState) -> AdmmState:
@@ -72,7 +72,7 @@ class Admm:
             rho = state.rule(rho, result.primal, state.dual, state.objective)
             if rho != state.penalty:  # the W-step assumed the old ρ: repeat it
                 sweep.rescale(state.penalty / rho)
-                result = sweep.update_W(W, H, rho)
+                result = sweep.update_T_and_W(W, H, rho, update=False)
 
         H = sweep.update_H(result, W, H, rho)
         W = result.W
@@ -94,8 +94,7 @@ class Admm:
             primal_residual=result.primal,
             dual_residual=state.dual,
             penalty=state.penalty,
-            relative_residual=max(result.primal, result.change)
-            / (state.entries.norm_of_initial_T or 1.0),
+            relative_residual=max(result.primal, result.change) / problem.norm_of_initial_T,
         )
 
     def status(self, state: AdmmState) -> StopReason | None:

@@ -36,7 +36,7 @@ from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.kernels.constrained_rows import ConstrainedColumns, penalty_of, proximal_move
 from nmd_lab.kernels.row_sums import shared_solver
 from nmd_lab.model.loss import POISSON
-from nmd_lab.model.losses import KL_FLOOR
+from nmd_lab.model.positive import KL_FLOOR
 from nmd_lab.problem.problem import Problem
 from nmd_lab.request.constraints import is_nonnegative
 
@@ -130,9 +130,8 @@ class LeastSquaresDescent:
     def __init__(self, problem: Problem, rank: int) -> None:
         self.X = _matrix(problem.observations)
         self.half_square = problem.observations.sum_of(lambda x, weights: 0.5 * np.square(x))
-        self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
-        self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
-        self.ridge_W, self.ridge_H = problem.ridges(rank)
+        self.constrained, self.ridges = problem.constrained_columns(rank), problem.ridges(rank)
+        self.solved = problem.offset_columns.solved(rank)
         eps = float(np.finfo(problem.observations.dtype).eps)
         self.least_exact = 1e5 * eps  # of ‖X‖² / 2; below, residuals give the objective
 
@@ -145,18 +144,19 @@ class LeastSquaresDescent:
         state.steps += 1
         if state.steps == 3:  # the first ones find the scale of a random start
             state.share = FIRST_FRACTION
-        W = self._next_W(state)
-        ahead_W = _ahead(state.W, W, state.share, self.W_constraint, self.solved_W)
-        XtW, H = self._next_H(state, ahead_W)
+        W = self._next(0, state.ahead_W, state.ahead_H.T, state.XHt)
+        ahead_W = self._ahead(0, state.W, W, state.share)
+        XtW = self.X.T @ ahead_W
+        Ht = self._next(1, state.ahead_H.T, ahead_W, XtW[:, self.solved[1]])
+        H = np.ascontiguousarray(Ht.T)
         reached = self._descended(ahead_W, H, XtW)
         if state.best is not None and reached.objective > state.best.objective:
             state.limit, state.share = state.last_good, state.share / 1.5
             state.ahead_W, state.ahead_H = state.W, state.H
             state.XHt = self._times_Ht(state.H)
             return state.best
-        transposed = _ahead(state.H.T, H.T, state.share, self.H_constraint, self.solved_H)
+        state.ahead_H = np.ascontiguousarray(self._ahead(1, state.H.T, Ht, state.share).T)
         state.W, state.H, state.ahead_W = ahead_W, H, ahead_W
-        state.ahead_H = np.ascontiguousarray(transposed.T)
         state.XHt = self._times_Ht(state.ahead_H)
         if state.share:
             state.last_good = state.share
@@ -165,29 +165,29 @@ class LeastSquaresDescent:
         state.best = reached
         return reached
 
-    def _next_W(self, state: LeastSquaresState) -> FloatArray:
-        """Return W after a step from the extrapolated factors."""
-        W, solved = state.ahead_W.copy(), self.solved_W
-        partners = state.ahead_H[solved]
-        ridge, gram = self.ridge_W(partners, 1.0), partners @ partners.T
-        gradient = state.XHt - W @ (state.ahead_H @ partners.T)
-        improve = shared_solver(self.W_constraint, gram, ridge, 1.0, sweeps=1)
-        W[:, solved] = improve(W[:, solved], gradient)
-        return W
+    def _next(
+        self, side: int, rows: FloatArray, others: FloatArray, products: FloatArray
+    ) -> FloatArray:
+        """Return W (side 0) or Hᵀ after a step, given the other one and X times that."""
+        solved, following = self.solved[side], np.array(rows, order="C")
+        partners = others[:, solved]
+        gram, ridge = others.T @ partners, self.ridges[side](partners, 1.0)
+        improve = shared_solver(self.constrained[side], gram[solved], ridge, 1.0, sweeps=1)
+        following[:, solved] = improve(following[:, solved], products - rows @ gram)
+        return following
 
-    def _next_H(self, state: LeastSquaresState, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return Xᵀ W and the next H."""
-        H, solved = state.ahead_H.copy(), self.solved_H
-        XtW = self.X.T @ W
-        partners = W[:, solved]
-        ridge, gram = self.ridge_H(partners, 1.0), W.T @ partners
-        gradient = XtW[:, solved] - H.T @ gram
-        improve = shared_solver(self.H_constraint, gram[solved], ridge, 1.0, sweeps=1)
-        H[solved] = improve(np.ascontiguousarray(H[solved].T), gradient).T
-        return XtW, H
+    def _ahead(self, side: int, before: FloatArray, after: FloatArray, share: float) -> FloatArray:
+        """Return rows that are extrapolated along their change, and allowed."""
+        if not share:
+            return after
+        ahead = after + after.dtype.type(share) * (after - before)
+        constrained, solved = self.constrained[side], self.solved[side]
+        if constrained is not None:
+            ahead[:, solved] = constrained.project(ahead[:, solved])
+        return ahead
 
     def _times_Ht(self, H: FloatArray) -> FloatArray:
-        return np.asarray(self.X @ np.ascontiguousarray(H[self.solved_W].T))
+        return np.asarray(self.X @ np.ascontiguousarray(H[self.solved[0]].T))
 
     def _descended(self, W: FloatArray, H: FloatArray, XtW: FloatArray) -> Descended:
         """Return the factors with their objective."""
@@ -196,9 +196,9 @@ class LeastSquaresDescent:
         data_term = self.half_square - float(mixed) + 0.5 * float(np.sum(gram_W * gram_H))
         if data_term < self.least_exact * self.half_square:
             data_term = self._from_residuals(W, H)
-        total = data_term + penalty_of(W[:, self.solved_W], self.ridge_W, self.W_constraint)
-        total += penalty_of(H[self.solved_H].T, self.ridge_H, self.H_constraint)
-        return Descended(W, H, data_term, total)
+        rows = W[:, self.solved[0]], H[self.solved[1]].T
+        penalties = map(penalty_of, rows, self.ridges, self.constrained)
+        return Descended(W, H, data_term, data_term + sum(penalties))
 
     def _from_residuals(self, W: FloatArray, H: FloatArray) -> float:
         """Return ‖X - WH‖² / 2 without cancellation, block by block."""
@@ -219,22 +219,6 @@ def _matrix(observations: Observations) -> Any:
     rows = observations.csr_rows(slice(0, observations.shape[0]))
     values = rows.values.astype(observations.dtype)
     return csr_array((values, rows.indices, rows.indptr), shape=observations.shape)
-
-
-def _ahead(
-    before: FloatArray,
-    after: FloatArray,
-    share: float,
-    constrained: ConstrainedColumns | None,
-    solved: slice,
-) -> FloatArray:
-    """Return rows that are extrapolated along their change, and allowed."""
-    if not share:
-        return after
-    ahead = after + after.dtype.type(share) * (after - before)
-    if constrained is not None:
-        ahead[:, solved] = constrained.project(ahead[:, solved])
-    return ahead
 
 
 @dataclass
@@ -264,8 +248,7 @@ class DivergenceDescent:
         self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
         of_columns = csr_array((factors, X.indices, X.indptr), shape=shape).T.tocsr().data
         self.sides = (_Side(X, factors), _Side(X.T.tocsr(), of_columns))
-        self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
-        self.ridge_W, self.ridge_H = problem.ridges(rank)
+        self.constrained, self.ridges = problem.constrained_columns(rank), problem.ridges(rank)
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> DivergenceState:
         """Return the state of a descent that begins at feasible factors."""
@@ -274,18 +257,15 @@ class DivergenceDescent:
 
     def step(self, state: DivergenceState) -> Descended:
         """Do one step in W and in H, and return the factors."""
-        W, Ht = state.W, state.Ht
-        for side, rows, partners, ridge, of in (
-            (0, W, Ht, self.ridge_W, self.W_constraint),
-            (1, Ht, W, self.ridge_H, self.H_constraint),
-        ):
+        factors = W, Ht = state.W, state.Ht
+        for side, of in enumerate(self.constrained):
             assert of is not None
-            slopes = self._slopes(side, partners)
+            partners, alphas = factors[1 - side], self.ridges[side].alphas
             weight = (of.entrywise.weight if of.entrywise else 0.0) or 0.0
-            logs = self.sides[side].improve(rows, partners, slopes + weight, ridge.alphas)
+            slopes = self._slopes(side, partners) + weight
+            logs = self.sides[side].improve(factors[side], partners, slopes, alphas)
         data_term = self.constant - logs + float(np.sum(Ht * self._slopes(1, W)))
-        total = data_term + penalty_of(W, self.ridge_W, self.W_constraint)
-        total += penalty_of(Ht, self.ridge_H, self.H_constraint)
+        total = data_term + sum(map(penalty_of, factors, self.ridges, self.constrained))
         H = np.ascontiguousarray(Ht.T, dtype=self.dtype)
         return Descended(W.astype(self.dtype), H, max(data_term, 0.0), total)
 

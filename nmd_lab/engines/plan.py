@@ -75,11 +75,6 @@ class RefinementPlan:
         """
         return sys.maxsize - 1 if self.engine == "implicit zeros" else None
 
-    @property
-    def limited(self) -> bool:
-        """Whether refinements wait for a slow Algorithm 1; those of the user do not."""
-        return self.refine and self.homotopy is not True
-
     def __bool__(self) -> bool:
         """Return whether there is any refinement."""
         return bool(self.refine or self.homotopy or self.polish)

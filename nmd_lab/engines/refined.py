@@ -113,8 +113,8 @@ class RefinedState:
         State of Algorithm 1.
     costs : PassCosts
         Costs of a pass of a refinement.
-    last, best : Iterate
-        Last iterate of Algorithm 1, and the best factors so far.
+    best : Iterate
+        Best factors so far.
     current : Refinement or None
         The refinement that is under way.
     polished, before : float
@@ -133,7 +133,6 @@ class RefinedState:
 
     plain: AdmmState
     costs: PassCosts
-    last: Iterate | None = None
     best: Iterate | None = None
     current: Refinement | None = None
     polished: float = math.inf
@@ -162,7 +161,7 @@ class Refined:
     def step(self, problem: Problem, state: RefinedState) -> RefinedState:
         """Do one iteration of Algorithm 1, and the passes of refinements that it allows."""
         state.plain = self._plain.step(problem, state.plain)
-        state.last = last = self._plain.iterate(problem, state.plain)
+        last = self._plain.iterate(problem, state.plain)
         best = state.best
         if best is None or last.objective < best.objective or not last.is_finite:
             best = last
@@ -180,10 +179,8 @@ class Refined:
 
     def iterate(self, problem: Problem, state: RefinedState) -> Iterate:
         """Return the best factors, with the residuals of Algorithm 1."""
-        last, best = state.last, state.best
-        assert last is not None
-        assert best is not None
-        shown = best.with_residuals_of(last)
+        assert state.best is not None
+        shown = state.best.with_residuals_of(self._plain.iterate(problem, state.plain))
         return replace(shown, relative_residual=math.inf) if state.is_busy else shown
 
     def status(self, state: RefinedState) -> StopReason | None:
@@ -221,7 +218,9 @@ class Refined:
             cost = costs.start + costs.preconditioner + 3 * cost  # for some evaluations, too
         converged = last.relative_residual <= 100 * self.plan.fitted
         exact = best.relative_error <= NEARLY_EXACT  # which they bring to 0 much faster
-        limited = self.plan.limited and not (converged or exact)
+        # Refinements wait for a slow Algorithm 1; those that the user asks for do not.
+        waits = self.plan.refine and self.plan.homotopy is not True
+        limited = waits and not (converged or exact)
         return state.budget.allows(cost, best.objective, limited=limited, begins=begins)
 
     def _begin_next(
@@ -233,26 +232,19 @@ class Refined:
         state.before = best.objective
         if not first and self._is_worth_polishing(state, best):
             state.current = self._refiner.begin(problem, "polish", best.W_aug, best.H_aug)
-        elif moves and (kind := self._kind(state.n_begun)) is not None:
-            growth = QUICK if kind == "quick" else SLOW
-            kind = "refine" if kind == "quick" else kind
+        elif moves and (following := self._following(state.n_begun)) is not None:
+            kind, growth = following
             state.n_begun += 1
             state.current = self._refiner.begin(problem, kind, last.W_aug, last.H_aug, growth)
 
-    def _kind(self, number: int) -> str | None:
-        """Return the kind of a refinement by its number, from 0; None if there is none."""
-        plan, kinds = self.plan, []
-        if plan.homotopy is True:
-            kinds.append("homotopy")
-        elif plan.refine:  # find the nearest minimum first: it pays soonest
-            kinds.append("quick")
-        if plan.refine:
-            kinds.append("refine")
-        if plan.homotopy == "auto":
-            kinds.append("homotopy")
-        if number < len(kinds):
-            return kinds[number]
-        return "refine" if plan.refine else None
+    def _following(self, number: int) -> tuple[str, tuple[float, float]] | None:
+        """Return kind and growth of a refinement by its number, from 0; None if there is none."""
+        number_of_homotopy = {True: 0, "auto": 2}.get(self.plan.homotopy)
+        if number == number_of_homotopy:
+            return "homotopy", SLOW
+        if not self.plan.refine:
+            return None
+        return "refine", SLOW if number else QUICK  # the nearest minimum first: it pays soonest
 
     def _is_worth_polishing(self, state: RefinedState, best: Iterate) -> bool:
         """Return whether a polish of the best factors is due.

@@ -105,7 +105,7 @@ class Lagrangian:
         state.cost += self.costs.evaluation
         state.cost += self.costs.update if update_from else 0.0
         gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
-        gradient = gradient if slope is None else gradient + slope
+        gradient = gradient + slope
         state.candidate = Iterate(
             W_aug=W_aug,
             H_aug=H_aug,
@@ -120,11 +120,9 @@ class Lagrangian:
             state.lowest, state.best = state.candidate.objective, x
         return result.value + ridge, gradient
 
-    def _ridge(self, x: FloatArray) -> tuple[float, FloatArray | None]:
-        """Return value and gradient of the ridge at x; (0, None) if there is none."""
+    def _ridge(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return value and gradient of the ridge at x."""
         W_alphas, H_alphas = self.alphas
-        if not W_alphas.any() and not H_alphas.any():
-            return 0.0, None
         W, H = self._factors(x)
         slope = _flat(W_alphas.astype(x.dtype) * W, H_alphas.astype(x.dtype)[:, None] * H)
         return 0.5 * float(np.sum(slope * x, dtype=np.float64)), slope

@@ -378,9 +378,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
             self.n_components_ = self.posterior_.rank
             self.n_iter_ = int(self.posterior_.parameters["sweeps"])
             self.reconstruction_err_ = reconstruction_error(self.posterior_, checked)
-        counts = np.bincount(
-            observe(checked, may_be_empty=True).entries().columns, minlength=checked.shape[1]
-        )
+        counts = observe(checked, may_be_empty=True).counts(0)
         self._in_output = (counts > 0) | self.keep_empty_features
         if self._keeps_types and self._table is not None:
             self._in_output = self._in_output[self._table.first_columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 from typing import Any
 
@@ -142,16 +143,16 @@ class HeldOut:
         It is in the units of X; for several kinds, in those of each column.  Another model has
         learned parameters.
         """
-        return float(np.sqrt(np.average(self._squares(W_aug, H_aug, model), weights=self.weights)))
+        total, weight = self.squared_errors(W_aug, H_aug, model)
+        return math.sqrt(total / weight)
 
     def squared_errors(
         self, W_aug: FloatArray, H_aug: FloatArray, model: Model | None = None
     ) -> tuple[float, float]:
         """Return the weighted sum of the squared errors, and the sum of the weights."""
         squares = self._squares(W_aug, H_aug, model)
-        if self.weights is None:
-            return float(np.sum(squares)), float(squares.size)
-        return float(np.sum(self.weights * squares)), float(np.sum(self.weights))
+        weights = np.ones_like(squares) if self.weights is None else self.weights
+        return float(np.sum(weights * squares)), float(np.sum(weights))
 
     def _squares(self, W_aug: FloatArray, H_aug: FloatArray, model: Model | None) -> FloatArray:
         """Return the squared error of each entry."""
@@ -235,10 +236,10 @@ def row_losses(
     (f, loss), sums = model.shown, np.zeros(held_out.shape[0])
     more = np.bincount(rest.indices, rest.values, rest.shape[1]) + 0.5
     more *= (loss.noise_model == POISSON) / more.sum()
-    for tile in tiles():
+    for tile in tiles.blocks():
         y = np.clip(f(W[tile.rows] @ H[:, tile.columns]), *loss.domain) + more[tile.columns]
         x = np.zeros(y.size)
-        x[tiles.positions[tile.stored]] = tiles.x[tile.stored]
+        x[tiles.positions[tile.entries]] = tiles.x[tile.entries]
         sums[tile.rows] += loss(x.reshape(y.shape), y).sum(axis=1)
     return sums / held_out.shape[1]
 

@@ -39,14 +39,6 @@ VALIDATION = "validation_rmse"
 """Name of the validation error in a history."""
 
 
-def window_for(tol: float) -> int:
-    """Return the number of iterations in which the objective must fall by more than `tol`.
-
-    Refinements need up to 60 iterations to overtake, and an even f finds its signs in leaps.
-    """
-    return 200 if tol <= 1e-4 else 100
-
-
 @dataclass(frozen=True)
 class Stopping:
     """The rules that end any run, and further ones that end the run of a fit by itself.
@@ -109,10 +101,12 @@ class Stopping:
         if since_best is not None:
             text = f"validation: no lower error for {many(self.patience, 'iteration')}"
             return StopReason("validation", text) if since_best >= self.patience else None
-        window = self.window or window_for(self.tol)
+        # Refinements need up to 60 iterations to overtake, and an even f finds its signs in leaps.
+        usual = 200 if self.tol <= 1e-4 else 100
+        window = self.window or usual
         if self.tol <= 0 or len(lowest) <= window:
             return None
-        share = min(1.0, window / window_for(self.tol))
+        share = min(1.0, window / usual)
         if lowest[-window - 1] - lowest[-1] > share * self.tol * abs(lowest[-1]):
             return None
         limit = f"{share * self.tol:g}" if share < 1 else f"tol={self.tol:g}"

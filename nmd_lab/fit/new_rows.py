@@ -30,7 +30,7 @@ from nmd_lab.data.entries import CsrRows, FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.kernels.constrained_rows import MAX_SWEEPS, ConstrainedColumns
 from nmd_lab.kernels.products import CsrStorage
-from nmd_lab.kernels.row_sums import chunk_of_rows, per_row, row_sums, summed, update_rows
+from nmd_lab.kernels.row_sums import chunk_of_rows, moved, row_sums
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.model import Model
 from nmd_lab.problem.scaling import Scaling, scaling_for
@@ -96,8 +96,6 @@ def solve_new_rows(
 def _in_order_of_H(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
     """Return rows with the columns of H, ascending, so that the order of X changes no bit."""
     rows = rows._replace(indices=columns[rows.indices])
-    if np.all(columns[1:] > columns[:-1]):
-        return rows
     return rows.entries_at(np.lexsort((rows.indices, rows.row_of_entry)))
 
 
@@ -166,16 +164,15 @@ class _Problem:
         self.passes = []
         for k, kind in enumerate(models):
             kernel = kernels.row_kernel(kind.only.structure, limits is not None)
-            self.passes.append((kernel, KindEntries(begins[k], ends[k], *shared), kind.numbers))
+            entries = KindEntries(begins[k], ends[k], *shared)
+            self.passes.append((kernel, entries, kind.only.numbers))
 
         pattern = chunk_of_rows(CsrStorage((self.n_rows, n), rows.indptr, j))
-        sums = row_sums([per_row(pattern, T - base[j], Ht)], slice(0, self.n_rows), self.width)
-        normals, self.gradients = sums
+        normals, self.gradients = row_sums([pattern], T - base[j], Ht, slice(0, self.n_rows))
         ridge, bounds = epsilon * float(np.sum(Ht * Ht)), (np.zeros(self.width),) * 2
         if constrained is not None and constrained.entrywise is not None:
             bounds = constrained.bounds(self.width, 1.0)
         self.terms = RowTerms(normals, ridge, alphas, *bounds)
-        self.lengths = np.diff(rows.indptr)
         self.squares = np.bincount(rows.row_of_entry, T * T, self.n_rows)
 
     def solve(self) -> Doubles:
@@ -194,11 +191,10 @@ class _Problem:
         # Relative to the objectives, which agree up to this.
         unsure = np.ptp(few, axis=1) > 1e-4 * few.min(axis=1)
         self._improve(states, each[unsure, n_first:].ravel(), n_trial)
-        states = self._chosen(states, np.argmin(lowest, axis=1))
-        again = self._states(states.best[:, None])
-        self._improve(states, rows[~unsure & (states.numbers[:, kernels.ENDED] == 0)], n_most)
-        self._improve(again, rows[unsure], n_most)
-        return np.where(unsure[:, None], again.best, states.best)
+        best = states.best.reshape(*each.shape, -1)[rows, np.argmin(lowest, axis=1)]
+        again = self._states(best[:, None])
+        self._improve(again, rows, n_most)
+        return again.best
 
     def descend(self) -> Doubles:
         """Return the best rows found by Newton steps, of rows in which nothing is missing."""
@@ -213,16 +209,8 @@ class _Problem:
         few = np.ascontiguousarray(starts[:, :5])  # convex problems have one
         at = X, H, self.base[j], few, H @ H.T
         descend = kernels.descent_kernel(model.only.structure, model.degrees[0] or 1)
-        descend(*at, natural, ridge, alphas[0], W, model.numbers)
+        descend(*at, natural, ridge, alphas[0], W, model.only.numbers)
         return W
-
-    def _chosen(self, states: RowStates, choice: NDArray[np.intp]) -> RowStates:
-        """Return the states of one start of each row."""
-        entries = np.repeat(choice, self.lengths), np.arange(self.T.size)
-        T, U = (array[entries][None] for array in (states.T, states.U))
-        each = np.arange(self.n_rows) * len(states.T) + choice
-        W, best, gradients, numbers = (array[each] for array in states[:4])
-        return RowStates(W, best, gradients, numbers, T, U)
 
     def _starts(self, as_first: bool = False) -> Doubles:
         """Return the allowed starts of each row (n_rows, n_starts, width).
@@ -230,10 +218,8 @@ class _Problem:
         Random ones are as large as T asks for, or as the first one, which zeros make small.
         """
         normals, ridge, alphas = self.terms[:3]
-        first, everywhere = np.zeros((self.n_rows, self.width)), slice(0, self.width)
         ridges = ridge + alphas / BALANCED.initial
-        gram = summed(normals, self.gradients)
-        update_rows(None, gram, ridges, 1.0, slice(0, self.n_rows), everywhere, first)
+        first = moved(None, normals, self.gradients, ridges, 1.0, np.zeros(self.gradients.shape))
         # In addition to a start of least squares, if the problem is not convex.
         drawn = np.random.default_rng(0).standard_normal((8, self.width))
         squares = self.squares / np.maximum(np.trace(normals, axis1=1, axis2=2), 1e-300)

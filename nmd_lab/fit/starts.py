@@ -41,13 +41,13 @@ from nmd_lab.engines.constrained_descents import kind_of_descent
 from nmd_lab.engines.plan import RefinementPlan, exact_for, make_plan
 from nmd_lab.engines.refined import ImplicitZeros, Refined
 from nmd_lab.kernels.lowrank import singular_factors
-from nmd_lab.kernels.products import CsrStorage, pseudo_inverses, storage_of
+from nmd_lab.kernels.products import pseudo_inverses
 from nmd_lab.model.column_model import LimitModel
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import Start, given_start, random_start, svd_start
 from nmd_lab.problem.problem import Problem
-from nmd_lab.problem.state import Iterate, learned_state
+from nmd_lab.problem.state import Iterate, learned_state, products_at
 from nmd_lab.request.constraints import NO_CONSTRAINTS, is_nonnegative
 from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import BALANCED
@@ -316,12 +316,8 @@ def _by_size(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, Floa
 def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Generator) -> Start:
     """Return a start with further components, the largest of the residual under the ridge."""
     model, observations = problem.model, problem.observations
-    W_aug, H_aug = problem.extend(start)
-    storage = storage_of(observations)
-    if isinstance(storage, CsrStorage):
-        A = storage.all_products(W_aug, H_aug)
-    else:
-        A = (W_aug @ H_aug).ravel()
+    positions = observations.stored_positions()
+    A = products_at(observations, *problem.extend(start), *positions)
     residual = pseudo_inverses(observations, model) - A
     if not model.is_mixed:
         residual[model.nonlinearity(A) == observations.values.ravel()] = 0

@@ -243,11 +243,8 @@ def _with_coarse(
     half = tuple(-(-n // 2) if a in grid.space else n for a, n in enumerate(units.shape))
     if not far.any() or any(n < each for n, each in zip(half, grid.size, strict=True)):
         return units, variance
-    sums, counts = np.nan_to_num(units), (~np.isnan(units)).astype(float)
-    for axis in grid.space:
-        pairs = np.arange(0, units.shape[axis], 2)
-        sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
-    coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    pairs = dict.fromkeys([grid.dims[axis] for axis in grid.space], 2)
+    coarse = xr.DataArray(units, dims=grid.dims).coarsen(pairs, boundary="pad").mean().to_numpy()
     # A picture of half the resolution needs fewer groups.
     coarsely = Plan(min(plan.groups, 4), 1, tell=lambda *_: plan.tell(0.0, None))
     mean, std, _ = _fill(coarse, replace(grid, shape=half), coarsely, rng)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,18 +109,6 @@ def learn_gaussian(guess, chosen, n, within, Z, mean, variance, covariance):  # 
         covariance[j, j] += variance[j]
 
 
-@compile_inner
-def load_patch(pixels, corner, within, x, v):  # type: ignore[no-untyped-def]
-    """Put the pixels of a patch and their noise into `x` and `v`; return if that changes U."""
-    X, noise = pixels
-    changed = False
-    for j in range(within.size):
-        here = corner + within[j]
-        changed = changed or math.isnan(x[j]) != math.isnan(X[here]) or v[j] != noise[here]
-        x[j], v[j] = X[here], noise[here]
-    return changed
-
-
 def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-untyped-def]
     """Put the corners, means and variances of the patches like those at some corners into `out`."""
     within = places[3]
@@ -133,75 +121,66 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
     covariance, inverse = np.empty((d, d)), np.empty((d, d))
     mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
     x, v, r, g = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    n, few = 0, False
     for c in range(corners.shape[0]):
         count = nearest_patches(guess[0], corners[c], places, chosen, distances)
         learn_gaussian(guess, chosen, count, within, Z, mean, r, covariance)
         inverted = False
         for i in range(min(N_PREDICTED, count)):
-            changed = load_patch(pixels, chosen[i], within, x, v)
-            if changed or i == 0:
-                n, few = list_smaller_pattern(x, v, common, positions)
-                if few and not inverted:
-                    for j in range(d):
-                        for b in range(d):
-                            inverse[j, b] = covariance[j, b]
-                        inverse[j, j] += common
-                    invert(inverse)
-                    inverted = True
-                matrix = inverse if few else covariance
-                factorise(matrix, positions[:n], few, v, U)
-                project(U, matrix, positions[:n], few, common, V)
+            for j in range(d):
+                x[j], v[j] = pixels[0][chosen[i] + within[j]], pixels[1][chosen[i] + within[j]]
+            n, few = list_smaller_pattern(x, v, common, positions)
+            if few and not inverted:
+                for j in range(d):
+                    for b in range(d):
+                        inverse[j, b] = covariance[j, b]
+                    inverse[j, j] += common
+                invert(inverse)
+                inverted = True
             matrix = inverse if few else covariance
+            factorise(matrix, positions[:n], few, v, U)
+            project(U, matrix, positions[:n], few, common, V)
             solve_row(x, mean, few, matrix, U, positions[:n], r, g, y)
             at[c, i] = chosen[i]
             put_mean(mean, r, g, few, common, n, V, y, means[c, i])
             put_variances(matrix, few, common, n, V, variances[c, i])
 
 
-@dataclass(frozen=True)
-class Places:
-    """All patches of a picture (corners from 0 to `last`), and the positions of their pixels."""
+def window_of(last: Positions) -> Positions:
+    """Return differences (patch, dimension) of the corners of a window."""
+    free = last > 0
+    most = 441  # patches of a window
+    width = int(most ** (1 / max(free.sum(), 1)) + 1e-9) // 2
+    ranges = [np.arange(-width, width + 1) if each else np.zeros(1, int) for each in free]
+    return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, free.size)
 
-    strides: Positions
-    last: Positions
-    within: Positions
 
-    @property
-    def window(self) -> Positions:
-        """Differences (patch, dimension) of the corners of a window."""
-        free = self.last > 0
-        most = 441  # patches of a window
-        width = int(most ** (1 / max(free.sum(), 1)) + 1e-9) // 2
-        ranges = [np.arange(-width, width + 1) if each else np.zeros(1, int) for each in free]
-        return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, free.size)
+def predict_alike(
+    pixels: tuple[Array, Array],
+    guess: tuple[Array, Array],
+    corners: Positions,
+    places: tuple[Positions, ...],
+    tell: Callable[[float], None],
+) -> Iterator[tuple[Positions, Array, Array]]:
+    """Yield positions, means and variances (patch, pixel) of patches like those at corners.
 
-    def predict(
-        self,
-        pixels: tuple[Array, Array],
-        guess: tuple[Array, Array],
-        corners: Positions,
-        tell: Callable[[float], None],
-    ) -> Iterator[tuple[Positions, Array, Array]]:
-        """Yield positions, means and variances (patch, pixel) of patches like those at corners.
+    The flat `pixels` are values and the variances of their noise, those of `guess` the means
+    and variances of the estimate; `places` the strides of the picture, the last corner, the window
+    and the positions of the pixels of a patch.  `tell` is called with the share that is done.
+    """
+    predict = cached_kernel(predict_similar, "predict_similar_patches")
+    within = places[3]
+    for begin in range(0, len(corners), N_CORNERS):
+        tell(begin / len(corners))
+        block = corners[begin : begin + N_CORNERS]
+        shape = len(block), N_PREDICTED
+        out = np.full(shape, -1), *np.empty((2, *shape, within.size))
 
-        The flat `pixels` are values and the variances of their noise, those of `guess` the means
-        and variances of the estimate.  `tell` is called with the share of them that is done.
-        """
-        predict = cached_kernel(predict_similar, "predict_similar_patches")
-        places, d = (self.strides, self.last, self.window, self.within), self.within.size
-        for begin in range(0, len(corners), N_CORNERS):
-            tell(begin / len(corners))
-            block = corners[begin : begin + N_CORNERS]
-            shape = len(block), N_PREDICTED
-            out = np.full(shape, -1), np.empty((*shape, d)), np.empty((*shape, d))
+        def work(rows: slice, block: Positions = block, out: Any = out) -> None:
+            predict(pixels, guess, block[rows], places, tuple(each[rows] for each in out))
 
-            def work(rows: slice, block: Positions = block, out: Any = out) -> None:
-                predict(pixels, guess, block[rows], places, tuple(each[rows] for each in out))
-
-            map_ranges(work, len(block))
-            there = out[0] >= 0
-            yield out[0][there][:, None] + self.within, out[1][there], out[2][there]
+        map_ranges(work, len(block))
+        there = out[0] >= 0
+        yield out[0][there][:, None] + within, out[1][there], out[2][there]
 
 
 def average(grid: Grid, found: Iterable[tuple[Positions, Array, Array]]) -> Estimate:
@@ -230,10 +209,12 @@ def by_similar(
     guess = np.where(known, seen, mean).reshape(-1), np.where(known, 0.0, std**2).reshape(-1)
     grid = replace(grid, step=tuple(-(-n // 2) for n in grid.size))
     strides = np.array(seen.strides) // seen.itemsize
-    places = Places(strides, np.subtract(grid.shape, grid.size), grid.offsets @ strides)
+    last = np.subtract(grid.shape, grid.size)
+    places = strides, last, window_of(last), grid.offsets @ strides
     corners = grid.corners
     corners = corners[~known.reshape(-1)[grid.positions(np.arange(len(corners)))].all(axis=1)]
-    found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners, tell)
+    pixels = seen.reshape(-1), variance.reshape(-1)
+    found = predict_alike(pixels, guess, corners, places, tell)
     new, new_std = average(grid, found)
     return np.where(np.isnan(new), mean, new), np.where(np.isnan(new), std, new_std)
 

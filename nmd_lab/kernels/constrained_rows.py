@@ -106,7 +106,9 @@ class ConstrainedColumns:
         if self.couples_rows:
             return partial(self._coupled_rows, normals)
         if self.entrywise is not None:
-            numbers = normals, *self.bounds(len(normals), penalty), sweeps, SWEEP_TOL
+            size = normals.shape[-1]
+            bounds = self.bounds(size, penalty)
+            numbers = normals.reshape(-1, size, size), *bounds, sweeps, SWEEP_TOL
 
             def descend_rows(rows: FloatArray, slopes: FloatArray) -> FloatArray:
                 rows, slopes = (np.array(each, np.float64, order="C") for each in (rows, slopes))
@@ -225,10 +227,12 @@ def invert_diagonal(normal, inverse):  # type: ignore[no-untyped-def]
         inverse[c] = 1.0 / normal[c, c] if normal[c, c] > 0.0 else 0.0
 
 
-def _descend_rows(rows, slopes, normal, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
-    inverse = np.empty(rows.shape[1])
-    invert_diagonal(normal, inverse)
+def _descend_rows(rows, slopes, normals, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
+    inverse, each = np.empty(rows.shape[1]), normals.shape[0] > 1
     for i in range(rows.shape[0]):
+        normal = normals[i if each else 0]
+        if each or i == 0:
+            invert_diagonal(normal, inverse)
         descend(rows[i], slopes[i], normal, inverse, weights, lowest, sweeps, settled)
 
 

@@ -33,7 +33,7 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.devices import HOST, Device
 from nmd_lab.model.model import Model
 
-from .products import MIN_SHARE_ENTRIES, StoredEntries, products_of_blocks
+from .products import DenseStorage, products_of_blocks
 from .sweep import number_of_shares
 
 ROWS = 256  # largest number of rows of a tile
@@ -47,17 +47,23 @@ class Tile(NamedTuple):
     ----------
     rows, columns : slice
         Rows and columns of the matrix.
-    stored : slice
+    entries : slice
         Its stored entries, in the order of the tiles.
     """
 
     rows: slice
     columns: slice
-    stored: slice
+    entries: slice
+
+    @property
+    def size(self) -> int:
+        """Number of entries, stored or not."""
+        size: int = (self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start)
+        return size
 
 
-class Tiles:
-    """The tiles of a matrix.
+class Tiles(DenseStorage):
+    """The tiles of a matrix, as blocks.
 
     Attributes
     ----------
@@ -67,8 +73,6 @@ class Tiles:
         Stored values in the order of the tiles.
     positions : ndarray of int32 (n_stored,)
         Position of each of them in its tile, row by row.
-    size : int
-        Largest number of entries of a tile.
     """
 
     def __init__(
@@ -79,11 +83,11 @@ class Tiles:
         values: FloatArray,
         device: Device = HOST,
     ) -> None:
-        m, n = self.shape = shape
-        self.device, self.n_stored, self.dtype = device, values.size, values.dtype
+        super().__init__(shape, device)
+        (m, n), self.n_stored, self.dtype = shape, values.size, values.dtype
         self.height = min(m, ROWS * math.isqrt(device.factor))
         self.width = min(n, max(1, ENTRIES * device.factor // self.height))
-        self.size = self.height * self.width
+        self.block_size = self.height * self.width
         self.across = -(-n // self.width)
         rows = np.repeat(np.arange(m, dtype=np.int32), np.diff(indptr))
         tile, columns = rows // self.height * self.across, indices.astype(np.int32)
@@ -99,7 +103,7 @@ class Tiles:
         self.x: FloatArray = device.put(values[order])
         self.positions: NDArray[np.int32] = device.put(positions)
 
-    def __call__(self, share: int = 0, shares: int = 1) -> Iterator[Tile]:
+    def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Any]:
         """Yield the tiles of one of `shares` parts of the rows."""
         m, n = self.shape
         down = -(-m // self.height)
@@ -111,118 +115,6 @@ class Tiles:
             columns = slice(left, min(left + self.width, n))
             begin = int(self.ends[number - 1]) if number else 0
             yield Tile(rows, columns, slice(begin, int(self.ends[number])))
-
-
-class SparseEnvelope:
-    """The function L of `MoreauEnvelope` and its gradient, tile by tile.
-
-    Attributes
-    ----------
-    size : int
-        Number of stored entries.
-    U : ndarray (n_stored,)
-        Multipliers of the stored entries, in the order of the tiles.
-    """
-
-    def __init__(self, tiles: Tiles, model: Model, threads: int = 1) -> None:
-        self.tiles, self.x, self.size = tiles, tiles.x, tiles.n_stored
-        device, dtype, (m, n) = tiles.device, tiles.dtype, tiles.shape
-        self.device = device
-        self.U = device.zeros((self.size,), dtype)
-        self.envelope_pass = device.passes(model, limited=False).envelope
-        self.zero_pass = device.zero_pass(model, dtype)
-        self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
-        shares = min(m * n // MIN_SHARE_ENTRIES, -(-m // tiles.height))
-        self.parts = max(1, min(device.threads(threads), shares))
-
-    def evaluate(
-        self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
-    ) -> Evaluation:
-        """Return L and its gradient; see `MoreauEnvelope.evaluate`."""
-        device, dtype = self.device, H.dtype
-        gradient_W = device.zeros(W.shape, dtype)
-        at_zero = np.array(self.zero_pass(device.zeros((1,), dtype), penalty))
-        n, W, H = H.shape[1], device.put(W), device.put(H)
-
-        def share(index: int) -> tuple[FloatArray, FloatArray]:
-            gradient, sums = device.zeros((n, H.shape[0]), dtype), np.zeros(3)
-            for tile, G in self._products(W, H, index):
-                sums += self._slopes(tile, G.reshape(-1), penalty, update_from)
-                sums -= (tile.stored.stop - tile.stored.start) * at_zero
-                gradient_W[tile.rows] += G @ H[:, tile.columns].T
-                gradient[tile.columns] += G.T @ W[tile.rows]
-            return gradient, sums
-
-        gradient_H, (value, data_term, squares) = map_and_add(share, self.parts)
-        numbers = (float(value), float(data_term), float(np.sqrt(squares)))
-        return Evaluation(
-            *numbers, device.get(gradient_W), np.ascontiguousarray(device.get(gradient_H).T)
-        )
-
-    def normal_matrices(
-        self, W: FloatArray, H: FloatArray, penalty: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the blocks of the Gauss-Newton matrix; see `MoreauEnvelope.normal_matrices`."""
-        device, dtype = self.device, H.dtype
-        outer_W, outer_H = device.put(outer_products(W)), device.put(outer_products(H.T))
-        rows = device.zeros(outer_W.shape, dtype)
-        W, H = device.put(W), device.put(H)
-
-        def share(index: int) -> tuple[FloatArray, ...]:
-            columns = device.zeros(outer_H.shape, dtype)
-            for tile, C in self._products(W, H, index):
-                self._curvatures(tile, C.reshape(-1), penalty)
-                rows[tile.rows] += C @ outer_H[tile.columns]
-                columns[tile.columns] += C.T @ outer_W[tile.rows]
-            return (columns,)
-
-        (columns,) = map_and_add(share, self.parts)
-        return device.get(rows), device.get(columns)
-
-    def _products(
-        self, W: FloatArray, H: FloatArray, share: int
-    ) -> Iterator[tuple[Tile, FloatArray]]:
-        """Yield the tiles of a part, each with its WH, in an array for the next one, too."""
-        buffer = self.device.empty((self.tiles.size,), self.tiles.dtype)
-        for tile in self.tiles(share, self.parts):
-            rows, columns = W[tile.rows], H[:, tile.columns]
-            A = buffer[: rows.shape[0] * columns.shape[1]].reshape(rows.shape[0], -1)
-            yield tile, self.device.multiply(rows, columns, A)
-
-    def _slopes(self, tile: Tile, A: FloatArray, penalty: float, update_from: float) -> FloatArray:
-        """Turn A = WH of a tile into the gradient of L, and return the three sums.
-
-        The stored entries count as zeros at WH = 0, in addition.
-        """
-        positions = self.tiles.positions[tile.stored]
-        stored = A[positions]
-        A[positions] = 0
-        sums = np.array(self.zero_pass(A, penalty))
-        if not len(positions):
-            return sums
-        x, U = self.x[tile.stored], self.U[tile.stored]
-        numbers = (penalty, update_from, self.numbers)
-        sums += self.envelope_pass(x, stored, None, None, None, None, U, *numbers)
-        A[positions] = stored
-        return sums
-
-    def _curvatures(self, tile: Tile, A: FloatArray, penalty: float) -> None:
-        """Turn A = WH of a tile into the second derivative of L."""
-        positions = self.tiles.positions[tile.stored]
-        stored = A[positions]
-        to_curvature(lambda A: self.zero_pass(A, penalty), A, abs(A), penalty)
-        if len(positions):
-            x, U = self.x[tile.stored], self.U[tile.stored]
-            none, numbers = (None, None, None, None), (penalty, 0.0, self.numbers)
-            size = abs(stored - U) + scale_of_T(x, self.model)
-            to_curvature(
-                lambda A: self.envelope_pass(x, A, *none, U, *numbers), stored, size, penalty
-            )
-            A[positions] = stored
-
-    def forget(self) -> None:
-        """Set the multipliers back to zero."""
-        self.U[:] = 0
 
 
 class Evaluation(NamedTuple):
@@ -248,11 +140,11 @@ class Evaluation(NamedTuple):
 
 
 class MoreauEnvelope:
-    """The function L and its gradient, computed block by block of rows.
+    """The function L and its gradient, computed block by block.
 
     Attributes
     ----------
-    entries : StoredEntries
+    entries : StoredEntries or TileEntries
         The data.
     size : int
         Number of stored entries.
@@ -260,7 +152,7 @@ class MoreauEnvelope:
         Multipliers; None as long as they are all zero.
     """
 
-    def __init__(self, entries: StoredEntries, threads: int = 1) -> None:
+    def __init__(self, entries: Any, threads: int = 1) -> None:
         self.entries, self.storage, self.device = entries, entries.storage, entries.device
         self.size = self.storage.n_entries
         self.parts = number_of_shares(self.storage, threads, entries.model)
@@ -274,16 +166,15 @@ class MoreauEnvelope:
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
     ) -> Evaluation:
         """Return L and its gradient."""
-        H_packed, gradient_W = self.storage.pack(H), np.empty_like(W)
+        H_packed, gradient_W = self.storage.pack(H), np.zeros_like(W)
         if update_from and self.U is None:
             self.U = self.device.zeros((self.size,), self.entries.dtype)
 
         def share(index: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
             for block, G in products_of_blocks(self.storage, W, H_packed, index, self.parts):
-                numbers = (penalty, update_from, self.entries.numbers)
-                sums += self.envelope_pass(*self._data(block.entries, G), *numbers)
-                gradient_W[block.rows] = self.storage.times_Ht(block, G, H_packed)
+                sums += self._to_slopes(block, G, penalty, update_from)
+                gradient_W[block.rows] += self.storage.times_Ht(block, G, H_packed)
                 self.storage.add_StW(block, G, W, gradient)
             return gradient, sums
 
@@ -297,29 +188,32 @@ class MoreauEnvelope:
         """Return the diagonal blocks of the Gauss-Newton matrix of L, without the ridge."""
         H_packed, outer_H = self.storage.pack(H), outer_products(H.T)
         outer_H_packed, outer_W = self.storage.pack(outer_H.T), outer_products(W)
-        rows = np.empty(outer_W.shape, W.dtype)
+        rows = np.zeros(outer_W.shape, W.dtype)
 
         def share(index: int) -> tuple[FloatArray, ...]:
             columns = np.zeros(outer_H.shape, H.dtype)
             for block, C in products_of_blocks(self.storage, W, H_packed, index, self.parts):
-                self._to_curvature(block.entries, C, penalty)
-                rows[block.rows] = self.storage.times_Ht(block, C, outer_H_packed)
+                self._to_curvature(block, C, penalty)
+                rows[block.rows] += self.storage.times_Ht(block, C, outer_H_packed)
                 self.storage.add_StW(block, C, outer_W, columns)
             return (columns,)
 
         (columns,) = map_and_add(share, self.parts)
         return rows, columns
 
-    def _to_curvature(self, entries: slice, A: FloatArray, penalty: float) -> None:
+    def _to_slopes(self, block: Any, A: FloatArray, penalty: float, update_from: float) -> Any:
+        """Turn A = WH of a block into the gradient of L, and return the three sums."""
+        return self.envelope_pass(*self._data(block.entries, A), penalty, update_from)
+
+    def _to_curvature(self, block: Any, A: FloatArray, penalty: float) -> None:
         """Turn A = WH of a block into the second derivative of L."""
-        x, _, weights, *marks, U = self._data(entries, A)
-        numbers = (penalty, 0.0, self.entries.numbers)
+        x, _, weights, *marks, U = self._data(block.entries, A)
         size = abs(A - U) + scale_of_T(x, self.entries.model)
         if weights is not None:
             self.device.fill(size, abs(A), weights == 0)  # x may be anything there
 
         def to_gradient(A: FloatArray) -> None:
-            self.envelope_pass(x, A, weights, *marks, U, *numbers)
+            self.envelope_pass(x, A, weights, *marks, U, penalty, 0.0)
 
         to_curvature(to_gradient, A, size, penalty)
 
@@ -331,6 +225,54 @@ class MoreauEnvelope:
     def forget(self) -> None:
         """Set the multipliers back to zero."""
         self.U = None
+
+
+class TileEntries:
+    """The stored entries of tiles, with what passes of a model take."""
+
+    limits = None
+
+    def __init__(self, tiles: Tiles, model: Model) -> None:
+        self.storage, self.device, self.dtype = tiles, tiles.device, tiles.dtype
+        self.model = model
+
+    def of_block(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
+        """Return the arrays of a tile; see `StoredEntries.of_block`."""
+        return self.storage.x[entries], A, None, None, None, None
+
+
+class SparseEnvelope(MoreauEnvelope):
+    """The function L of a matrix with absent zeros, tile by tile.
+
+    The multipliers are those of the stored entries, in the order of the tiles.
+    """
+
+    def __init__(self, tiles: Tiles, model: Model, threads: int = 1) -> None:
+        super().__init__(TileEntries(tiles, model), threads)
+        self.size, self.positions = tiles.n_stored, tiles.positions
+        self.zero_pass = self.device.zero_pass(model, tiles.dtype)
+
+    def _to_slopes(self, block: Tile, A: FloatArray, penalty: float, update_from: float) -> Any:
+        """Turn A = WH of a tile into the gradient of L, and return the three sums."""
+        positions = self.positions[block.entries]
+        stored = A[positions]
+        A[positions] = 0
+        sums = np.array(self.zero_pass(A, penalty))
+        if len(positions):  # which count as zeros at WH = 0, too
+            at_zero = self.zero_pass(self.device.zeros((1,), self.entries.dtype), penalty)
+            sums -= len(positions) * np.array(at_zero)
+            sums += super()._to_slopes(block, stored, penalty, update_from)
+            A[positions] = stored
+        return sums
+
+    def _to_curvature(self, block: Tile, A: FloatArray, penalty: float) -> None:
+        """Turn A = WH of a tile into the second derivative of L."""
+        positions = self.positions[block.entries]
+        stored = A[positions]
+        to_curvature(lambda A: self.zero_pass(A, penalty), A, abs(A), penalty)
+        if len(positions):
+            super()._to_curvature(block, stored, penalty)
+            A[positions] = stored
 
 
 def to_curvature(

@@ -12,7 +12,6 @@ The split variable T and its dual U are flat arrays of entries, too, which lie o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,10 +29,17 @@ from .passes import SortedBlock, sorted_block
 
 
 class Block(NamedTuple):
-    """A range of rows and the range of flat entries that they store."""
+    """A range of rows and the range of flat entries that they store, in all columns."""
 
     rows: slice
     entries: slice
+    columns: slice = slice(None)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        size: int = self.entries.stop - self.entries.start
+        return size
 
 
 MIN_SHARE_ENTRIES = 1 << 18  # entries of a part of the rows below which another thread does not pay
@@ -81,16 +87,17 @@ class DenseStorage:
     def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
         """Put WH at the block's entries into `out`."""
         rows = self.device.put(W[block.rows])
-        self.device.multiply(rows, H_packed, out.reshape(-1, self.shape[1]))
+        self.device.multiply(rows, H_packed[:, block.columns], out.reshape(len(rows), -1))
 
     def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
-        return self.device.get(S.reshape(-1, self.shape[1]) @ H_packed.T)
+        partners = H_packed[:, block.columns].T
+        return self.device.get(S.reshape(-1, len(partners)) @ partners)
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
         """Add the block's part of Sᵀ W to `out`."""
         rows = self.device.put(W[block.rows])
-        out += self.device.get(S.reshape(-1, self.shape[1]).T @ rows)
+        out[block.columns] += self.device.get(S.reshape(len(rows), -1).T @ rows)
 
 
 class CsrStorage:
@@ -179,7 +186,7 @@ def products_of_blocks(
     """Yield the blocks of a share of the rows, each with WH at its entries in the same buffer."""
     buffer = storage.device.empty((storage.block_size,), W.dtype)
     for block in storage.blocks(share, shares):
-        A = buffer[: block.entries.stop - block.entries.start]
+        A = buffer[: block.size]
         storage.products(block, W, H_packed, A)
         yield block, A
 
@@ -229,16 +236,14 @@ class StoredEntries:
     ----------
     storage : DenseStorage or CsrStorage
         Their positions.
-    x : EntryReader
+    x : ndarray, or what reads the values of a range
         Values; a slice gives an array.  They may be anything where an entry is missing.
-    weights : WeightReader or None
-        Weights, read likewise; 0 where an entry is missing.
+    weights : ndarray or None
+        Weights; 0 where an entry is missing.
     limits : EntryLimits or None
         Entries of which only limits are known.
     model_index : ndarray of int or None
         Position of the kind of each entry; None if there is one.
-    numbers : tuple
-        Run-time argument of the model.
     """
 
     def __init__(self, observations: Observations, model: Model, device: Device = HOST) -> None:
@@ -253,37 +258,27 @@ class StoredEntries:
         self.model_index: NDArray[np.int16] | None = None
         if model.is_mixed:
             self.model_index = model.index_at(*observations.stored_positions()).astype(np.int16)
-        self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
-        self._sorted: dict[tuple[int, int], SortedBlock] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: each for name, each in vars(self).items() if name != "numbers"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.numbers = self.model.numbers  # whose addresses are those of this process
+        self.model, self._sorted = model, dict[tuple[int, int], SortedBlock]()
 
     def of_block(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
         """Return the arrays of a block with WH there; None where it has no weights, limits, ..."""
         limits, x, weights = self.limits, self.x[entries], self.weights_of(entries)
         if limits is None:
-            return x, A, weights, None, None, self._sorted_block(entries, weights)
+            return x, A, weights, None, None, self._sorted_block(entries)
         uppers = x if limits.uppers is None else limits.uppers[entries]
-        marks = limits.codes[entries], uppers, self._sorted_block(entries, weights)
-        return x, A, weights, *marks
+        return x, A, weights, limits.codes[entries], uppers, self._sorted_block(entries)
 
     def weights_of(self, entries: slice) -> FloatArray | None:
         """Return the weights of a block."""
         return None if self.weights is None else self.weights[entries]
 
-    def _sorted_block(self, entries: slice, weights: FloatArray | None) -> SortedBlock | None:
+    def _sorted_block(self, entries: slice) -> SortedBlock | None:
         """Return the entries of a block by their kinds, which are sorted once."""
         if self.model_index is None:
             return None
         place = entries.start, entries.stop
         if place not in self._sorted:
-            seen = None if weights is None else weights > 0
-            self._sorted[place] = sorted_block(self.model, self.model_index[entries], seen)
+            self._sorted[place] = sorted_block(self.model, self.model_index[entries])
         return self._sorted[place]
 
 
@@ -295,8 +290,6 @@ class Entries:
     ----------
     T, U : array (n_entries,)
         The split variable and its scaled dual.
-    norm_of_initial_T : float
-        Norm of T at the start.
     previous_A : array (n_entries,) or None
         WH of the update before, where T = WH beyond the stored entries.
     S : array (n_entries,) or None
@@ -305,7 +298,6 @@ class Entries:
 
     T: Any
     U: Any
-    norm_of_initial_T: float
     previous_A: Any = None
     S: Any = None
 
@@ -317,81 +309,14 @@ class Entries:
         return self
 
 
-class SplitVariable:
-    """The update of T and U of a problem.
-
-    Attributes
-    ----------
-    entries : StoredEntries
-        What T and U belong to.
-    state : Entries
-        T and U.
-    dual_scale : float
-        Factor by which U is multiplied at the next update, because ρ has changed.
-    """
-
-    def __init__(
-        self, entries: StoredEntries, state: Entries, *, constrains_all_entries: bool
-    ) -> None:
-        self.entries, self.device, self.state = entries, entries.device, state
-        if constrains_all_entries and state.previous_A is None:
-            state.previous_A = self.device.zeros(state.T.shape, entries.dtype)
-        self.dual_scale = 1.0
-        limited = entries.limits is not None
-        self.update_pass = self.device.passes(entries.model, limited=limited).update
-
-    def rescale(self, factor: float) -> None:
-        """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
-        self.dual_scale *= factor
-
-    def update(
-        self, entries: slice, A: FloatArray, penalty: float, change: FloatArray | None
-    ) -> tuple[float, ...]:
-        """Update T and U of a block, and turn A = WH into S = T + U - A.
-
-        `change` becomes T - T_previous, less the change of WH if T = WH beyond the entries.
-        Returned are the sums of the loss and of the squares of T - WH, T - T_previous and of this
-        change of WH.
-        """
-        state, T, shifted = self.state, self.state.T[entries], 0.0
-        if change is not None:
-            change[:] = -T
-        if state.previous_A is not None:
-            shift = A - state.previous_A[entries]
-            shifted = float(shift @ shift)
-            state.previous_A[entries] = A
-            change = None if change is None else np.subtract(change, shift, out=change)
-        numbers = (penalty, self.dual_scale, self.entries.numbers)
-        sums = self.update_pass(*self.entries.of_block(entries, A), T, state.U[entries], *numbers)
-        if change is not None:
-            change += T
-        return *sums, shifted
-
-    def keep(self, entries: slice, A: FloatArray) -> None:
-        """Turn A = WH of a block into S = T + U - A, without an update of T and U.
-
-        Where nothing is observed, T becomes A: at the start, A has the offsets, and T is still 0.
-        """
-        weights, state = self.entries.weights_of(entries), self.state
-        if weights is not None:
-            self.device.fill(state.T[entries], A, weights == 0)
-        if state.previous_A is not None:
-            state.previous_A[entries] = A
-        A *= -1
-        A += state.T[entries]
-        A += self.dual_scale * state.U[entries]
-
-
 def starting_entries(observations: Observations, model: Model, device: Device) -> Entries:
     """Return T at its start, 0 where an entry is missing, and U = 0."""
     T, weights = pseudo_inverses(observations, model), observations.weight_reader()
-    squares = 0.0
-    for first in range(0, T.size, BLOCK):
-        block = T[first : min(first + BLOCK, T.size)]
-        if weights is not None:
+    if weights is not None:
+        for first in range(0, T.size, BLOCK):
+            block = T[first : min(first + BLOCK, T.size)]
             block[weights[first : first + block.size] == 0] = 0
-        squares += float(np.sum(np.square(block, dtype=np.float64)))
-    return Entries(device.put(T), device.zeros(T.shape, T.dtype), math.sqrt(squares))
+    return Entries(device.put(T), device.zeros(T.shape, T.dtype))
 
 
 def pseudo_inverses(observations: Observations, model: Model) -> FloatArray:

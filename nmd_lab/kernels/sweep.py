@@ -41,21 +41,17 @@ from .products import (
     MIN_SHARE_ENTRIES,
     Block,
     CsrStorage,
-    SplitVariable,
     Storage,
     products_of_blocks,
 )
 from .row_sums import (
+    Chunk,
     chunk_of_rows,
     chunks_of_columns,
-    gram_policy,
-    missing_entries,
-    per_row,
-    regularized_inverse,
     row_sums,
     shared_solver,
     shares_of_rows,
-    summed,
+    sums_of_ranges,
     update_rows,
 )
 
@@ -94,10 +90,18 @@ class SweepResult:
 
 @dataclass(eq=False)
 class Sweep:
-    """The pass over all rows; subclasses add the factor steps."""
+    """The pass over all rows; subclasses add the factor steps.
 
-    storage: Storage
-    split_variable: SplitVariable
+    Attributes
+    ----------
+    entries : StoredEntries
+        The data.
+    state : Entries
+        State of the next steps in addition to W, H and the last result: T and U.
+    """
+
+    entries: Any
+    state: Any
     ridge_W: Ridge
     ridge_H: Ridge
     solved_W: slice
@@ -107,8 +111,11 @@ class Sweep:
     H_constraint: ConstrainedColumns | None = None
 
     def __post_init__(self) -> None:
-        """Set the number of parts of the rows."""
-        self.parts = number_of_shares(self.storage, self.threads, self.split_variable.entries.model)
+        """Take the passes over the entries, and set the number of parts of the rows."""
+        self.storage, self.device = self.entries.storage, self.entries.device
+        self.parts = number_of_shares(self.storage, self.threads, self.entries.model)
+        limited = self.entries.limits is not None
+        self.update_pass = self.device.passes(self.entries.model, limited=limited).update
 
     def update_T_and_W(
         self,
@@ -119,9 +126,10 @@ class Sweep:
         update: bool = True,
         projected: bool = False,
     ) -> SweepResult:
-        """Update T and U at A = WH, then take the next W-step."""
+        """Update T and U at A = WH if they are to be updated, then take the next W-step."""
         next_W = W.copy()
-        StW, CtW, sums = self.over_rows(W, H, penalty, next_W, update=update, projected=projected)
+        row_step = self.row_step(W, H, penalty, next_W)
+        StW, CtW, sums = self.over_rows(W, H, penalty, row_step, update=update, projected=projected)
         result = SweepResult(next_W, StW)
         if update:
             self._set_residuals(result, CtW if projected else None, sums)
@@ -129,24 +137,16 @@ class Sweep:
             self._couple_rows(result, W, H, penalty)
         return result
 
-    def update_W(self, W: FloatArray, H: FloatArray, penalty: float) -> SweepResult:
-        """Take the W-step alone, with T and U as they are."""
-        return self.update_T_and_W(W, H, penalty, update=False)
-
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
         raise NotImplementedError
 
-    @property
-    def state(self) -> Any:
-        """State of the next steps in addition to W, H and the last result."""
-        return self.split_variable.state
-
     def rescale(self, factor: float) -> None:
-        """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""
-        self.split_variable.rescale(factor)
+        """Multiply U = Λ/ρ by ρ_old / ρ_new."""
+        for block in self.storage.blocks():
+            self.state.U[block.entries] *= factor
 
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return ridge and penalties of what is solved for in W and H, a term of the objective."""
@@ -162,38 +162,69 @@ class Sweep:
         W: FloatArray,
         H: FloatArray,
         penalty: float,
-        next_W: FloatArray,
+        row_step: RowStep,
         *,
         update: bool,
-        projected: bool,
+        projected: bool = False,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Make the pass over the rows: T and U if they are to be updated, and the next W."""
+        """Make the pass over the rows: T and U if they are to be updated, and a step of rows."""
         H_packed = self.storage.pack(H)
-        row_step = self._row_step(W, H, H_packed, penalty, next_W)
 
         def share(index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
             rank, n = H.shape
-            StW = np.zeros((n, rank), H.dtype)
+            StW, sums = np.zeros((n, rank), H.dtype), np.zeros(4)
             CtW = np.zeros((n if projected else 0, rank), H.dtype)
-            sums = np.zeros(4)
-            buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
+            buffer = self.device.empty((self.storage.block_size,), H.dtype)
             for block in self.storage.blocks(index, self.parts):
-                S, change = self._S_and_change(block, buffers)
+                S = buffer[: block.size]
+                if self.state.S is not None:  # the H-step needs it again
+                    S = self.state.S[block.entries]
                 self.storage.products(block, W, H_packed, S)
                 if update:
-                    output = change if projected else None
-                    sums += self.split_variable.update(block.entries, S, penalty, output)
+                    found, change = self.update(block.entries, S, penalty, projected=projected)
+                    sums += found
                     if projected:
                         self.storage.add_StW(block, change, W, CtW)
                 else:
-                    self.split_variable.keep(block.entries, S)
+                    self.keep(block.entries, S)
                 row_step(block, S, StW)
             return StW, CtW, sums
 
         StW, CtW, sums = share(0) if self.parts == 1 else map_and_add(share, self.parts)
-        if update:
-            self.split_variable.dual_scale = 1.0
         return StW, CtW, sums
+
+    def update(
+        self, entries: slice, A: FloatArray, penalty: float, *, projected: bool
+    ) -> tuple[tuple[float, ...], Any]:
+        """Update T and U of a block, and turn A = WH into S = T + U - A.
+
+        Returned are the sums of the loss and of the squares of T - WH, T - T_previous and, if
+        T = WH beyond the entries, the change of WH; and, if it is asked for, T - T_previous, less
+        this change.
+        """
+        state, T, shift = self.state, self.state.T[entries], 0.0
+        before, shifted = 1 * T if projected else None, 0.0
+        if state.previous_A is not None:
+            shift = A - state.previous_A[entries]
+            shifted = float(shift @ shift)
+            state.previous_A[entries] = A
+        data = self.entries.of_block(entries, A)
+        sums = self.update_pass(*data, T, state.U[entries], penalty)
+        return (*sums, shifted), None if before is None else T - before - shift
+
+    def keep(self, entries: slice, A: FloatArray) -> None:
+        """Turn A = WH of a block into S = T + U - A, without an update of T and U.
+
+        Where nothing is observed, T becomes A: at the start, A has the offsets, and T is still 0.
+        """
+        weights, state = self.entries.weights_of(entries), self.state
+        if weights is not None:
+            self.device.fill(state.T[entries], A, weights == 0)
+        if state.previous_A is not None:
+            state.previous_A[entries] = A
+        A *= -1
+        A += state.T[entries]
+        A += state.U[entries]
 
     def _couple_rows(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
@@ -201,15 +232,15 @@ class Sweep:
         """Take the W-step under a constraint that couples the rows, after the pass."""
         raise NotImplementedError
 
-    def _row_step(
-        self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
-    ) -> RowStep:
-        raise NotImplementedError
+    def _solver_of_rows(self, H: FloatArray, penalty: float) -> RowSolver:
+        """Return the finish of the W-step, with the normal matrix of all rows."""
+        partners = H[self.solved_W]
+        ridge = self.ridge_W(partners, penalty)
+        return shared_solver(self.W_constraint, partners @ partners.T, ridge, penalty)
 
-    def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the arrays to hold S and T - T_previous of a block."""
-        size = block.entries.stop - block.entries.start
-        return buffers[0, :size], buffers[1, :size]
+    def row_step(self, W: FloatArray, H: FloatArray, penalty: float, next_W: FloatArray) -> RowStep:
+        """Return the function that computes the rows of the next W."""
+        raise NotImplementedError
 
     def _set_residuals(self, result: SweepResult, CtW: FloatArray | None, sums: FloatArray) -> None:
         """Compute the residuals from the sums of all blocks."""
@@ -268,10 +299,16 @@ class EverywhereSweep(Sweep):
     empty_columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     product_change: ProductChange | None = None
 
-    def _row_step(
-        self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
-    ) -> RowStep:
-        solved, improve = self.solved_W, self._solver_of_rows(H, penalty)
+    def __post_init__(self) -> None:
+        """Prepare the changes of WH, where T = WH beyond the stored entries."""
+        super().__post_init__()
+        if not self.storage.complete and self.state.previous_A is None:
+            self.state.previous_A = self.device.zeros(self.state.T.shape, self.entries.dtype)
+
+    def row_step(self, W: FloatArray, H: FloatArray, penalty: float, next_W: FloatArray) -> RowStep:
+        """Return the function that computes the rows of the next W."""
+        solved, H_packed = self.solved_W, self.storage.pack(H)
+        improve = self._solver_of_rows(H, penalty)
         coupled = self.W_constraint is not None and self.W_constraint.couples_rows
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
@@ -284,28 +321,17 @@ class EverywhereSweep(Sweep):
 
         return row_step
 
-    def _solver_of_rows(self, H: FloatArray, penalty: float) -> RowSolver:
-        """Return the finish of the W-step, with the normal matrix of all rows."""
-        partners = H[self.solved_W]
-        ridge = self.ridge_W(partners, penalty)
-        return shared_solver(self.W_constraint, partners @ partners.T, ridge, penalty)
-
     def _couple_rows(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
         """Take the W-step under a constraint that couples the rows, and a pass for Sᵀ W."""
         solved, improve = self.solved_W, self._solver_of_rows(H, penalty)
         result.W[:, solved] = improve(W[:, solved], result.W[:, solved])
-        H_packed = self.storage.pack(H)
 
-        def share(index: int) -> tuple[FloatArray, ...]:
-            StW = np.zeros((H.shape[1], H.shape[0]), H.dtype)
-            for block, S in products_of_blocks(self.storage, W, H_packed, index, self.parts):
-                self.split_variable.keep(block.entries, S)
-                self.storage.add_StW(block, S, result.W, StW)
-            return (StW,)
+        def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
+            self.storage.add_StW(block, S, result.W, StW)
 
-        (result.StW,) = map_and_add(share, self.parts)
+        result.StW, *_ = self.over_rows(W, H, penalty, row_step, update=False)
 
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
@@ -316,15 +342,10 @@ class EverywhereSweep(Sweep):
         ridge = self._ridge_of_columns(result, penalty)
         gradient = result.StW.T[solved] - cross[solved] @ H
         next_H, own_gram = H.copy(), gram[solved, solved]
-        if constrained is None:
-            gradient -= ridge[:, None].astype(H.dtype) * H[solved]
-            next_H[solved] += regularized_inverse(own_gram, ridge).astype(H.dtype) @ gradient
-            next_H[solved, empty] = 0
-        else:
-            improve = shared_solver(constrained, own_gram, ridge, penalty)
-            next_H[solved] = improve(H[solved].T, gradient.T).T
-            if not constrained.couples_rows:
-                next_H[solved, empty] = H[solved, empty]
+        improve = shared_solver(constrained, own_gram, ridge, penalty)
+        next_H[solved] = improve(H[solved].T, gradient.T).T
+        if constrained is None or not constrained.couples_rows:
+            next_H[solved, empty] = H[solved, empty]
         if squares is not None:
             self.product_change = ProductChange(gram, cross, squares, H, next_H - H)
         return next_H
@@ -358,31 +379,21 @@ class ObservedSweep(Sweep):
         super().__post_init__()
         state = self.state
         if state.S is None:
-            state.S = self.split_variable.device.zeros(state.T.shape, state.T.dtype)
-        size, device = len(self.ridge_H.alphas), self.split_variable.device
+            state.S = self.device.zeros(state.T.shape, state.T.dtype)
         self.of_rows = chunk_of_rows(self.storage)
-        self.of_columns = chunks_of_columns(self.storage, size, device)
-        self.missing = missing_entries(self.storage) if len(self.of_columns) == 1 else None
-        self.missing_of_columns = None if self.missing is None else self.missing.transposed()[0]
+        self.of_columns = chunks_of_columns(self.storage, len(self.ridge_H.alphas), self.device)
         self.shares = shares_of_rows(self.of_columns, self.parts)
 
-    def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the arrays of a block; S is kept, because the H-step needs it again."""
-        size = block.entries.stop - block.entries.start
-        return self.state.S[block.entries], buffers[1, :size]
-
-    def _row_step(
-        self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
-    ) -> RowStep:
+    def row_step(self, W: FloatArray, H: FloatArray, penalty: float, next_W: FloatArray) -> RowStep:
+        """Return the function that computes the rows of the next W."""
         ridge, constrained = self.ridge_W(H[self.solved_W], penalty), self.W_constraint
-        partners = np.ascontiguousarray(H_packed[:, self.solved_W])
-        policy = gram_policy(self.missing, partners, ridge)
+        partners = self.storage.pack(H[self.solved_W])
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
             if constrained is not None and constrained.couples_rows:
                 return  # `_couple_rows` takes that step
-            gram = policy(self.of_rows, S, base=block.entries.start)
-            update_rows(constrained, gram, ridge, penalty, block.rows, self.solved_W, next_W)
+            where = ridge, penalty, block.rows, self.solved_W, next_W
+            update_rows(constrained, [self.of_rows], self.state.S, partners, *where)
 
         return row_step
 
@@ -390,49 +401,65 @@ class ObservedSweep(Sweep):
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
         """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
-        partners, S, H_packed = H[self.solved_W], self.state.S.copy(), self.storage.pack(H)
-        ridge, gram = self.ridge_W(partners, penalty), partners @ partners.T
-        improve = shared_solver(self.W_constraint, gram, ridge, penalty)
-        result.W[:] = self._coupled(
-            *(W, self.solved_W, improve),
-            lambda: self._S_times_Ht(S, H_packed),
-            lambda change: self._subtract(change, H, S),
+        partners, improve = self.storage.pack(H[self.solved_W]), self._solver_of_rows(H, penalty)
+        self._coupled(
+            *(result.W, self.solved_W, improve, [self.of_rows], self.state.S[:].copy(), partners),
+            lambda change, S: self._subtract(change, H, S),
         )
+
+    def _coupled(
+        self,
+        rows: FloatArray,
+        solved: slice,
+        improve: RowSolver,
+        chunks: list[Chunk],
+        S: FloatArray,
+        partners: FloatArray,
+        subtract: Callable[[FloatArray, FloatArray], None],
+    ) -> None:
+        """Move rows under a constraint that couples them, in place, and subtract that from S.
+
+        Each step puts WH in the place of what is not observed, which lowers the sum over the
+        observed entries.
+        """
+        for _ in range(3):  # each a pass over the data
+            before = rows.copy()
+            ranges = sums_of_ranges(chunks, S, partners, slice(0, len(rows)))
+            gradients = np.concatenate([sums[1] for _, sums in ranges])
+            rows[:, solved] = improve(rows[:, solved], gradients)
+            subtract(rows - before, S)
 
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
         next_W, solved, constrained = result.W, self.solved_H, self.H_constraint
-        partners, Ht = np.ascontiguousarray(next_W[:, solved]), self.storage.pack(H)
+        partners, next_Ht = np.ascontiguousarray(next_W[:, solved]), self.storage.pack(H).copy()
         ridge = self.ridge_H(partners, penalty)
         self._subtract(next_W - W, H, self.state.S)
         if constrained is not None and constrained.couples_rows:
-            next_Ht = self._coupled(
-                *(Ht, solved, shared_solver(constrained, partners.T @ partners, ridge, penalty)),
-                lambda: self._St_times_W(self.state.S, next_W),
-                lambda change: self._subtract(next_W, change.T, self.state.S),
+            improve = shared_solver(constrained, partners.T @ partners, ridge, penalty)
+            self._coupled(
+                *(next_Ht, solved, improve, self.of_columns, self.state.S[:], partners),
+                lambda change, S: self._subtract(next_W, change.T, S),
             )
             return np.ascontiguousarray(next_Ht.T)
-        next_Ht, policy = Ht.copy(), gram_policy(self.missing_of_columns, partners, ridge)
 
         def solve_columns(index: int) -> tuple[FloatArray, ...]:
-            columns = self.shares[index]
-            grams = [policy(chunk, self.state.S) for chunk in self.of_columns]
-            if len(grams) > 1:  # each chunk is in the cache once
-                grams = [summed(*row_sums(grams, columns, len(ridge)), columns.start)]
-            update_rows(constrained, grams[0], ridge, penalty, columns, solved, next_Ht)
+            where = ridge, penalty, self.shares[index], solved, next_Ht
+            update_rows(constrained, self.of_columns, self.state.S[:], partners, *where)
             return ()
 
         map_and_add(solve_columns, self.parts)
         return np.ascontiguousarray(next_Ht.T)
 
-    def column_sums(self, change: FloatArray, W: FloatArray, H: FloatArray) -> Any:
+    def column_sums(
+        self, change: FloatArray, W: FloatArray, H: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the sums over the rows with which the H-step could be solved elsewhere."""
         S, partners = self.state.S[:].copy(), np.ascontiguousarray(W[:, self.solved_H])
         self._subtract(change, H, S)
-        grams = [per_row(chunk, S, partners) for chunk in self.of_columns]
-        return row_sums(grams, slice(0, H.shape[1]), partners.shape[1])
+        return row_sums(self.of_columns, S, partners, slice(0, H.shape[1]))
 
     def _subtract(self, W: FloatArray, H: FloatArray, S: FloatArray) -> None:
         """Subtract the product of two factors from S."""
@@ -444,46 +471,3 @@ class ObservedSweep(Sweep):
             return ()
 
         map_and_add(subtract, self.parts)
-
-    def _S_times_Ht(self, S: FloatArray, H_packed: FloatArray) -> FloatArray:
-        """Return S Hᵀ."""
-        out = np.empty((self.storage.shape[0], H_packed.shape[1]), H_packed.dtype)
-
-        def multiply(index: int) -> tuple[FloatArray, ...]:
-            for block in self.storage.blocks(index, self.parts):
-                out[block.rows] = self.storage.times_Ht(block, S[block.entries], H_packed)
-            return ()
-
-        map_and_add(multiply, self.parts)
-        return out
-
-    def _St_times_W(self, S: FloatArray, W: FloatArray) -> FloatArray:
-        """Return Sᵀ W."""
-
-        def multiply(index: int) -> tuple[FloatArray, ...]:
-            out = np.zeros((self.storage.shape[1], W.shape[1]), W.dtype)
-            for block in self.storage.blocks(index, self.parts):
-                self.storage.add_StW(block, S[block.entries], W, out)
-            return (out,)
-
-        return map_and_add(multiply, self.parts)[0]
-
-    def _coupled(
-        self,
-        rows: FloatArray,
-        solved: slice,
-        improve: RowSolver,
-        gradients: Callable[[], FloatArray],
-        subtract: Callable[[FloatArray], None],
-    ) -> FloatArray:
-        """Return the next rows under a constraint that couples them, and subtract their change.
-
-        Each step puts WH in the place of what is not observed, which lowers the sum over the
-        observed entries.
-        """
-        for _ in range(3):  # each a pass over the data
-            following = rows.copy()
-            following[:, solved] = improve(rows[:, solved], gradients()[:, solved])
-            subtract(following - rows)
-            rows = following
-        return rows

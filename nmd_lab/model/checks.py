@@ -21,10 +21,10 @@ from nmd_lab._runtime.checks import fault_of_compiler, many, sentence
 from nmd_lab._runtime.html import Summary, table
 
 from .column_model import make_column_model
-from .loss import Array, Loss, values_kernel
+from .entry import t_update
+from .loss import Array, Loss, values_of
 from .losses import L1, Frobenius
 from .nonlinearities import Identity, Modulus, Nonlinearity, ReLU
-from .proximal import t_update
 
 
 class Failure(NamedTuple):
@@ -59,14 +59,6 @@ def _first(check: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> 
         at = ", ".join(f"{name}={a.ravel()[i]:.6g}" for name, a in inputs.items())
         wanted = expected if isinstance(expected, str) else f"{np.ravel(expected)[i]:.6g}"
         yield Failure(check, at, f"{np.ravel(found)[i]:.6g}", wanted)
-
-
-def values_of(d: Loss, x: Array, y: Array) -> Array:
-    """Return d(x, y) without the floors of reported objectives."""
-    out = np.empty(x.size)
-    kernel = values_kernel(type(d))  # type: ignore[arg-type]  # a class has a hash
-    kernel(x, y, d.numbers, (-math.inf, 0.0), out)
-    return out
 
 
 def loss_values(d: Loss, x: Array, y: Array) -> Iterator[Failure]:

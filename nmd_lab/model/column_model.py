@@ -113,7 +113,8 @@ class ColumnModel(NamedTuple):
         table.  An f that is searched has its curve in the place of the pieces.
         """
         table: tuple[Any, ...] = tuple(tuple(map(float, piece)) for piece in self.pieces)
-        if is_searched(self.structure):
+        form = FORMS.get(self.structure.loss, self.structure.loss)  # of entries with limits
+        if is_searched(self.structure._replace(loss=form)):
             table = curve_of(self.nonlinearity).numbers
         return table, self.nonlinearity.numbers, self.loss.numbers
 
@@ -121,7 +122,7 @@ class ColumnModel(NamedTuple):
     def numbers(self) -> tuple[Any, ...]:
         """All numbers without the units, as `nmd_lab.model.entry` takes them."""
         pieces, pf, pd = self.arguments
-        if len(self.pieces) > MAX_COMPILED_PIECES and not is_searched(self.structure):
+        if len(self.pieces) > MAX_COMPILED_PIECES:
             pieces = np.array(pieces)
         return pieces, pf, pd, self.loss.floors, tuple(map(float, self.limits))
 
@@ -144,14 +145,21 @@ class ColumnModel(NamedTuple):
         return self.nonlinearity.learns or self.loss.learns
 
     def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> ColumnModel:
-        """Return the kind with f and a loss that are learned from entries and values of WH."""
-        t = self.centre + self.size * t
-        f, loss = self.nonlinearity, self.loss
+        """Return the kind with f, and then a loss, learned from entries and values of WH.
+
+        Each is kept if the sum of the losses falls.
+        """
+        t, f, loss = self.centre + self.size * t, self.nonlinearity, self.loss
+
+        def total(f: Nonlinearity, loss: Loss) -> float:
+            return float(np.sum(weights * loss(x, f(t))))
+
         if f.learns:
-            new = f.learned(loss.target(x), t, weights)
-            before, after = (float(np.sum(weights * loss(x, each(t)))) for each in (f, new))
-            f = new if after < before else f
-        return self.with_functions(f, loss.learned(x, f(t), weights))
+            learned = f.learned(loss.target(x), t, weights)
+            f = min(f, learned, key=lambda each: total(each, loss))
+        if loss.learns:
+            loss = min(loss, loss.learned(x, f(t), weights), key=lambda each: total(f, each))
+        return self.with_functions(f, loss)
 
     def with_functions(self, nonlinearity: Nonlinearity, loss: Loss) -> ColumnModel:
         """Return a kind with another f and loss, and the same limits and units."""

@@ -27,7 +27,7 @@ OFFSET = 4.0
 CELLS_PER_BINADE = 256
 BINADES = 8
 DEGREE = 5
-CELL, ROW = 8, 7  # numbers of a cell and of a block
+CELL, ROW = 8, 5  # numbers of a cell and of a block
 BLOCK = 8  # cells that share one row of bounds
 MAX_TABLED = OFFSET * 2.0**BINADES - OFFSET  # largest |t| / scale in the table
 SIDE = CELLS_PER_BINADE * BINADES
@@ -43,8 +43,8 @@ class Curve(NamedTuple):
         For each cell from left to right its centre and the coefficients of a polynomial in the
         distance from it; NaN where f is not smooth.
     blocks : ndarray (N_BLOCKS + 1, ROW)
-        For each block of cells its left end, the least f'', the largest f'', the largest |f'|, the
-        least f, the largest f, and the longest step of a scan.
+        For each block of cells its left end, the least f'', the largest f'', the largest |f'|, and
+        the longest step of a scan.
     per_scale : float
         1 / scale, with the unit of t for which the cells were made.
     least, largest : float
@@ -134,9 +134,9 @@ def _bounds(cells: Array, d: Array, values: Array, good: Any, rough: Any) -> Arr
     flat = 1e-9 * np.abs(values[SIDE - CELLS_PER_BINADE : SIDE + CELLS_PER_BINADE]).max()
     # The longest step of a scan is |f'| / |f''|, a sixth of a period.
     step = (bounds(slope, rough, 1e-9)[1] + flat) / bounds(np.abs(bend), rough, 0.0)[1]
-    f_bounds, bend_bounds = bounds(values, rough, 1e-12), bounds(bend, good, 1e-9)
     blocks = np.zeros((N_BLOCKS + 1, ROW))
-    blocks[:-1, 1:] = np.stack([*bend_bounds, bounds(slope, good, 1e-9)[1], *f_bounds, step], 1)
+    steepest = bounds(slope, good, 1e-9)[1]
+    blocks[:-1, 1:] = np.stack([*bounds(bend, good, 1e-9), steepest, step], 1)
     return blocks
 
 
@@ -194,6 +194,64 @@ def value_inside(d: type[Loss]) -> ScalarMap:
         return attained if attained > -math.inf else math.inf
 
     return compile_scalar(inside)
+
+
+def newton_proximal(derivatives: ScalarMap, least_at: ScalarMap) -> ScalarMap:
+    """Return the compiled minimiser of d(x, y) + rho/2 (y - q)^2, whose derivative has one root.
+
+    It takes Newton's steps, and bisects where they leave the bracket or do not become shorter.
+    Where d is least at an infinite y, it is convex.
+    """
+    derivatives, least_at = compile_scalar(derivatives), compile_scalar(least_at)
+
+    def proximal(q, x, rho, p):  # type: ignore[no-untyped-def]
+        slope, curvature = derivatives(x, 1.0 * q, p)
+        end, y, step, rise = least_at(x, p), 1.0 * q, math.inf, slope
+        if math.isinf(end):
+            end = q - slope / rho  # d' falls on the way
+        left, right = min(q, end), max(q, end)
+        for _ in range(200):
+            if rise > 0.0:
+                right = y
+            else:
+                left = y
+            bend, last = rho + curvature, step
+            new = y - rise / bend if 0.0 < bend < math.inf else math.inf
+            if not left <= new <= right or abs(new - y) > 0.5 * last:
+                new = 0.5 * (left + right)
+            y, step = new, abs(new - y)
+            # After such a step the next one is about its square.
+            if step <= 1e-6 * abs(y - q) + 1e-15 * abs(y):
+                break
+            slope, curvature = derivatives(x, y, p)
+            rise = slope + rho * (y - q)
+        return y
+
+    return compile_scalar(proximal)
+
+
+def formula_with(loss: type[Loss], forward: ScalarMap, inverse: ScalarMap) -> Callable[..., float]:
+    """Return the T-update of an f with a loss, if its derivative has one root.
+
+    `forward` returns f and its two derivatives at t, and `inverse` a finite t for each y.
+    """
+    derivatives, least = compile_scalar(loss.derivatives), compile_scalar(loss.least_at)
+    forward, inverse = compile_scalar(forward), compile_scalar(inverse)
+
+    def of_t(x, t, p):  # type: ignore[no-untyped-def]
+        y, slope, bend = forward(t)
+        first, second = derivatives(x, y, p)
+        return first * slope, second * slope * slope + first * bend
+
+    def least_at(x, p):  # type: ignore[no-untyped-def]
+        return inverse(least(x, p))
+
+    proximal = newton_proximal(of_t, least_at)
+
+    def formula(v, x, rho, pf, pd):  # type: ignore[no-untyped-def]
+        return proximal(v, x, rho, pd)
+
+    return formula
 
 
 def compile_search(forward: ScalarMap, d: type[Loss]) -> ScalarMap:
@@ -307,26 +365,15 @@ def _compile_scan(
 
     def one_side(side, before, at_before, at_v, best, lowest, v, x, rho, curve, pf, pd):  # type: ignore[no-untyped-def]
         target, bottom = min(max(least_at(x, pd), smallest), largest), min(value(x, x, pd), 0.0)
-        middle, at_middle, left_out = v, at_v, False
+        middle, at_middle = v, at_v
         above = forward(v, curve, pf) > target
         for _ in range(5_000):  # on each side of v
-            cost = 0.5 * rho * (middle - v) * (middle - v) + bottom
-            if cost >= lowest:
+            if 0.5 * rho * (middle - v) * (middle - v) + bottom >= lowest:
                 break
-            after, low, high = next_block(middle, side, curve)
-            least = value(x, min(max(target, low), high), pd) - bottom
-            at_after, passed = math.inf, False
-            if not cost + least >= lowest:
-                after = middle if left_out else after
-                y = forward(after, curve, pf)
-                square = 0.5 * rho * (after - v) * (after - v)
-                at_after = value(x, y, pd) + square
-                passed = (y > target) != above or square + bottom >= lowest
-                if left_out and not passed:
-                    at_middle, left_out = at_after, False
-                    continue
-            else:
-                left_out = True
+            after = next_block(middle, side, curve)
+            y, square = forward(after, curve, pf), 0.5 * rho * (after - v) * (after - v)
+            at_after = value(x, y, pd) + square
+            passed = (y > target) != above or square + bottom >= lowest
             a, t, at_t = before, middle, at_middle
             is_low = at_t <= at_before and at_t <= at_after
             if passed and at_after < at_middle:
@@ -350,7 +397,7 @@ def _compile_scan(
             if at < lowest:
                 best, lowest = v + step, at
             step *= -1.5
-        before = next_block(v, -1.0, curve)[0]
+        before = next_block(v, -1.0, curve)
         at_before = objective(before, v, x, rho, curve, pf, pd)
         for side in (1.0, -1.0):
             best, lowest = side_of(
@@ -364,7 +411,7 @@ def _compile_scan(
 
 @compile_scalar
 def next_block(t, side, curve):  # type: ignore[no-untyped-def]
-    """Return the end of the block that begins at t, and the least and largest f in it."""
+    """Return the end of the block that begins at t."""
     scale = 1.0 / curve[2]
     cell = cell_of(t + side * 1e-9 * (scale + abs(t)), curve[2])
     if cell < 0:
@@ -372,12 +419,11 @@ def next_block(t, side, curve):  # type: ignore[no-untyped-def]
         size, edge = abs(t), MAX_TABLED * scale
         inwards = side * t < 0.0 and size > edge
         far = max(size * (31.0 / 32.0), edge) if inwards else size * (33.0 / 32.0)
-        return math.copysign(far, t), -math.inf, math.inf
+        return math.copysign(far, t)
     block = cell // BLOCK
     end = bound_at(block + 1 if side > 0.0 else block, 0, curve)
-    step = bound_at(block, 6, curve)
-    end = t + side * step if step < abs(end - t) else end
-    return end, bound_at(block, 4, curve), bound_at(block, 5, curve)
+    step = bound_at(block, 4, curve)
+    return t + side * step if step < abs(end - t) else end
 
 
 def _compile_refinement(objective: ScalarMap, newton: ScalarMap | None) -> ScalarMap:

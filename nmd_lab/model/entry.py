@@ -22,16 +22,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
-from .censored import FORMS, CensoredFrobenius, square_between
-from .column_model import Structure
+from .censored import FORMS
+from .column_model import ColumnModel, Structure, make_column_model
 from .curve_search import ScalarMap
-from .loss import Loss
-from .nonlinearities import Square
-from .ordinal import Ordinal
+from .loss import Array, FloatArray, Loss, values_of
+from .nonlinearity import Nonlinearity
+from .ordinal import CensoredFrobenius, Ordinal
 from .proximal import compile_forward, compile_t_update
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
@@ -51,39 +53,43 @@ def compile_entry(structure: Structure, limited: bool) -> tuple[ScalarMap, Scala
         form = CensoredFrobenius
     has_form, update_form, value_form = form is not None, update, value
     if form is not None:
-        update_form = compile_form(structure._replace(loss=form))
+        update_form = compile_t_update(structure._replace(loss=form))
         value_form = compile_scalar(form.value)
 
+    def known(x, y, limit, upper, model):  # type: ignore[no-untyped-def]
+        # What is known where f is y: anything, or an interval with noise, or the value x
+        _, _, pd, _, (smallest, sd) = model
+        low, high = ends(x, limit, upper, smallest, pd)
+        sd = 1.0 if is_class else sd
+        by_form = has_form and sd > 0.0 and low < high
+        free = low == -math.inf and high == math.inf
+        if not is_class and not by_form:
+            free, x = low <= y <= high, 0.0 * x + min(max(y, low), high)
+        return free, by_form, (low, high, sd), x
+
+    what_is_known = compile_scalar(known)
+
     def solve(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, _, (smallest, sd) = model
+        pieces, pf, pd, _, _ = model
         if limited and limit != EXACT:
-            low, high = ends(x, limit, upper, smallest, pd)
-            if is_class and low == -math.inf and high == math.inf:
+            y = forward(v, pieces, pf)
+            free, by_form, interval, x = what_is_known(x, y, limit, upper, model)
+            if free:
                 return v + 0.0 * x
-            sd = 1.0 if is_class else sd
-            if has_form and sd > 0.0 and low < high:
-                return update_form(v, x, rho, pieces, pf, (low, high, sd)) + 0.0 * x
-            if not is_class:
-                y = forward(v, pieces, pf)
-                if low <= y <= high:
-                    return v + 0.0 * x
-                x = high + 0.0 * x if y > high else low + 0.0 * x
+            if by_form:
+                return update_form(v, x, rho, pieces, pf, interval) + 0.0 * x
         return update(v, x, rho, pieces, pf, pd)
 
     def loss(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
-        pieces, pf, pd, floors, (smallest, sd) = model
+        pieces, pf, pd, floors, _ = model
         y = max(forward(a, pieces, pf), floors[0] + floors[1] * abs(x))
         if limited and limit != EXACT:
-            low, high = ends(x, limit, upper, smallest, pd)
-            if is_class and low == -math.inf and high == math.inf:
+            free, by_form, interval, end = what_is_known(x, y, limit, upper, model)
+            if free:
                 return 0.0
-            sd = 1.0 if is_class else sd
-            if has_form and sd > 0.0 and low < high:
-                return value_form(x, y, (low, high, sd))
+            if by_form:
+                return value_form(x, y, interval)
             if not is_class:
-                if low <= y <= high:
-                    return 0.0
-                end = high if y > high else low
                 return value(end, y, pd) - value(end, end, pd)
         return value(x, y, pd)
 
@@ -115,49 +121,113 @@ def _compile_ends(structure: Structure) -> ScalarMap:
     return compile_scalar(of_class if has_classes(structure.loss) else of_number)
 
 
-def compile_form(form: Structure) -> ScalarMap:
-    """Return the T-update of an entry with limits, ``(v, x, rho, pieces, pf, ends) -> t``."""
-    if form.nonlinearity is not Square:
-        return compile_t_update(form)
-
-    def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
-        return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
-
-    return compile_scalar(of_square)
-
-
-class EntryMaps(NamedTuple):
-    """The compiled loops of a kind over flat arrays of entries of float64.
-
-    Attributes
-    ----------
-    solve : function
-        T-update: it takes (v, x, rho, limits, uppers, numbers of the kind, out).
-    losses : function
-        Loss of f(a): it takes (x, a, limits, uppers, numbers of the kind, out).
-    """
-
-    solve: Callable[..., None]
-    losses: Callable[..., None]
-
-
 @cache
-def entry_maps(structure: Structure, limited: bool) -> EntryMaps:
-    """Return the loops of a kind without its units, for entries with limits or without (None)."""
-    solve_entry, loss = compile_entry(structure, limited)
-    name = f"{structure.name}{'_limits' if limited else ''}"
+def losses_within(structure: Structure) -> Callable[..., None]:
+    """Return the compiled loop of the losses of f(a), at entries with limits.
 
-    def solve(v, x, rho, limits, uppers, model, out):  # type: ignore[no-untyped-def]
-        for i in range(v.size):
-            limit = 0 if limits is None else limits[i]
-            upper = x[i] if uppers is None else uppers[i]
-            out[i] = solve_entry(v[i], x[i], rho[i], limit, upper, model)
+    It takes (x, a, limits, uppers, numbers of the kind, out), flat arrays of float64.
+    """
+    _, loss = compile_entry(structure, True)
 
     def losses(x, a, limits, uppers, model, out):  # type: ignore[no-untyped-def]
         for i in range(x.size):
-            limit = 0 if limits is None else limits[i]
-            upper = x[i] if uppers is None else uppers[i]
-            out[i] = loss(x[i], a[i], limit, upper, model)
+            out[i] = loss(x[i], a[i], limits[i], uppers[i], model)
 
-    kernels = (solve, f"solve_{name}"), (losses, f"losses_{name}")
-    return EntryMaps(*(compile_kernel(*each, cached=structure.is_ours) for each in kernels))
+    return compile_kernel(losses, f"losses_{structure.name}", cached=structure.is_ours)
+
+
+@cache
+def _updates(structure: Structure) -> Callable[..., None]:
+    """Return the compiled loop of T-updates; it takes (v, x, rho, numbers of the kind, out)."""
+    solve, _ = compile_entry(structure, False)
+
+    def updates(v, x, rho, model, out):  # type: ignore[no-untyped-def]
+        for i in range(v.size):
+            out[i] = solve(v[i], x[i], rho[i], 0, x[i], model)
+
+    return compile_kernel(updates, f"updates_{structure.name}", cached=structure.is_ours)
+
+
+def prox(
+    v: ArrayLike,
+    x: ArrayLike,
+    rho: ArrayLike,
+    *,
+    nonlinearity: str | Nonlinearity,
+    loss: str | Loss,
+) -> FloatArray:
+    """Return the T-update, argmin over t of d(x, f(t)) + rho/2 (t - v)^2.
+
+    It is a formula or, for an f that is not piecewise linear, a bounded search to rounding.
+
+    Parameters
+    ----------
+    v : array_like
+        Centres of the quadratic; v = a - λ/ρ in the paper's notation.
+    x : array_like
+        Observed values.
+    rho : array_like
+        Penalties, > 0.
+    nonlinearity : str or Nonlinearity
+        Nonlinearity f: "relu", "square", "minmax" (0..1), "modulus", "identity" or an object.
+    loss : str or Loss
+        Loss d: "frobenius", "l1", "kl" or an object.
+
+    Returns
+    -------
+    ndarray
+        Minimisers, of the broadcast shape of `v`, `x` and `rho`.  They are float32 if `v` and `x`
+        are, and float64 otherwise.  Of two minimisers, one is returned.
+
+    Raises
+    ------
+    ValueError
+        If a penalty is not positive, an input is not finite, or the loss is not defined for some x.
+    TypeError
+        If an input does not hold real numbers.
+
+    Notes
+    -----
+    Algorithm 1 has it; three of the paper's twelve formulas miss a minimum (:doc:`/paper`).
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.prox([-1.0, 0.5, 2.0], 1.0, 1.0, nonlinearity="relu", loss="frobenius")
+    array([-1.  ,  0.75,  1.5 ])
+    """
+    kind = make_column_model(nonlinearity, loss)
+    arrays = {name: np.asanyarray(a) for name, a in (("v", v), ("x", x), ("rho", rho))}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "buif":
+            raise TypeError(f"{name} has dtype {array.dtype}: give real numbers.")
+        if np.ma.is_masked(array) or not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} holds NaN, infinity or a masked one: give finite numbers.")
+    if not np.all(arrays["rho"] > 0):
+        raise ValueError(f"rho={arrays['rho'].min():g} is not positive: give a penalty > 0.")
+    if arrays["x"].size:
+        kind.loss.check_data(float(arrays["x"].min()), float(arrays["x"].max()))
+        kind = make_column_model(
+            kind.nonlinearity, kind.loss.for_data(arrays["x"].ravel().astype(float))
+        )
+    common = np.result_type(arrays["v"].dtype, arrays["x"].dtype)
+    inputs = [np.array(a, dtype=np.float64) for a in np.broadcast_arrays(*arrays.values())]
+    flat_v, flat_x, flat_rho = (a.ravel() for a in inputs)
+    t = t_update(kind, flat_v, flat_x, flat_rho)
+    if common == np.float32:
+        # Rounded, t may cross a jump or leave the domain, and a neighbour does not
+        near = t.astype(np.float32)
+        ends = (np.nextafter(near, np.float32(end)) for end in (math.inf, -math.inf))
+        each = np.stack([near, *ends])
+        y = np.asarray(kind.nonlinearity(each.astype(np.float64)), np.float64)
+        values = values_of(kind.loss, np.tile(flat_x, 3), y.ravel()).reshape(y.shape)
+        costs = np.nan_to_num(values + 0.5 * flat_rho * (each - flat_v) ** 2, nan=math.inf)
+        t = np.take_along_axis(each, costs.argmin(axis=0)[None], axis=0)
+    return t.reshape(inputs[0].shape)
+
+
+def t_update(kind: ColumnModel, v: Array, x: Array, rho: Array) -> Array:
+    """Return the T-update of flat arrays, without checks."""
+    out = np.empty_like(v)
+    _updates(kind.structure)(v, x, rho, kind.numbers, out)
+    return out

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.stats import laplace, norm
 
+from nmd_lab._runtime.checks import check_word, refuse_class
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, for_kernels, is_ours
 
 Array = NDArray[np.float64]
@@ -86,62 +87,21 @@ class ModelPart:
         return hash((type(self), self.settings))
 
 
+def as_object(argument: str, value: Any, base: type, named: dict[str, Any]) -> Any:
+    """Return an object of the base class as it is, and a new one for its name."""
+    if isinstance(value, base):
+        return value
+    refuse_class(argument, value)
+    name = value.lower() if isinstance(value, str) else value
+    check_word(argument, name, sorted(named), f" or a {base.__name__} object")
+    return named[name]()
+
+
 def _shown(value: Any) -> str:
     """Return an argument as code, with six digits if that is short."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_shown, value))}]"
     return f"{value:g}" if isinstance(value, float) else repr(value)
-
-
-class Normal:
-    """The standard normal distribution."""
-
-    cdf, ppf = staticmethod(ndtr), staticmethod(ndtri)
-
-    @staticmethod
-    def logpdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the logarithm of the density."""
-        return np.asarray(-0.5 * z**2 - 0.5 * math.log(2 * math.pi))
-
-    @staticmethod
-    def rvs(size: Any, random_state: np.random.Generator) -> NDArray[np.float64]:
-        """Return random numbers."""
-        return np.asarray(random_state.standard_normal(size))
-
-    @staticmethod
-    def var() -> float:
-        """Return the variance."""
-        return 1.0
-
-
-class Laplace:
-    """The standard Laplace distribution."""
-
-    @staticmethod
-    def cdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the distribution function."""
-        half = 0.5 * np.exp(-np.abs(z))
-        return np.where(z < 0, half, 1 - half)
-
-    @staticmethod
-    def ppf(level: float) -> float:
-        """Return a quantile."""
-        return math.copysign(math.log1p(-abs(2 * level - 1)), level - 0.5)
-
-    @staticmethod
-    def logpdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the logarithm of the density."""
-        return np.asarray(-np.abs(z) - math.log(2))
-
-    @staticmethod
-    def rvs(size: Any, random_state: np.random.Generator) -> NDArray[np.float64]:
-        """Return random numbers."""
-        return np.asarray(random_state.laplace(size=size))
-
-    @staticmethod
-    def var() -> float:
-        """Return the variance."""
-        return 2.0
 
 
 class NoiseModel(NamedTuple):
@@ -177,7 +137,7 @@ class NoiseModel(NamedTuple):
 
 
 UNKNOWN, POISSON = NoiseModel(), NoiseModel("Poisson")
-NORMAL, LAPLACE = NoiseModel("normal", 0.5, 2, Normal), NoiseModel("Laplace", 1.0, 1, Laplace)
+NORMAL, LAPLACE = NoiseModel("normal", 0.5, 2, norm), NoiseModel("Laplace", 1.0, 1, laplace)
 
 
 class Loss(ModelPart):
@@ -189,8 +149,8 @@ class Loss(ModelPart):
     argument `p` is the tuple `parameters`.  Outside its domain, `value` is infinite.
 
     A loss that is not convex in y has ``convex = False``, and `proximal_within` in the place of
-    `proximal`.
-    A loss with neither is solved by a search, with which a fit takes many times as long.
+    `proximal`.  For a convex, smooth loss of all numbers, `derivatives` are as good.
+    A loss with none of these is solved by a search, with which a fit takes many times as long.
 
     Attributes
     ----------
@@ -313,7 +273,7 @@ class Loss(ModelPart):
         """Return the first and the second derivative of d(x, y) in y.
 
         A loss may leave it out.  With it, the T-update of a smooth f takes Newton steps, which are
-        many times faster.
+        many times faster, and so does the proximal map of a smooth, convex loss of all numbers.
         """
         raise NotImplementedError
 
@@ -480,3 +440,11 @@ def values_kernel(loss: type[Loss]) -> Callable[..., None]:
             out[i] = compiled(x[i], max(y[i], floors[0] + floors[1] * abs(x[i])), p)
 
     return compile_kernel(values, f"values_{loss.name}", cached=is_ours(loss))
+
+
+def values_of(d: Loss, x: Array, y: Array) -> Array:
+    """Return d(x, y) without the floors of reported objectives."""
+    out = np.empty(x.size)
+    kernel = values_kernel(type(d))  # type: ignore[arg-type]  # a class has a hash
+    kernel(x, y, d.numbers, (-math.inf, 0.0), out)
+    return out

@@ -14,19 +14,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
-from nmd_lab._runtime.checks import check_number, check_share, check_word, refuse_class
+from nmd_lab._runtime.checks import check_number, check_share
 
 from .binary import Logistic
-from .loss import LAPLACE, NORMAL, POISSON, FloatArray
+from .loss import LAPLACE, NORMAL, FloatArray, as_object
 from .loss import Loss as Loss
 from .ordinal import Ordinal
-from .positive import CountLoss, ItakuraSaito, NegativeBinomial, SquaredLog, excess_over_log
-
-KL_FLOOR = 1e-12
-"""Smallest f(WH) in a *reported* KL objective, as a fraction of x.  Without it, f(WH) = 0 at x > 0
-would give infinity.  The optimisation itself uses the exact divergence."""
+from .positive import KL as KL
+from .positive import ItakuraSaito, NegativeBinomial, SquaredLog
 
 
 def _positive_mean(losses: FloatArray) -> float:
@@ -128,56 +124,6 @@ class L1(Loss):
         """Return the scores under the scale that makes them lowest, the mean loss."""
         mean = _positive_mean(losses)
         return np.asarray(np.log(2 * mean) + losses / mean)
-
-
-class KL(CountLoss):
-    """Kullback-Leibler divergence, d(x, y) = x log(x/y) - x + y (y if x = 0): counts.
-
-    Both x and y must be non-negative.  The relative error is the divergence, divided by that of the
-    constant matrix that holds the mean of X (the paper's section on synthetic data).  Reported
-    objectives use max(f(WH), `KL_FLOOR` x).
-
-    Examples
-    --------
-    >>> import nmd_lab as nmd
-    >>> float(nmd.prox(0.0, 2.0, 1.0, nonlinearity="identity", loss=nmd.KL()))
-    1.0
-    """
-
-    name = "kl"
-    label = "Kullback-Leibler"
-    noise = "Poisson"
-    noise_model, likelihood = POISSON, True
-    degree = 1
-    of_zero = "absolute"
-    relative_floor = KL_FLOOR
-
-    @staticmethod
-    def value(x: float, y: float, p: tuple[float, ...]) -> float:
-        """Return x log(x/y) - x + y."""
-        inside = x * excess_over_log((y - x) / x, y / x)  # it does not cancel near y = x
-        inside = math.inf if y == 0.0 else inside
-        inside = y if x == 0.0 else inside
-        return math.inf if y < 0.0 or y == math.inf else inside
-
-    @staticmethod
-    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
-        """Return the positive root of rho y^2 + (1 - rho q) y - x, free of cancellation."""
-        b = 1.0 - rho * q
-        root = math.sqrt(b * b + 4.0 * rho * x)
-        if b > 0.0:
-            return 2.0 * x / (b + root)  # the usual form would cancel here
-        return (root - b) / (2.0 * rho)
-
-    @staticmethod
-    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
-        """Return 1 - x/y and x/y^2."""
-        ratio = x / y
-        return 1.0 - ratio, ratio / y
-
-    def log_scores(self, losses: FloatArray, x: FloatArray) -> FloatArray:
-        """Return the scores of Poisson counts."""
-        return np.asarray(losses + x - xlogy(x, x) + gammaln(x + 1))
 
 
 class Huber(Loss):
@@ -305,9 +251,5 @@ LOSSES: dict[str, type[Loss]] = {
 
 def as_loss(loss: str | Loss) -> Loss:
     """Return the loss of this name; a Loss object is returned as it is."""
-    if isinstance(loss, Loss):
-        return loss
-    refuse_class("loss", loss)
-    name = loss.lower() if isinstance(loss, str) else loss
-    check_word("loss", name, sorted(LOSSES), " or a Loss object")
-    return LOSSES[name]()
+    found: Loss = as_object("loss", loss, Loss, LOSSES)
+    return found

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .column_model import ColumnModel, LimitModel, make_column_model
-from .entry import entry_maps
+from .entry import losses_within
 from .loss import FloatArray, Loss
 from .nonlinearity import Nonlinearity
 
@@ -242,23 +242,6 @@ class Model:
             tuple(k.structure for k in self.column_models) if self.is_mixed else self.only.structure
         )
 
-    @cached_property
-    def numbers(self) -> tuple[Any, ...]:
-        """Run-time argument of passes: the numbers of the only kind, or units and numbers of all.
-
-        Units are centre, size and weight of each kind, and the numbers those of `by_function`.
-        """
-        if not self.is_mixed:
-            return self.only.numbers
-        different, _, units = self.by_function
-        return units, [kind.numbers for kind in different]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Model, (
-            self.column_models,
-            self.model_index,
-        )  # the numbers may be addresses in this process
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model) or self.column_models != other.column_models:
             return False
@@ -391,7 +374,7 @@ def _losses_within(
     """Return the weighted losses of entries with limits."""
     a, out = np.asarray(kind.centre + kind.size * t, np.float64), np.empty(x.size)
     flat = (each.ravel() for each in (x, a, codes, uppers))
-    entry_maps(kind.structure, True).losses(*flat, kind.numbers, out)
+    losses_within(kind.structure)(*flat, kind.numbers, out)
     return np.asarray(kind.weight * out.reshape(x.shape))
 
 

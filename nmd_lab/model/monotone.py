@@ -3,14 +3,22 @@
 The f of a column with limits is above 0 unless a value or a limit is below 0.  A column of
 concentrations has values below a detection limit: a straight line would draw negative ones there,
 and an f that is learned from the values alone would take the limits for values.
+
+Columns may be linear in others, such as a length in two units, or a sum and its parts.  An f that
+is learned for each column bends such relations.  The copy of a column in other units gets
+the f of this column in its units.  All columns of another relation are straight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.interpolate import BSpline
 from scipy.optimize import minimize, nnls
 from scipy.special import ndtr, ndtri
 
@@ -274,19 +282,11 @@ def _bends(knots: Array, rises: Array) -> Array:
 
 def _root_of_gram(knots: Array, t: Array, x: Array, weights: Array) -> Array:
     """Return R with RᵀR the weighted sums of products of the hat functions at t and of x."""
-    n = knots.size
-    k = np.clip(np.searchsorted(knots, t) - 1, 0, n - 2)
-    right = (t - knots[k]) / (knots[k + 1] - knots[k])  # beyond the ends, tails are straight
-    left = 1 - right
-    gram = np.zeros((n + 1, n + 1))
-    at = np.arange(n)
-    for first, a in ((0, left), (1, right)):
-        for second, b in ((0, left), (1, right)):
-            sums = np.bincount(k, weights * a * b, minlength=n)
-            np.add.at(gram, (at[: n - 1] + first, at[: n - 1] + second), sums[: n - 1])
-        gram[first : n - 1 + first, n] += np.bincount(k, weights * a * x, minlength=n)[: n - 1]
-    gram[n, :n] = gram[:n, n]
-    gram[n, n] = float(np.sum(weights * x * x))
+    ends = knots[[0, *range(knots.size), -1]]
+    hats = BSpline.design_matrix(t, ends, 1, extrapolate=True)  # tails are straight
+    both: Any = hats, x[:, None]
+    columns = sparse.hstack(both, format="csr")
+    gram = (columns.T @ columns.multiply(weights[:, None])).toarray()
     values, vectors = np.linalg.eigh(gram)
     return np.asarray(np.sqrt(np.maximum(values, 0))[:, None] * vectors.T)
 
@@ -334,3 +334,69 @@ def _normal(low: Array, high: Array) -> tuple[float, float, float]:
 
     best = minimize(cost, np.zeros(2), method="Nelder-Mead")
     return -float(best.fun), centre + size * best.x[0], size * float(np.exp(best.x[1]))
+
+
+MAX_REST, MAX_RATIO = 0.02, 0.8
+"""Fraction of the variance of a column that others leave at most, and the ratio of this fraction to
+that with the f of each column."""
+
+MAX_OTHERS, MIN_ROWS, MAX_ROWS, MIN_EFFECT = 5, 50, 2000, 0.05
+"""Number of other columns in a relation at most, of rows that know all of them at least, of rows
+that are looked at, and smallest slope in standard deviations."""
+
+LINE = Monotone([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0])
+
+
+def with_relations(functions: list[Any], X: Array) -> list[Monotone]:
+    """Return the f of each column of X (m, n), the same one or a line in relations."""
+    X = X[:: -(-len(X) // MAX_ROWS)].astype(np.float64)
+    learned = [f.for_data(x[~np.isnan(x)]) for f, x in zip(functions, X.T, strict=True)]
+    T = [np.where(np.isnan(x), x, f.pseudo_inverse(x)) for f, x in zip(learned, X.T, strict=True)]
+    x, t = _standard(X), _standard(np.column_stack(T))
+    found = list(_relations(~np.isnan(X), x, t))
+    straight = {j for column, others in found if len(others) > 1 for j in (column, *others)}
+    copies: dict[int, Monotone] = {}
+    for j, (k, *more) in found:
+        if more or straight & {j, k}:
+            straight |= {j, k}
+        elif j not in copies:
+            copies.setdefault(k, Monotone(learned[k].t, learned[k].x))
+            both = ~np.isnan(X[:, [j, k]]).any(axis=1)
+            slope, shift = np.polyfit(X[both, k], X[both, j], 1)
+            knots = shift + slope * np.array([copies[k].t, copies[k].x])
+            copies[j] = Monotone(*np.sort(knots).tolist())
+    each = enumerate(functions)
+    return [LINE if j in straight else copies.get(j, f) for j, f in each]
+
+
+def _standard(X: Any) -> Array:
+    """Return columns in standard deviations from their mean, 0 where missing."""
+    frame = pd.DataFrame(X)
+    return np.asarray(((frame - frame.mean()) / frame.std(ddof=0)).fillna(0.0))
+
+
+def _relations(known: NDArray[np.bool_], x: Array, t: Array) -> Iterator[tuple[int, list[int]]]:
+    """Yield columns of x that are linear in others, and these; but less so in their T."""
+    for j in range(x.shape[1]):
+        rest, rows, others = x[:, j], known[:, j], [j]
+        while len(others) <= MAX_OTHERS:
+            squares = np.square(x[rows]).sum(axis=0)
+            shares = np.square(rest[rows] @ x[rows]) / np.where(squares > 0, squares, np.inf)
+            shares[others] = -1.0
+            others.append(int(np.argmax(shares)))
+            rows = rows & known[:, others[-1]]
+            if shares.max() <= 0 or rows.sum() < MIN_ROWS:
+                break
+            (left, slopes), (of_t, _) = (_rest(each[rows][:, others]) for each in (x, t))
+            rest = np.zeros(len(x))
+            rest[rows] = left
+            if left.var() < min(MAX_REST * x[rows, j].var(), MAX_RATIO * of_t.var()):
+                yield j, np.array(others[1:])[np.abs(slopes) > MIN_EFFECT].tolist()
+                break
+
+
+def _rest(x: Array) -> tuple[Array, Array]:
+    """Return what the other columns leave of the first one, and its slopes on them."""
+    y, *others = (x - x.mean(axis=0)).T
+    slopes = np.linalg.lstsq(np.array(others).T, y)[0]
+    return y - slopes @ others, slopes

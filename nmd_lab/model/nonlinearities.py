@@ -17,13 +17,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from nmd_lab._runtime.checks import check_number, check_word, refuse_class
+from nmd_lab._runtime.checks import check_number
 
-from .loss import FloatArray
+from .curve_search import formula_with
+from .loss import FloatArray, as_object
 from .losses import KL, L1, Frobenius, Loss
 from .monotone import Monotone
 from .nonlinearity import Nonlinearity as Nonlinearity
 from .nonlinearity import Piece as Piece
+from .ordinal import CensoredFrobenius
 from .piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
 from .positive import minmax_kl, relu_kl, square_frobenius, square_kl, square_l1
 from .smooth_functions import Exp, Power, Sigmoid, Softplus, Tanh
@@ -181,6 +183,16 @@ class Modulus(Nonlinearity):
         return (Piece(0.0, math.inf, 1.0, 0.0),)
 
 
+def _square(t):  # type: ignore[no-untyped-def]
+    """Return t^2 and its derivatives."""
+    return t * t, 2.0 * t, 2.0
+
+
+def _root(y):  # type: ignore[no-untyped-def]
+    """Return the root of y, of 0 for negative y."""
+    return math.sqrt(max(y, 0.0))
+
+
 class Square(Nonlinearity):
     """f(t) = t^2, the paper's component-wise square factorisation (CSF).
 
@@ -201,6 +213,7 @@ class Square(Nonlinearity):
         Frobenius: square_frobenius,
         L1: square_l1,
         KL: square_kl,
+        CensoredFrobenius: formula_with(CensoredFrobenius, _square, _root),
     }
 
     @staticmethod
@@ -292,9 +305,5 @@ NONLINEARITY_CLASSES: dict[str, type[Nonlinearity]] = {
 
 def as_nonlinearity(nonlinearity: str | Nonlinearity) -> Nonlinearity:
     """Return the nonlinearity of this name; a Nonlinearity object is returned as it is."""
-    if isinstance(nonlinearity, Nonlinearity):
-        return nonlinearity
-    refuse_class("nonlinearity", nonlinearity)
-    name = nonlinearity.lower() if isinstance(nonlinearity, str) else nonlinearity
-    check_word("nonlinearity", name, sorted(NONLINEARITIES), " or a Nonlinearity object")
-    return NONLINEARITIES[name]()
+    found: Nonlinearity = as_object("nonlinearity", nonlinearity, Nonlinearity, NONLINEARITIES)
+    return found

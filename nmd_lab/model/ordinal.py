@@ -2,8 +2,7 @@
 
 A level means that y + noise lies between two cut points, with standard normal noise (the cumulative
 probit model).  The cut points are those of highest likelihood, given the modelled values.  Minus
-the log-likelihood is convex in them, and each term depends on two neighbours, so that Newton's
-steps need a matrix of three diagonals.  The logarithm of the normal probability of an interval is
+the log-likelihood is convex in them.  The logarithm of the normal probability of an interval is
 exact far into the tails.
 """
 
@@ -11,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solveh_banded
+from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_scalar, number_at
@@ -25,7 +25,7 @@ MIN_GAP = 1e-7
 """Distance of the cut points around a level that X does not have."""
 
 
-def _derivatives(codes, y, weights, cuts, gradient, bands):  # type: ignore[no-untyped-def]
+def _derivatives(codes, y, weights, cuts, gradient, hessian):  # type: ignore[no-untyped-def]
     """Return minus the log-likelihood, and add its derivatives."""
     total = 0.0
     for i in range(codes.size):
@@ -36,12 +36,13 @@ def _derivatives(codes, y, weights, cuts, gradient, bands):  # type: ignore[no-u
         at_a, at_b, _ = slopes(a, b)
         if k > 0:
             gradient[k - 1] += w * at_a
-            bands[1, k - 1] += w * at_a * (at_a - a)
+            hessian[k - 1, k - 1] += w * at_a * (at_a - a)
         if k < cuts.size:
             gradient[k] -= w * at_b
-            bands[1, k] += w * at_b * (at_b + b)
+            hessian[k, k] += w * at_b * (at_b + b)
         if 0 < k < cuts.size:
-            bands[0, k] -= w * at_a * at_b
+            hessian[k - 1, k] -= w * at_a * at_b
+            hessian[k, k - 1] -= w * at_a * at_b
     return total
 
 
@@ -53,8 +54,24 @@ def best_cut_points(
     if present.size < 2:
         return cuts
     among_present = np.searchsorted(present, codes).astype(np.intp)
-    inputs = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(weights, np.float64)
-    found = _newton(among_present, *inputs, np.array([cuts[k] for k in present[:-1]]))
+    shares = np.ascontiguousarray(weights / weights.sum(), np.float64)
+    data = among_present, np.ascontiguousarray(y, np.float64), shares
+    kernel = cached_kernel(_derivatives, "cut_point_derivatives")
+
+    def derivatives(at: Array) -> Any:
+        gradient, hessian = np.zeros(at.size), np.zeros((at.size, at.size))
+        if not np.all(np.diff(at) > MIN_GAP):
+            return math.inf, gradient, hessian
+        return float(kernel(*data, at, gradient, hessian)), gradient, hessian
+
+    found = minimize(  # type: ignore[call-overload]
+        lambda at: derivatives(at)[:2],
+        cuts[present[:-1]] + 2 * MIN_GAP * np.arange(present.size - 1),  # those of absent levels
+        jac=True,
+        hess=lambda at: derivatives(at)[2],
+        method="trust-exact",
+        tol=1e-7,
+    ).x
     result = np.array(cuts, dtype=np.float64)
     for at, first, last in zip(found, present[:-1], present[1:], strict=True):
         result[first:last] = at + MIN_GAP * np.arange(last - first)
@@ -63,36 +80,6 @@ def best_cut_points(
     for k in range(present[-1], cuts.size):
         result[k] = max(result[k], result[k - 1] + 1.0)
     return result
-
-
-def _newton(codes: NDArray[np.intp], y: Array, weights: Array, cuts: Array) -> Array:
-    """Return the minimiser by Newton's steps, each as long as the objective falls."""
-    kernel = cached_kernel(_derivatives, "cut_point_derivatives")
-
-    def derivatives(at: Array) -> tuple[float, Array, Array]:
-        gradient, bands = np.zeros(at.size), np.zeros((2, at.size))
-        total = kernel(codes, y, weights, at, gradient, bands)
-        return float(total), gradient, bands
-
-    value, gradient, bands = derivatives(cuts)
-    for _ in range(25):
-        bands[1] += 1e-12 * (1.0 + np.abs(bands[1]))
-        single = cuts.size == 1
-        step = -(gradient / bands[1] if single else np.asarray(solveh_banded(bands, gradient)))
-        expected = -float(gradient @ step)
-        if not expected > 1e-10 * (1.0 + abs(value)):  # the expected decrease
-            break
-        for _ in range(40):
-            new = cuts + step
-            if np.all(np.diff(new) > MIN_GAP):
-                new_value, new_gradient, new_bands = derivatives(new)
-                if new_value <= value - 1e-4 * expected:
-                    break
-            step, expected = 0.5 * step, 0.5 * expected
-        else:
-            break
-        cuts, value, gradient, bands = new, new_value, new_gradient, new_bands
-    return cuts
 
 
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
@@ -119,12 +106,6 @@ def log_probability(a: float, b: float) -> float:
     if a + b < 0.0:  # by symmetry, the interval is on the right or holds zero
         a, b = -b, -a
     if a <= 0.0:
-        if a == -math.inf and b == math.inf:
-            return 0.0
-        if a < -1.0:  # near one
-            return math.log1p(
-                -0.5 * (math.erfc(b / math.sqrt(2.0)) + math.erfc(-a / math.sqrt(2.0)))
-            )
         return math.log(0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0))))
     width, middle = b - a, 0.5 * (a + b)
     if width * max(1.0, middle) < MAX_NARROW:
@@ -156,6 +137,18 @@ def slopes(a: float, b: float) -> tuple[float, float, float]:
     if (b - a) * max(1.0, abs(a + b)) < MAX_NARROW:  # the difference would cancel
         return at_a, at_b, -0.5 * (a + b)
     return at_a, at_b, at_b - at_a
+
+
+@compile_scalar
+def derivatives_between(a: float, b: float) -> tuple[float, float]:
+    """Return the derivatives of -log P(a < z < b) when both ends move down, for normal z.
+
+    They are minus the mean of z between the ends, and one less its variance.
+    """
+    at_a, at_b, slope = slopes(a, b)
+    curvature = slope * slope
+    curvature += (b * at_b if b < math.inf else 0.0) - (a * at_a if a > -math.inf else 0.0)
+    return slope, min(max(curvature, 0.0), 1.0)
 
 
 @compile_scalar
@@ -278,37 +271,11 @@ class Ordinal(Loss):
         return -logarithm
 
     @staticmethod
-    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
-        """Return the root of the derivative, by Newton's method with bisection.
-
-        The derivative rises, with a slope between rho and rho + 1.  So its value at q bounds the
-        distance of the root from both sides.  After a short step the next one is its square.
-        """
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return the derivatives of minus the logarithm of the probability."""
         low, high = level_ends(x, p)
-        y = q
-        left, right = -math.inf, math.inf
-        for k in range(100):
-            a, b = low - y, high - y
-            at_a, at_b, slope = slopes(a, b)
-            curvature = slope * slope
-            curvature += (b * at_b if b < math.inf else 0.0) - (a * at_a if a > -math.inf else 0.0)
-            rise = slope + rho * (y - q)
-            if k == 0:
-                near, far = q - slope / (rho + 1.0), q - slope / rho
-                left, right = min(near, far), max(near, far)
-            elif rise > 0.0:
-                right = y
-            else:
-                left = y
-            new = y - rise / (rho + min(max(curvature, 0.0), 1.0))
-            if not left <= new <= right:
-                new = 0.5 * (left + right)
-            step = abs(new - y)
-            y = new
-            # After such a step no other one is needed.
-            if step <= 1e-7 * (1.0 + abs(y)):
-                break
-        return y
+        slope, curvature = derivatives_between(low - y, high - y)
+        return slope, curvature
 
     @staticmethod
     def latent_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
@@ -359,9 +326,7 @@ class Ordinal(Loss):
         if not self.learns or self.levels is None or self.cut_points is None:
             return self
         cuts = best_cut_points(self.codes(x), y, weights, self.cut_points)
-        best = Ordinal(self.levels.tolist(), cuts.tolist(), learns=True)
-        before, after = (float(np.sum(weights * loss(x, y))) for loss in (self, best))
-        return best if after < before else self
+        return Ordinal(self.levels.tolist(), cuts.tolist(), learns=True)
 
     def target(self, x: FloatArray) -> FloatArray:
         """Return a y in the middle of each level's part of a standard normal variable."""
@@ -413,3 +378,36 @@ def _ascending(name: str, least: str, values: Sequence[float]) -> NDArray[np.flo
         thing = "list of levels" if name == "levels" else "list of cut points"
         raise ValueError(f"{name}={values!r} is no {thing}: give {least} or more, ascending.")
     return numbers
+
+
+class CensoredFrobenius(Loss):
+    """-σ² log P(low <= x <= high | y): what the squared loss is for an entry with limits.
+
+    The parameters `p` are low, high and σ > 0; the argument x has no influence.
+    """
+
+    name = "frobenius_limits"
+    smooth = True
+    smallest_at_x = False
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return -σ² log P."""
+        low, high, sd = p
+        log_mass: float = log_probability((low - y) / sd, (high - y) / sd)
+        return -sd * sd * log_mass
+
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return y - m(y) and its slope."""
+        low, high, sd = p
+        slope, curvature = derivatives_between((low - y) / sd, (high - y) / sd)
+        return sd * slope, curvature
+
+    @staticmethod
+    def least_at(x: float, p: tuple[float, ...]) -> float:
+        """Return the middle between the limits, or a y from which P is 1 up to rounding."""
+        low, high, sd = p
+        first = low if low > -math.inf else high - 80.0 * sd
+        last = high if high < math.inf else low + 80.0 * sd
+        return 0.5 * first + 0.5 * last

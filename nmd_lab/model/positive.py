@@ -1,28 +1,30 @@
 """Losses of positive data and counts, and closed forms of their T-updates.
 
-The losses are Itakura-Saito, squared logarithmic and negative binomial.  The closed forms are those
-of f(t) = t^2 for v >= 0, and of clipped functions with KL, where a piece wins by the signs of a few
-differences or by one logarithm.  The logarithm is plain arithmetic, so that loops vectorise.
+The losses are Kullback-Leibler, Itakura-Saito, squared logarithmic and negative binomial.  The
+closed forms are those of f(t) = t^2 for v >= 0, and of clipped functions with KL, where a piece
+wins by the signs of a few differences or by one logarithm.  The logarithm is plain arithmetic, so
+that loops vectorise.
 
-Two functions have at most two local minima.  Both derivatives have the same shape: they rise and
+Three functions have at most two local minima.  Their derivatives have the same shape: they rise and
 are concave, fall, then rise and are convex; or they rise throughout, first concave, then convex.  A
 local minimum is a root on one of the two rising parts.  On the concave part Newton's iterates from
 its left end rise to the root, on the convex part those from its right end fall to it, and none
-leaps over it.
+leaps over it.  Where a part has no root, they end at any point, which is not lower.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from nmd_lab._runtime.compiler import compile_scalar
 
-from .loss import FloatArray, Loss
+from .loss import POISSON, FloatArray, Loss
 
 
 def square_frobenius(v: float, x: float, rho: float) -> float:
@@ -63,15 +65,21 @@ def square_kl(v: float, x: float, rho: float) -> float:
     return (b + math.sqrt(b * b + 8.0 * x * (rho + 2.0))) / (2.0 * (rho + 2.0))
 
 
+@compile_scalar
+def root_of_kl(q: float, x: float, rho: float) -> float:
+    """Return the positive root of rho y^2 + (1 - rho q) y - x, free of cancellation."""
+    b = 1.0 - rho * q
+    root = math.sqrt(b * b + 4.0 * rho * x)
+    return 2.0 * x / (b + root) if b > 0.0 else (root - b) / (2.0 * rho)
+
+
 def relu_kl(v: float, x: float, rho: float) -> float:
     """Return the T-update of ReLU.
 
     For x > 0 the flat piece has an infinite divergence.  For x = 0 the divergence is max(0, t).
     """
-    b = 1.0 - rho * v
-    root = math.sqrt(b * b + 4.0 * rho * x)
-    positive = 2.0 * x / (b + root) if b > 0.0 else (root - b) / (2.0 * rho)
-    return positive if x > 0.0 else min(v, max(-b / rho, 0.0))
+    positive: float = root_of_kl(v, x, rho)
+    return positive if x > 0.0 else min(v, max(v - 1.0 / rho, 0.0))
 
 
 def minmax_kl(
@@ -83,10 +91,7 @@ def minmax_kl(
     d(x, e) - d(x, t) <= ρ/2 (t - v)² for the best t between the bounds.
     """
     low, high = max(bounds[0], 0.0), bounds[1]
-    b = 1.0 - rho * v
-    root = math.sqrt(b * b + 4.0 * rho * x)
-    t = 2.0 * x / (b + root) if b > 0.0 else (root - b) / (2.0 * rho)
-    t = min(max(t, low), high)
+    t = min(max(root_of_kl(v, x, rho), low), high)
     bound = high if v > high else low
     ratio = t / max(bound, 1e-300)
     log = ratio - 1.0 - excess_over_log(ratio - 1.0, ratio)
@@ -127,98 +132,48 @@ def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     return first - tail
 
 
-MAX_STEPS = 200
+def compile_minimum(slopes: Callable[..., Any], cost: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the compiled minimiser of a function between two points, given some numbers.
 
-
-@compile_scalar
-def cubic(y: float, a: float, b: float, c: float, d: float) -> float:
-    """Return a y^3 + b y^2 + c y + d."""
-    return ((a * y + b) * y + c) * y + d
-
-
-@compile_scalar
-def cubic_root(y: float, a: float, b: float, c: float, d: float) -> float:
-    """Return the root of a y^3 + b y^2 + c y + d to which Newton's iterates from y converge."""
-    for _ in range(MAX_STEPS):
-        slope = (3.0 * a * y + 2.0 * b) * y + c
-        if slope <= 0.0:
-            break
-        step = cubic(y, a, b, c, d) / slope
-        y -= step
-        if abs(step) <= 1e-15 * abs(y):
-            break
-    return y
-
-
-def compile_minima(
-    slope: Callable[..., float], root: Callable[..., float]
-) -> Callable[..., tuple[float, float]]:
-    """Return the compiled candidates for the minimum of a function between two points.
-
-    Its slope, with four numbers, rises up to `first`, falls up to `second` and rises again; `root`
-    gives that to which Newton's iterates converge.  One candidate is on each of the rising parts;
-    where there is none, it is the other one.
+    `slopes` returns its derivative times something positive, and the derivative of this product,
+    at a point; `cost` its value.  The left end may be infinite if there is one minimum.
     """
+    slopes, cost = compile_scalar(slopes), compile_scalar(cost)
 
-    def minima(left, right, first, second, a, b, c, d):  # type: ignore[no-untyped-def]
-        low, high = math.nan, math.nan
-        end, begin = min(first, right), max(second, left)
-        if slope(left, a, b, c, d) >= 0.0:
-            low = left
-        elif end > left and slope(end, a, b, c, d) >= 0.0:
-            low = min(max(root(left, a, b, c, d), left), end)
-        if slope(right, a, b, c, d) <= 0.0:
-            high = right
-        elif begin < right and slope(begin, a, b, c, d) <= 0.0:
-            high = max(min(root(right, a, b, c, d), right), begin)
-        return (high if math.isnan(low) else low), (low if math.isnan(high) else high)
+    def from_end(side, y, left, right, numbers):  # type: ignore[no-untyped-def]
+        for _ in range(200):
+            slope, bend = slopes(y, numbers)
+            if bend <= 0.0:
+                break
+            before, y = y, min(max(y - slope / bend, left), right)
+            if side * (y - before) <= 1e-15 * abs(y):  # it has arrived, or there is no root
+                break
+        return y
 
-    return compile_scalar(minima)
+    newton = compile_scalar(from_end)
 
+    def minimum(left, right, numbers):  # type: ignore[no-untyped-def]
+        low = newton(1.0, left if left > -math.inf else right, left, right, numbers)
+        high = newton(-1.0, right, left, right, numbers)
+        return low if cost(low, numbers) <= cost(high, numbers) else high
 
-minima_of_cubic = compile_minima(cubic, cubic_root)
-
-
-@compile_scalar
-def cubic_minima(
-    left: float, right: float, a: float, b: float, c: float, d: float
-) -> tuple[float, float]:
-    """Return two candidates for the minimum between left and right of a function, often the same.
-
-    Its derivative is a y^3 + b y^2 + c y + d, a > 0, times something positive.
-    """
-    first = second = -b / (3.0 * a)  # ends of the falling part
-    discriminant = b * b - 3.0 * a * c
-    if discriminant > 0.0:
-        far = -(b + math.copysign(math.sqrt(discriminant), b))  # free of cancellation
-        one, other = far / (3.0 * a), c / far
-        first, second = min(one, other), max(one, other)
-    return minima_of_cubic(left, right, first, second, a, b, c, d)
+    return compile_scalar(minimum)
 
 
-@compile_scalar
-def exponential_root(u: float, a: float, c: float, b: float, q: float) -> float:
-    """Return the root of a (u - c) + b e^u (e^u - q) to which Newton's iterates converge."""
-    for _ in range(MAX_STEPS):
-        z = math.exp(u)
-        slope = a + b * z * (2.0 * z - q)
-        if slope <= 0.0:
-            break
-        step = (a * (u - c) + b * z * (z - q)) / slope
-        u -= step
-        if abs(step) <= 1e-15 * (1.0 + abs(u)):
-            break
-    return u
-
-
-@compile_scalar
-def exponential_slope(u: float, a: float, c: float, b: float, q: float) -> float:
-    """Return a (u - c) + b e^u (e^u - q)."""
+def _exponential_slopes(u, numbers):  # type: ignore[no-untyped-def]
+    """Return a (u - c) + b e^u (e^u - q), and its derivative."""
+    a, c, b, q = numbers
     z = math.exp(u)
-    return a * (u - c) + b * z * (z - q)
+    return a * (u - c) + b * z * (z - q), a + b * z * (2.0 * z - q)
 
 
-minima_of_exponential = compile_minima(exponential_slope, exponential_root)
+def _exponential_cost(u, numbers):  # type: ignore[no-untyped-def]
+    """Return a/2 (u - c)^2 + b/2 (e^u - q)^2."""
+    a, c, b, q = numbers
+    return 0.5 * a * (u - c) * (u - c) + 0.5 * b * (math.exp(u) - q) ** 2
+
+
+minimum_of_exponential = compile_minimum(_exponential_slopes, _exponential_cost)
 
 
 @compile_scalar
@@ -228,25 +183,11 @@ def exponential_minimum(a: float, c: float, b: float, q: float, low: float, high
     log_q = math.log(q) if q > 0.0 else -math.inf
     bound = math.log(max(1.0, 2.0 * q, math.sqrt(2.0 * a * abs(c) / b)))
     right = min(max(c, log_q), bound) if c > bound else max(c, log_q)
-    left = min(c, log_q)
-    if q <= 0.0:  # one minimum, on the convex part
-        right = min(right, high)
-        u = right
-        if exponential_slope(right, a, c, b, q) > 0.0:
-            u = exponential_root(right, a, c, b, q)
-        return max(min(u, right), low)
-    left, right = max(left, low), min(right, high)
+    left, right = max(min(c, log_q), low), min(right, high)
     if left >= right:  # both centres lie on one side of the interval
         return min(max(left, low), high)
-    first = second = math.log(0.25 * q)
-    discriminant = q * q - 8.0 * a / b
-    if discriminant > 0.0:
-        large = 0.25 * (q + math.sqrt(discriminant))
-        first, second = math.log(0.5 * a / b / large), math.log(large)
-    one, other = minima_of_exponential(left, right, first, second, a, c, b, q)
-    at_one = 0.5 * a * (one - c) * (one - c) + 0.5 * b * (math.exp(one) - q) ** 2
-    at_other = 0.5 * a * (other - c) * (other - c) + 0.5 * b * (math.exp(other) - q) ** 2
-    return one if at_one <= at_other else other
+    u: float = minimum_of_exponential(left, right, (a, c, b, q))
+    return u
 
 
 MIN_RATIO = 1e-6
@@ -296,6 +237,58 @@ class CountLoss(_PositiveLoss):
         return mean
 
 
+KL_FLOOR = 1e-12
+"""Smallest f(WH) in a *reported* KL objective, as a fraction of x.  Without it, f(WH) = 0 at x > 0
+would give infinity.  The optimisation itself uses the exact divergence."""
+
+
+class KL(CountLoss):
+    """Kullback-Leibler divergence, d(x, y) = x log(x/y) - x + y (y if x = 0): counts.
+
+    Both x and y must be non-negative.  The relative error is the divergence, divided by that of the
+    constant matrix that holds the mean of X (the paper's section on synthetic data).  Reported
+    objectives use max(f(WH), `KL_FLOOR` x).
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> float(nmd.prox(0.0, 2.0, 1.0, nonlinearity="identity", loss=nmd.KL()))
+    1.0
+    """
+
+    name = "kl"
+    label = "Kullback-Leibler"
+    noise = "Poisson"
+    noise_model, likelihood = POISSON, True
+    degree = 1
+    of_zero = "absolute"
+    relative_floor = KL_FLOOR
+
+    @staticmethod
+    def value(x: float, y: float, p: tuple[float, ...]) -> float:
+        """Return x log(x/y) - x + y."""
+        inside = x * excess_over_log((y - x) / x, y / x)  # it does not cancel near y = x
+        inside = math.inf if y == 0.0 else inside
+        inside = y if x == 0.0 else inside
+        return math.inf if y < 0.0 or y == math.inf else inside
+
+    @staticmethod
+    def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
+        """Return the positive root of rho y^2 + (1 - rho q) y - x."""
+        y: float = root_of_kl(q, x, rho)
+        return y
+
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return 1 - x/y and x/y^2."""
+        ratio = x / y
+        return 1.0 - ratio, ratio / y
+
+    def log_scores(self, losses: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the scores of Poisson counts."""
+        return np.asarray(losses + x - xlogy(x, x) + gammaln(x + 1))
+
+
 class _RatioLoss(_PositiveLoss):
     """A loss of x / y, for x > 0 and y > 0."""
 
@@ -312,6 +305,21 @@ class _RatioLoss(_PositiveLoss):
     def target(self, x: FloatArray) -> FloatArray:
         """Return x, and 1 where an entry is missing and its value therefore 0."""
         return np.where(x > 0, x, x.dtype.type(1))
+
+
+def _ratio_slopes(z, numbers):  # type: ignore[no-untyped-def]
+    """Return z^2 times the derivative of x/z - log(x/z) + weight/2 (z - q)^2, a cubic, and its."""
+    weight, x, q = numbers
+    return weight * z * z * (z - q) + z - x, weight * z * (3.0 * z - 2.0 * q) + 1.0
+
+
+def _ratio_cost(z, numbers):  # type: ignore[no-untyped-def]
+    """Return x/z - log(x/z) - 1 + weight/2 (z - q)^2."""
+    weight, x, q = numbers
+    return ratio_divergence(x, z) + 0.5 * weight * (z - q) * (z - q)
+
+
+minimum_of_ratio = compile_minimum(_ratio_slopes, _ratio_cost)
 
 
 class ItakuraSaito(_RatioLoss):
@@ -346,24 +354,23 @@ class ItakuraSaito(_RatioLoss):
         return value
 
     @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return (1 - x/y) / y and (2 x/y - 1) / y^2."""
+        ratio = x / y
+        return (1.0 - ratio) / y, (2.0 * ratio - 1.0) / (y * y)
+
+    @staticmethod
     def proximal_within(
         q: float, x: float, rho: float, low: float, high: float, p: tuple[float, ...]
     ) -> float:
-        """Return the better of the roots of rho y^3 - rho q y^2 + y - x that are minima."""
+        """Return the lower of at most two minima."""
         left, right = min(q, x), max(q, x)
         left, right = max(left, low, 0.0), min(right, high)
         if left >= right:
             return min(max(left, low), high)
         size = right  # roots of a cubic in y / size keep their digits
-        weight, data, centre = rho * size * size, x / size, q / size
-        scaled = cubic_minima(left / size, 1.0, weight, -weight * centre, 1.0, -data)
-        best, lowest = right, math.inf
-        for z in scaled:
-            if z > 0.0:
-                objective = ratio_divergence(data, z)
-                objective += 0.5 * weight * (z - centre) * (z - centre)
-                if objective < lowest:
-                    best, lowest = z * size, objective
+        numbers = rho * size * size, x / size, q / size
+        best: float = size * minimum_of_ratio(left / size, 1.0, numbers)
         return min(max(best, low), high)
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -397,6 +404,12 @@ class SquaredLog(_RatioLoss):
         excess = (x - y) / y
         r = math.log1p(excess) if abs(excess) < 0.5 else math.log(x / y)
         return 0.5 * r * r
+
+    @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return log(y/x) / y and (1 - log(y/x)) / y^2."""
+        r = math.log(y / x)
+        return r / y, (1.0 - r) / (y * y)
 
     @staticmethod
     def proximal_within(
@@ -440,6 +453,23 @@ def deviance(x: float, y: float, size: float) -> float:
     if wide > 0.0:
         return (x + size) * math.log1p(narrow) - x * math.log(y / x)
     return (x + size) * math.log((y + size) / (x + size)) - x * math.log(y / x)
+
+
+def _count_slopes(y, numbers):  # type: ignore[no-untyped-def]
+    """Return y (1 + y / size) times the derivative of the cost, a cubic, and its derivative."""
+    q, x, rho, _, dispersion = numbers
+    growth, rise = y * (1.0 + dispersion * y), rho * (y - q)
+    bend = rho * growth + rise * (1.0 + 2.0 * dispersion * y) + 1.0
+    return rise * growth + y - x, bend
+
+
+def _count_cost(y, numbers):  # type: ignore[no-untyped-def]
+    """Return the deviance of counts plus rho/2 (y - q)^2."""
+    q, x, rho, size, _ = numbers
+    return deviance(x, y, size) + 0.5 * rho * (y - q) * (y - q)
+
+
+minimum_of_counts = compile_minimum(_count_slopes, _count_cost)
 
 
 class NegativeBinomial(CountLoss):
@@ -513,26 +543,21 @@ class NegativeBinomial(CountLoss):
         return value + (smallest_value(x, size, p[1]) if x > 0.0 else 0.0)
 
     @staticmethod
+    def derivatives(x: float, y: float, p: tuple[float, ...]) -> tuple[float, float]:
+        """Return (x + k) / (y + k) - x/y, and its derivative."""
+        of_size, of_y = (1.0 + p[0] * x) / (1.0 + p[0] * y), x / y
+        return of_size - of_y, of_y / y - of_size * p[0] / (1.0 + p[0] * y)
+
+    @staticmethod
     def proximal_within(
         q: float, x: float, rho: float, low: float, high: float, p: tuple[float, ...]
     ) -> float:
-        """Return the better of two roots of a cubic.
-
-        It is k y times the derivative: rho/k y^3 + rho (1 - q/k) y^2 + (1 - rho q) y - x, with
-        k = 1 / dispersion.
-        """
+        """Return the lower of at most two minima."""
         left, right = max(min(q, x), low, 0.0), min(max(q, x), high)
         if left >= right:
             return min(max(left, low), high)
-        weight = rho * p[0]
-        minima = cubic_minima(left, right, weight, rho - weight * q, 1.0 - rho * q, -x)
-        best, lowest = right, math.inf
-        for y in minima:
-            if y > 0.0 or x == 0.0:
-                objective = deviance(x, y, 1.0 / p[0]) + 0.5 * rho * (y - q) * (y - q)
-                if objective < lowest:
-                    best, lowest = y, objective
-        return min(max(best, low), high)
+        y: float = minimum_of_counts(left, right, (q, x, rho, 1.0 / p[0], p[0]))
+        return y
 
     def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> NegativeBinomial:
         """Return the loss with a first dispersion, that of the data around their mean."""
@@ -561,9 +586,7 @@ class NegativeBinomial(CountLoss):
         present = math.log(self.dispersion or 1.0)
         ends = max(math.log(1e-8), present - 4), min(math.log(1e6), present + 4)
         found = minimize_scalar(objective, bounds=ends, method="bounded", options={"xatol": 1e-5})
-        best = NegativeBinomial(math.exp(found.x), learns=True)
-        before, after = (float(np.sum(weights * loss(x, y))) for loss in (self, best))
-        return best if after < before else self
+        return NegativeBinomial(math.exp(found.x), learns=True)
 
     def _variance(self, mean: FloatArray) -> FloatArray:
         """Return mean + dispersion mean²."""

@@ -1,12 +1,10 @@
-"""Smooth nonlinearities with a derivative: sigmoid, softplus, tanh, powers, and exp.
+"""Smooth nonlinearities: sigmoid, softplus, tanh, powers, and exp.
 
 >>> import nmd_lab as nmd
 >>> nmd.nonlinearities.Softplus()([-2.0, 0.0, 2.0]).round(4)
 array([0.1269, 0.6931, 2.1269])
 
-The T-updates of f(t) = exp(t) have formulas.  The derivative of the objective of each rises from a
-concave to a convex part, or is convex or concave throughout.  Newton's iterates from the right end
-of the bracket on a convex part, and from its left end on a concave one, do not leap over the root.
+The T-update of f(t) = exp(t) with a loss that is convex in t is a proximal map: that of d(x, e^t).
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_number
 
+from .curve_search import formula_with
 from .loss import FloatArray
 from .losses import KL, Frobenius, Loss
 from .nonlinearity import Nonlinearity
@@ -49,12 +48,6 @@ class Sigmoid(Nonlinearity):
         small = math.exp(-abs(t))
         return 1.0 / (1.0 + small) if t > 0.0 else small / (1.0 + small)
 
-    @staticmethod
-    def derivative(t: float, p: tuple[float, ...]) -> float:
-        """Return f(t) (1 - f(t))."""
-        small = math.exp(-abs(t))
-        return small / ((1.0 + small) * (1.0 + small))
-
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(x / (1 - x)) for x moved away from 0 and 1."""
         inner = np.clip(x, EDGE, 1 - EDGE)
@@ -81,12 +74,6 @@ class Tanh(Nonlinearity):
         """Return tanh(t)."""
         return math.tanh(t)
 
-    @staticmethod
-    def derivative(t: float, p: tuple[float, ...]) -> float:
-        """Return 1 - tanh(t)^2, without the cancellation of this formula."""
-        small = math.exp(-2.0 * abs(t))
-        return 4.0 * small / ((1.0 + small) * (1.0 + small))
-
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return artanh(x) for x moved away from -1 and 1."""
         return np.asarray(np.arctanh(np.clip(x, 2 * EDGE - 1, 1 - 2 * EDGE)), dtype=x.dtype)
@@ -111,12 +98,6 @@ class Softplus(Nonlinearity):
     def forward(t: float, p: tuple[float, ...]) -> float:
         """Return log(1 + exp(t))."""
         return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
-
-    @staticmethod
-    def derivative(t: float, p: tuple[float, ...]) -> float:
-        """Return 1 / (1 + exp(-t))."""
-        small = math.exp(-abs(t))
-        return 1.0 / (1.0 + small) if t > 0.0 else small / (1.0 + small)
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(exp(x) - 1), at least about -4."""
@@ -159,13 +140,6 @@ class Power(Nonlinearity):
         """Return |t|^p."""
         return math.pow(abs(t), p[0])
 
-    @staticmethod
-    def derivative(t: float, p: tuple[float, ...]) -> float:
-        """Return p |t|^(p - 1), with the sign of t."""
-        if t == 0.0:
-            return math.inf if p[0] < 1.0 else 0.0
-        return math.copysign(p[0] * math.pow(abs(t), p[0] - 1.0), t)
-
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return X^(1/p), 0 for negative x."""
         return np.asarray(np.maximum(x, 0) ** (1 / self.p), dtype=x.dtype)
@@ -188,50 +162,15 @@ def exp_squared_log(v: float, x: float, rho: float, pf: Numbers, pd: Numbers) ->
     return (math.log(x) + rho * v) / (1.0 + rho)
 
 
-def exp_kl(v: float, x: float, rho: float, pf: Numbers, pd: Numbers) -> float:
-    """Return the root of e^t - x + rho (t - v), which is convex in t."""
-    t = max(v, math.log(x)) if x > 0.0 else v
-    if t > 0.0:  # e^t is at most x + rho (v - t)
-        t = min(t, math.log(max(x + rho * max(v, 0.0), 1.0)))
-    for _ in range(200):
-        growth = math.exp(t)
-        step = (growth - x + rho * (t - v)) / (growth + rho)
-        t -= step
-        if abs(step) <= 1e-15 * (1.0 + abs(t)):
-            break
-    return t
+def _exp(t):  # type: ignore[no-untyped-def]
+    """Return exp(t) and its derivatives."""
+    y = math.exp(min(max(t, -MAX_EXPONENT), MAX_EXPONENT))
+    return y, y, y
 
 
-def exp_itakura_saito(v: float, x: float, rho: float, pf: Numbers, pd: Numbers) -> float:
-    """Return the root of 1 - x e^-t + rho (t - v), which is concave in t."""
-    t = min(v, math.log(x))
-    t = max(t, min(0.0, math.log(x / (1.0 + rho * abs(v)))))
-    for _ in range(200):
-        decay = x * math.exp(-t)
-        step = (1.0 - decay + rho * (t - v)) / (decay + rho)
-        t -= step
-        if abs(step) <= 1e-15 * (1.0 + abs(t)):
-            break
-    return t
-
-
-def exp_negative_binomial(v: float, x: float, rho: float, pf: Numbers, pd: Numbers) -> float:
-    """Return the root of (x + k) / (1 + k e^-t) - x + rho (t - v), convex below log k."""
-    size = 1.0 / pd[0]
-    bend = math.log(size)
-    if 0.5 * (x + size) - x + rho * (bend - v) >= 0.0:  # the root lies on the convex part
-        t = min(bend, max(v, math.log(x)) if x > 0.0 else v)
-    else:
-        t = max(bend, min(v, math.log(x)) if x > 0.0 else bend)
-    for _ in range(200):
-        small = math.exp(-abs(t - bend))
-        share = 1.0 / (1.0 + small) if t > bend else small / (1.0 + small)
-        slope = (x + size) * small / ((1.0 + small) * (1.0 + small))
-        step = ((x + size) * share - x + rho * (t - v)) / (slope + rho)
-        t -= step
-        if abs(step) <= 1e-15 * (1.0 + abs(t)):
-            break
-    return t
+def _log(y):  # type: ignore[no-untyped-def]
+    """Return log y, where it is finite."""
+    return math.log(y) if y > 0.0 else -MAX_EXPONENT
 
 
 class Exp(Nonlinearity):
@@ -252,21 +191,14 @@ class Exp(Nonlinearity):
     monotone = True
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {
         Frobenius: exp_frobenius,
-        KL: exp_kl,
-        ItakuraSaito: exp_itakura_saito,
         SquaredLog: exp_squared_log,
-        NegativeBinomial: exp_negative_binomial,
+        **{each: formula_with(each, _exp, _log) for each in (KL, ItakuraSaito, NegativeBinomial)},
     }
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
         """Return exp(t)."""
         return math.exp(min(max(1.0 * float(t), -MAX_EXPONENT), MAX_EXPONENT))
-
-    @staticmethod
-    def derivative(t: float, p: tuple[float, ...]) -> float:
-        """Return exp(t)."""
-        return math.exp(1.0 * float(t)) if -MAX_EXPONENT < t < MAX_EXPONENT else 0.0
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(x), and log(0.1) where x is not positive."""

@@ -169,7 +169,7 @@ def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> A
         xlabel=COMPONENT,
         xlim=(-0.55, fit.rank - 0.45),
         yticks=range(len(shown)),
-        yticklabels=_column_labels(row)[shown],
+        yticklabels=_column_labels(fit)[shown],
         ylim=(len(shown) - 0.4, -0.6),
         ylabel=", ".join(map(str, row.dims)),
         title=f"{many(fit.rank, 'component')} H, {fit.nonlinearity}",
@@ -203,13 +203,10 @@ def _lines(fit: Decomposition, row: xr.DataArray, ax: Axes | None) -> Axes:
     return ax
 
 
-def _column_labels(row: xr.DataArray) -> NDArray[Any]:
+def _column_labels(fit: Decomposition) -> NDArray[Any]:
     """Return the label of each column as text, or its position if it has none."""
-    flat = row.stack(_all=row.dims) if row.ndim > 1 else row
-    index = flat.coords.get(flat.dims[0])
-    if index is None:
-        return np.array([str(i) for i in range(flat.size)], dtype=object)
-    labels = (", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in index.values)
+    each = fit._labels.flat(fit._labels.columns)
+    labels = (", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in each)
     # At most 34 letters fit beside the bars.
     short = [x if len(x) <= 34 else f"{x[:32]} …" for x in labels]
     return np.array(short, dtype=object)

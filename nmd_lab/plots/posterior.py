@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_integer
@@ -141,15 +142,13 @@ def predictions(
 
 def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.float64]:
     """Return where values are drawn: near themselves, side by side if they are few."""
-    values, counts = np.unique(x, return_counts=True)
+    values = np.unique(x)
     if values.size < 2 or values.size > 20 or x.size < 4 * values.size:
         return x
-    place, width = x.copy(), 0.8 * float(np.diff(values).min())  # a gap is left between the values
-    for value, count in zip(values, counts, strict=True):
-        equal = np.flatnonzero(x == value)
-        equal = equal[np.argsort(order[equal], kind="stable")]
-        place[equal] += width * ((np.arange(count) + 0.5) / count - 0.5)
-    return place
+    width = 0.8 * float(np.diff(values).min())  # a gap is left between the values
+    equal = pd.Series(order).groupby(x)
+    share = (equal.rank(method="first") - 0.5) / equal.transform("size")
+    return x + width * (share.to_numpy() - 0.5)
 
 
 def calibration(

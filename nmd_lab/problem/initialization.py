@@ -8,17 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import plain_array
 from nmd_lab.data.observations import BLOCK, Observations
-from nmd_lab.kernels.lowrank import LanczosBreakdown, RowBlocks, largest_singular, row_blocks
+from nmd_lab.kernels.lowrank import RowBlocks, vectors_of_gram
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
 
-MAX_GRAM = 1000  # largest min(m, n) of an SVD from the Gram matrix; Lanczos beyond it
-N_OVERSAMPLED = 10  # columns of the random range beyond the rank, for "randomized"
+MAX_GRAM = 500  # largest min(m, n) of an SVD from the Gram matrix; a random range beyond it
+N_OVERSAMPLED = 10  # columns of the random range beyond the rank
 
 BLOCK_ROWS = 2048
 """Rows of a block of the Gram matrix."""
@@ -67,12 +66,11 @@ def svd_start(
     components.
     """
     R, fill = observations.centred(model.pseudo_inverse, offsets)
-    if kind == "randomized":
-        W, H = svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
-    elif not sparse.issparse(R) and min(R.shape) <= MAX_GRAM:
-        W, H = _svd_through_gram(R, rank)
+    if kind != "randomized" and min(R.shape) <= MAX_GRAM:
+        W, H = _svd_through_gram(R, fill, rank)
     else:
-        W, H = _svd_by_lanczos(R, fill, rank, rng)
+        iterations = 2 if kind == "randomized" else 6
+        W, H = svd_by_random_range(RowBlocks(R, fill), rank, rng, iterations)
     if kind == "nndsvd":
         W, H = nonnegative_parts(W, H)
     dtype = observations.dtype
@@ -87,73 +85,41 @@ def svd_memory(
     m, n = shape
     short, long = sorted(shape)
     matrix = 2 * m * n * itemsize + m * n // 4  # and masks
+    rows = min(BLOCK_ROWS, long)  # of a block
     if n_sparse is not None:
-        matrix = 4 * 8 * n_sparse  # its temporary arrays have double precision
-    if kind != "randomized" and n_sparse is None and short <= MAX_GRAM:
-        doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
+        matrix, rows = 4 * 8 * n_sparse, 0  # its temporary arrays have double precision
+    if kind != "randomized" and short <= MAX_GRAM:
+        doubles = 5 * short**2 + 2 * rows * short + 5 * long * rank
     else:
-        doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + N_OVERSAMPLED)
+        doubles = 2 * BLOCK + 4 * (m + n) * (rank + N_OVERSAMPLED)
     return matrix + 8 * doubles
 
 
-def _svd_through_gram(R: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
-    """Return U √Σ and √Σ Vᵀ of a dense matrix.
+def _svd_through_gram(
+    R: FloatArray | sparse.csr_array, fill: float, rank: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return U √Σ and √Σ Vᵀ of R + fill.
 
     Small singular values from the Gram matrix have half the digits only.  This is enough here.
     """
-    wide = R.shape[0] < R.shape[1]
-    sizes = [max(float(each.max()), -float(each.min())) for each, _ in row_blocks(R)]
-    scale = max(sizes) or 1.0  # squares must not overflow
-    m, n = R.shape[::-1] if wide else R.shape
-    blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, m, BLOCK_ROWS)]
-    columns: Any = np.asarray(R).T if wide else None
-
-    def block(rows: slice) -> FloatArray:
-        return np.asarray(columns[rows] if wide else R[rows], dtype=np.float64) / scale
-
-    gram = np.zeros((n, n))
-    for rows in blocks:  # a copy of all of A in double precision may not fit
-        A_rows = block(rows)
-        gram += A_rows.T @ A_rows
-    squares, V = eigh(gram, subset_by_index=[n - rank, n - 1])
-    root, V = np.maximum(squares[::-1], 0) ** 0.25, V[:, ::-1]
-    products = np.concatenate([block(rows) @ V for rows in blocks])
-    scores = np.divide(products, root, out=np.zeros((m, rank)), where=root > 0)
-    W, H = np.sqrt(scale) * scores, np.sqrt(scale) * V * root
-    return (H, W.T) if wide else (W, H.T)
-
-
-def _svd_by_lanczos(
-    R: FloatArray | sparse.csr_array, fill: float, rank: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Return U √Σ and √Σ Vᵀ of R + fill, for a large or sparse R.
-
-    Where Lanczos iterations break down, the range of random vectors takes their place.
-    """
-    m, n = R.shape
-    first = rng.standard_normal(min(m, n))
-    k = min(rank, min(m, n) - 1)  # Lanczos iterations find no more
-    both = None if sparse.issparse(R) or m < n else RowBlocks(R, fill).both_products
-    try:
-        U, values, Vt = largest_singular(RowBlocks(R, fill).operator(), k, first, both)
-    except LanczosBreakdown:
-        return svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
-    root = np.sqrt(values)
-    W, H = np.zeros((m, rank)), np.zeros((rank, n))
-    W[:, :k], H[:k] = U * root, root[:, None] * Vt
-    H[k:] = 1e-3 * first.std() * rng.standard_normal((rank - k, n))
-    return W, H
+    wide, n = R.shape[0] < R.shape[1], min(R.shape)
+    matrix: Any = R if sparse.issparse(R) else np.asarray(R)
+    A = RowBlocks(matrix.T if wide else matrix, fill, BLOCK_ROWS)
+    V, H = vectors_of_gram(*eigh(A.gram(), subset_by_index=[n - rank, n - 1]))
+    W = A.product(V)
+    return (H.T, W.T) if wide else (W, H)
 
 
 def svd_by_random_range(
-    A: LinearOperator, rank: int, rng: np.random.Generator
+    A: RowBlocks, rank: int, rng: np.random.Generator, iterations: int = 2
 ) -> tuple[FloatArray, FloatArray]:
     """Return about U √Σ and √Σ Vᵀ of a matrix (Halko, Martinsson and Tropp, 2011)."""
-    width = min(rank + N_OVERSAMPLED, *A.shape)
-    Q = np.linalg.qr(A @ rng.standard_normal((A.shape[1], width)))[0]
-    for _ in range(2):  # sharpen the spectrum
-        Q = np.linalg.qr(A @ np.linalg.qr(A.T @ Q)[0])[0]
-    U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
+    m, n = A.R.shape
+    width = min(rank + N_OVERSAMPLED, m, n)
+    Q = np.linalg.qr(A.product(rng.standard_normal((n, width))))[0]
+    for _ in range(iterations):  # sharpen the spectrum
+        Q = np.linalg.qr(A.product(np.linalg.qr(A.transposed_product(Q))[0]))[0]
+    U, values, Vt = np.linalg.svd(A.transposed_product(Q).T, full_matrices=False)
     root = np.sqrt(values[:rank])
     return (Q @ U[:, :rank]) * root, root[:, None] * Vt[:rank]
 

@@ -18,8 +18,6 @@ from nmd_lab.devices import HOST, Device
 from nmd_lab.kernels.constrained_rows import ConstrainedColumns, Ridge
 from nmd_lab.kernels.envelope import MoreauEnvelope, SparseEnvelope, Tiles
 from nmd_lab.kernels.products import (
-    CsrStorage,
-    SplitVariable,
     StoredEntries,
     pseudo_inverses,
     starting_entries,
@@ -141,12 +139,13 @@ class Problem:
 
     @cached_property
     def norm_of_initial_T(self) -> float:
-        """Weighted norm of the starting T; 1 if it is zero."""
+        """Norm of the starting T, with weights whose mean is 1; 1 if it is zero."""
+        observations, to_T = self.observations, self.model.pseudo_inverse
         if self.model.is_mixed:
-            return math.sqrt(constants(self.observations, self.model)[1]) or 1.0
-        to_T = self.model.pseudo_inverse
-        squares = self.observations.sum_of(lambda x, weights: weights * np.square(to_T(x)))
-        return math.sqrt(squares) or 1.0
+            (total,), squares = observations.weighted_sums(), constants(observations, self.model)[1]
+        else:
+            total, squares = observations.weighted_sums(lambda x: np.square(to_T(x)))
+        return math.sqrt(squares * (observations.n_observed / total)) or 1.0
 
     @cached_property
     def entries(self) -> StoredEntries:
@@ -327,14 +326,11 @@ def sweep_of(observations: Observations, problem: Problem, rank: int, state: Any
     """Return the sweep of a problem over its observations; see `Problem.sweep`."""
     model, device, entries = problem.model, problem.device, problem.entries
     state = starting_entries(observations, model, device) if state is None else state.on(device)
-    constrains_all_entries = problem.sparse and not problem.observed_only
-    split_variable = SplitVariable(entries, state, constrains_all_entries=constrains_all_entries)
     solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
-    arguments = (split_variable, *problem.ridges(rank), *solved, problem.threads, *constrained)
+    arguments = (entries, state, *problem.ridges(rank), *solved, problem.threads, *constrained)
     if problem.observed_only:
-        assert isinstance(entries.storage, CsrStorage)
-        return ObservedSweep(entries.storage, *arguments)
-    return EverywhereSweep(entries.storage, *arguments, problem.empty[1])
+        return ObservedSweep(*arguments)
+    return EverywhereSweep(*arguments, problem.empty[1])
 
 
 def constants(observations: Observations, model: Model) -> tuple[float, float]:

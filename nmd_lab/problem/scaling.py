@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 
@@ -39,8 +39,6 @@ from nmd_lab.request.penalty import PenaltyRule
 from .initialization import Start
 
 Data = TypeVar("Data", Observations, CsrRows)
-State = TypeVar("State")
-"""A state of the iteration (`nmd_lab.problem.state.State`)."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +155,6 @@ class Scaling:
 
     def scaled_rule(self, rule: PenaltyRule) -> PenaltyRule:
         """Return a rule whose numbers are in the units of X in those of the problem."""
-        if not self.exponent:
-            return rule
         of_dual = self.log2_unit_of_penalty + (self.exponent if rule.projected else 0)
         initial, unit = rule.initial * 2.0**-self.log2_unit_of_penalty, rule.unit * 2.0**-of_dual
         return replace(rule, initial=initial, unit=unit)
@@ -173,30 +169,6 @@ class Scaling:
             return start
         W, H = (np.ldexp(factor, -self.exponent) for factor in (start.W, start.H))
         return start._replace(W=W, H=H, offsets=_offsets_times(start.offsets, -2 * self.exponent))
-
-    def given_state(self, observations: Observations, scaled: State, *, projected: bool) -> State:
-        """Return a state of the problem in the units of X."""
-        if not self.exponent:
-            return scaled
-        state = cast(Any, scaled)
-        W, H = (np.ldexp(factor, self.exponent) for factor in (state.W, state.H))
-        offsets = self.given_offsets(state.offsets)
-        pieces, H_aug = self.columns.extend(W, H, offsets)
-        scale_of_T, penalty = 2.0 ** (2 * self.exponent), 2.0**self.log2_unit_of_penalty
-        W_size = 2.0**self.exponent if projected else 1.0
-        converted: State = replace(
-            state,
-            W=W,
-            H=H,
-            offsets=offsets,
-            W_aug=observations.stacked(pieces, H_aug.dtype),
-            H_aug=H_aug,
-            objective=state.objective * 2.0**self.log2_unit_of_objective,
-            primal_residual=state.primal_residual * scale_of_T,
-            dual_residual=state.dual_residual * penalty * scale_of_T * W_size,
-            penalty=state.penalty * penalty,
-        )
-        return converted
 
 
 def scaling_for(model: Model, largest: float) -> Scaling:
@@ -216,9 +188,6 @@ def scaling_for(model: Model, largest: float) -> Scaling:
 
 
 def _offsets_times(offsets: Offsets, exponent: int) -> Offsets:
-    if not exponent:
-        return offsets
-
     def scale(offset: FloatArray | None) -> FloatArray | None:
         return None if offset is None else np.ldexp(offset, exponent)
 

@@ -163,11 +163,31 @@ def state_of(
     model: Model | None = None,
 ) -> State:
     """Return an iterate of a problem in the units of X."""
-    W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
+    columns = problem.offset_columns
+    if problem.units.exponent:
+        iterate, columns = _in_units_of_X(problem, iterate), problem.units.columns
+    W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
     numbers: dict[str, Any] = {"iteration": iteration, "seconds": seconds, "stop_reason": reason}
-    state = State(**vars(iterate), W=W, H=H, offsets=offsets, model=model, **numbers)
-    projected = problem.rule.projected
-    return problem.units.given_state(problem.observations, state, projected=projected)
+    return State(**vars(iterate), W=W, H=H, offsets=offsets, model=model, **numbers)
+
+
+def _in_units_of_X(problem: Problem, iterate: Iterate) -> Iterate:
+    """Return an iterate in the units of X."""
+    units, exponent = problem.units, problem.units.exponent
+    W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
+    factors = np.ldexp(W, exponent), np.ldexp(H, exponent), units.given_offsets(offsets)
+    pieces, H_aug = units.columns.extend(*factors)
+    of_T, of_penalty = 2.0 ** (2 * exponent), 2.0**units.log2_unit_of_penalty
+    W_size = 2.0**exponent if problem.rule.projected else 1.0
+    return replace(
+        iterate,
+        W_aug=problem.observations.stacked(pieces, H_aug.dtype),
+        H_aug=H_aug,
+        objective=iterate.objective * 2.0**units.log2_unit_of_objective,
+        primal_residual=iterate.primal_residual * of_T,
+        dual_residual=iterate.dual_residual * of_penalty * of_T * W_size,
+        penalty=iterate.penalty * of_penalty,
+    )
 
 
 def learned_state(problem: Problem, last: State, best: State) -> State | None:
@@ -178,7 +198,7 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
     observations = problem.units.given_observations(problem.observations)
     rows, columns, x = observations.entries()
     (_, weights), x = observations.observed(), x.astype(np.float64)
-    t = _products(observations, best, rows, columns)
+    t = products_at(observations, best.W_aug, best.H_aug, rows, columns).astype(np.float64)
     old = best.model
     assert old is not None
     limits = observations.as_sparse().limits if observations.limits is not None else None
@@ -203,16 +223,17 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
     )
 
 
-def _products(observations: Observations, state: State, rows: Any, columns: Any) -> FloatArray:
-    """Return WH at entries."""
+def products_at(
+    observations: Observations, W: FloatArray, H: FloatArray, rows: Any, columns: Any
+) -> FloatArray:
+    """Return WH at all entries that are observed or stored, given their positions."""
     storage = storage_of(observations)
     if isinstance(storage, CsrStorage) and rows.size == storage.indices.size:
-        products = storage.all_products(state.W_aug, state.H_aug)
-    elif isinstance(storage, CsrStorage):
-        products = np.einsum("ik,ki->i", state.W_aug[rows], state.H_aug[:, columns])
-    else:
-        products = (state.W_aug @ state.H_aug)[rows, columns]
-    return products.astype(np.float64)
+        return storage.all_products(W, H)
+    if isinstance(storage, CsrStorage):
+        return np.asarray(np.einsum("ik,ki->i", W[rows], H[:, columns]))
+    every = rows.size == W.shape[0] * H.shape[1]
+    return np.asarray((W @ H).ravel() if every else (W @ H)[rows, columns])
 
 
 def with_learned(problem: Problem, model: Model, penalty: float) -> Problem:

@@ -119,13 +119,15 @@ def compare(
     True
     """
     named, X = _named(fits, list(more), X)
-    scores = [
-        _scores(fit) | ({} if X is None else _errors(fit, X, observed, weights))
-        for fit in named.values()
-    ]
+    scores, compared = [_scores(fit) for fit in named.values()], []
+    if X is not None:
+        compared = [compared_entries(fit, X, observed, weights) for fit in named.values()]
+    for score, (x, y, w) in zip(scores, compared, strict=False):
+        score["rmse"] = float(np.sqrt(np.average(np.square(x - y), weights=w)))
+        score["mae"] = float(np.average(np.abs(x - y), weights=w))
     columns = {name: ("fit", [score[name] for score in scores]) for name in scores[0]}
     scored = xr.Dataset(columns, coords={"fit": list(named)})
-    return scored.assign_attrs(sentence=_sentence(named, scored, X, observed, weights))
+    return scored.assign_attrs(sentence=_sentence(named, scored, compared))
 
 
 def _named(fits: Any, more: list[Any], X: Any) -> tuple[dict[Any, Decomposition], Any]:
@@ -176,25 +178,17 @@ def _scores(fit: Decomposition) -> dict[str, Any]:
     }
 
 
-def _sentence(
-    named: Mapping[Any, Decomposition],
-    scored: xr.Dataset,
-    X: Any,
-    observed: ArrayLike | None,
-    weights: ArrayLike | None,
-) -> str:
+def _sentence(named: Mapping[Any, Any], scored: xr.Dataset, compared: list[Any]) -> str:
     """Return the results of the scores: the best fit, its lead over the next, and diagnostics."""
     sentences = ["Give X= for errors that compare."]
-    if X is not None:
+    if compared:
         order = np.argsort(scored["rmse"].values, kind="stable")[:2]
         best, *second = (list(named)[k] for k in order)
         errors = scored["rmse"].values[order]
         sentences = [f"{best} has the lowest root mean squared error, {as_text(errors[0])}."]
-    if X is not None and second:
+    if compared and second:
         excess = errors[1] - errors[0]
-        (x, y, w), (_, z, _) = (
-            compared_entries(named[name], X, observed, weights) for name in (best, *second)
-        )
+        (x, y, w), (_, z, _) = (compared[k] for k in order)
         spread = _spread(np.square(x - z) - np.square(x - y), w) / (errors.sum() or 1.0)
         verdict = "differs" if excess > 2 * spread else "does not differ significantly"
         sentences.append(
@@ -211,14 +205,3 @@ def _spread(values: NDArray[Any], weights: NDArray[Any]) -> float:
     """Return the standard error of a weighted mean."""
     share = weights / weights.sum()
     return float(np.sqrt(np.sum(np.square(share * (values - np.sum(share * values))))))
-
-
-def _errors(
-    fit: Decomposition, X: Any, observed: ArrayLike | None, weights: ArrayLike | None
-) -> dict[str, float]:
-    """Return the root mean squared and the mean absolute error of a fit."""
-    x, y, w = compared_entries(fit, X, observed, weights)
-    return {
-        "rmse": float(np.sqrt(np.average(np.square(x - y), weights=w))),
-        "mae": float(np.average(np.abs(x - y), weights=w)),
-    }

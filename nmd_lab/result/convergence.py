@@ -14,8 +14,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
-from scipy.stats import rankdata
+from scipy.stats import entropy, rankdata
 
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 
 from .draws import CHAIN, DRAW, PROBE, PROBES, SWEEP, Draws
@@ -109,13 +110,12 @@ def moments_in_draws(draws: Draws, i: Any, j: Any) -> tuple[Array, Array]:
 
 def of_trace(trace: xr.Dataset, measure: Callable[[Any], Array]) -> xr.Dataset:
     """Return a measure of the chains for each variable of the trace."""
-    measured = {
-        name: (variable.dims[2:], measure(variable.values))
-        for name, variable in trace.data_vars.items()
-        if SWEEP in variable.dims
-    }
-    coords = {name: c for name, c in trace.coords.items() if c.dims == (PROBE,)}
-    return xr.Dataset(measured, coords)
+
+    def of_variable(x: Array) -> Array:
+        return measure(np.moveaxis(x, (-2, -1), (0, 1)))
+
+    found: xr.Dataset = xr.apply_ufunc(of_variable, trace, input_core_dims=[[CHAIN, SWEEP]])
+    return found
 
 
 def unsettled(draws: Draws, trace: xr.Dataset) -> float:
@@ -146,22 +146,21 @@ def labelled_singular_values(draws: Draws, dataset: xr.Dataset) -> xr.DataArray:
 def singular_values(draws: Draws) -> Array:
     """Return the singular values of WH in each draw (draws, rank), largest first.
 
-    They come from products of the size of the rank.
+    Their squares are the eigenvalues of products of the size of the rank.
     """
-    found = []
-    for one_W, one_H in zip(draws.W, draws.H, strict=True):
-        W, H = one_W.astype(np.float64), one_H.astype(np.float64)
-        values, vectors = np.linalg.eigh(W.T @ W)
-        half = vectors * np.sqrt(np.maximum(values, 0))
-        squares = np.linalg.eigvalsh(half.T @ (H.T @ H) @ half)
-        found.append(np.sqrt(np.maximum(squares[::-1], 0)))
-    return np.stack(found)
+
+    def gram(factor: FloatArray) -> Array:
+        exact = factor.astype(np.float64)
+        return exact.T @ exact
+
+    products = np.stack([gram(W) @ gram(H) for W, H in zip(draws.W, draws.H, strict=True)])
+    squares = np.sort(np.linalg.eigvals(products).real, axis=1)[:, ::-1]
+    return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
 def effective_rank(values: Array) -> Array:
     """Return the exponential of the entropy of normalised singular values (draws, rank)."""
-    shares = values / values.sum(axis=1, keepdims=True)
-    return np.asarray(np.exp(-(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)))
+    return np.asarray(np.exp(entropy(values, axis=1)))
 
 
 def to_datatree(posterior: Any, held_out: Any, *, factors: bool) -> xr.DataTree:

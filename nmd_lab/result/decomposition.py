@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import COMPONENT, Labels, any_frame
 from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues, Offsets, RowModel
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .entries import Entries, Unknown, entries_at, entries_of, explained_share, values_at
+from .entries import Unknown, entries_of, explained_share
 from .fill import fill_by_fit
 from .fitted import Fitted
 from .fold_in import append, fold_in, row_model
 from .loadings import Rotation, main_components, rotate
 from .netcdf import dataset_of_fit
-from .predict import fitted_shares
+from .predict import means
 from .selection import chosen_arguments, starts_of, trials_of
 from .summary import lines_of, summary_of
 
@@ -88,23 +87,20 @@ class Decomposition(Fitted):
     @classmethod
     def _from_matrices(
         cls,
-        labels: Labels,
+        _labels: Labels,
         W: FloatArray,
         H: FloatArray,
         history: Mapping[str, Sequence[float]],
-        kinds: Model | None = None,
         **fields: Any,
     ) -> Decomposition:
         """Return a decomposition from plain factors and the numbers of each iteration."""
-        labelled_W, labelled_H = labels.label_factors(W, H)
         iterations = np.arange(1, len(history["seconds"]) + 1)
         recorded = xr.Dataset(
             {name: ("iteration", list(numbers)) for name, numbers in history.items()},
             coords={"iteration": iterations},
         )
-        return cls(
-            W=labelled_W, H=labelled_H, history=recorded, _labels=labels, _kinds=kinds, **fields
-        )
+        fields |= {"W": _labels.label_rows(W), "H": _labels.label_columns(H)}
+        return cls(history=recorded, _labels=_labels, **fields)
 
     @property
     def rank(self) -> int:
@@ -264,7 +260,7 @@ class Decomposition(Fitted):
         (2,)
         """
         entries = entries_of(self._labels, rows, columns, unknown)
-        return entries.back(values_at(self._fitted.without(without), entries))
+        return entries.back(means(self._fitted.without(without), entries))
 
     def score(
         self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
@@ -559,6 +555,10 @@ class Decomposition(Fitted):
         return FittedValues(*self._factors, self.offsets, self._model)
 
     @property
+    def _values(self) -> FittedValues:
+        return self._fitted
+
+    @property
     def _factors(self) -> tuple[FloatArray, FloatArray]:
         """W (m, rank) and H (rank, n) as plain matrices."""
         return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
@@ -572,21 +572,6 @@ class Decomposition(Fitted):
     def _row_model(self) -> RowModel:
         """The parts of the fit that determine W for new rows."""
         return row_model(self)
-
-    def _expected(self, entries: Entries) -> FloatArray:
-        return values_at(self._fitted, entries)
-
-    def _matrix(self) -> FloatArray:
-        return self._fitted.block()
-
-    def _ranked_by(self, by: str, row: int) -> NDArray[np.floating]:
-        if by != "mean":
-            raise ValueError(f"by={by!r} needs the intervals of a posterior: use nmd_lab.sample().")
-        i, j, *_ = entries_at(row, np.arange(self._shape[1]))
-        return self._fitted.at(i, j)
-
-    def _class_shares(self, *column: Any) -> tuple[FloatArray, list[Any]]:
-        return fitted_shares(self._fitted, *column)
 
     _to_dataset = dataset_of_fit
     _in_lines, _in_short = lines_of, summary_of

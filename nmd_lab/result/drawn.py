@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._runtime.checks import check_share, check_word
-from nmd_lab.data.entries import FloatArray
+from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.model import Mixed, Model, make_model
@@ -19,7 +16,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 
 from . import convergence, predict
 from .draws import Draws, label_draws, label_trace, plain_draws
-from .entries import Entries, Unknown, entries_at, entries_of
+from .entries import Entries, Unknown, entries_of
 from .fill import intervals_at
 from .fitted import Fitted
 from .mixture import Array
@@ -117,6 +114,10 @@ class Drawn(Fitted):
     def _draws(self) -> Draws:
         """The draws without labels."""
         return plain_draws(self)
+
+    @property
+    def _values(self) -> Draws:
+        return self._draws
 
     @property
     def rank(self) -> int:
@@ -217,7 +218,6 @@ class Drawn(Fitted):
         >>> bool(low < wine["alcohol"][0] < high)
         True
         """
-        level = check_share("level", level, zero=False)
         return intervals_at(self._draws, self._entries(rows, columns, unknown), level, noise)
 
     def probability(self, rows: Any, columns: ArrayLike | None = None, *, above: float) -> Any:
@@ -343,7 +343,7 @@ class Drawn(Fitted):
         >>> posterior.uncertainty().sel(row=0).idxmax().item()  # in milligrams
         'proline'
         """
-        return self._labels.label(predict.matrix(self._draws, partial(predict.std_of, noise=noise)))
+        return self._labels.label(predict.stds(self._draws, None, noise))
 
     @property
     def rhat(self) -> xr.Dataset:
@@ -423,21 +423,6 @@ class Drawn(Fitted):
     def _entries(self, rows: Any, columns: Any, unknown: Unknown | None = None) -> Entries:
         """Return the entries of rows and columns, or of test data."""
         return entries_of(self._labels, rows, columns, unknown, self._owner)
-
-    def _expected(self, entries: Entries) -> Array:
-        return predict.means(self._draws, entries)
-
-    def _matrix(self) -> Array:
-        return predict.matrix(self._draws)
-
-    def _ranked_by(self, by: str, row: int) -> Array:
-        entries = entries_at(row, np.arange(self._shape[1]))
-        if by == "mean":
-            return self._expected(entries)
-        return self.predict_interval(entries, noise=False)[:, 0 if by == "lower" else 1]
-
-    def _class_shares(self, *column: Any) -> tuple[FloatArray, list[Any]]:
-        return predict.drawn_shares(self._draws, *column)
 
     _to_dataset = dataset_of_posterior
     _in_lines, _in_short = posterior_lines, posterior_summary

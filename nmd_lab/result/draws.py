@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import Observations
@@ -74,17 +73,6 @@ class RowMixture(NamedTuple):
         centred = self.means - self.centres[:, None]
         between = np.einsum("sc,sca,scb->sab", shares, centred, centred)
         return np.asarray(within + between)
-
-
-def _products(W, H, mean, i, j, out):  # type: ignore[no-untyped-def]
-    """Fill in entries of WH in each draw."""
-    for draw in range(W.shape[0]):
-        for p in range(i.size):
-            w, h = W[draw, i[p]], H[draw, j[p]]
-            total = w[0] * h[0]
-            for k in range(1, w.size):
-                total += w[k] * h[k]
-            out[draw, p] = total + mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,15 +252,21 @@ class Draws:
 
     def linear_at(self, i: Positions, j: Positions, draws: slice = ALL) -> NDArray[np.float64]:
         """Return WH plus offsets in some draws at single entries, as an array (draws, entries)."""
-        W, H = self.W[draws], self.H[draws]
-        out = np.empty((W.shape[0], i.size))
-        positions = (np.ascontiguousarray(each, dtype=np.int64) for each in (i, j))
-        kernel = cached_kernel(_products, f"posterior_products_{W.dtype}")
-        kernel(W, H, self.mean, *positions, out)
-        out[:, (i < 0) | (j < 0)] = self.mean  # -1: a row or column that X did not have
+        factors = zip(self.W[draws], self.H[draws], strict=True)
+        out = np.array([np.einsum("pr,pr->p", w[i], h[j]) for w, h in factors], np.float64)
+        out[:, (i < 0) | (j < 0)] = 0  # -1: a row or column that X did not have
+        out += self.mean
         for added in self._offsets(i, j, draws):
             out += added
         return out
+
+    def linear_block(self, i: Positions, j: Positions) -> NDArray[np.float64]:
+        """Return WH plus offsets in each draw for rows i and columns j, as (draws, entries)."""
+        out = np.matmul(self.W[:, i], self.H[:, j].transpose(0, 2, 1)).astype(np.float64)
+        out += self.mean
+        for added in self._offsets(i[:, None], j[None, :]):
+            out += added
+        return np.asarray(out.reshape(len(self), -1))
 
     def _offsets(self, i: Positions, j: Positions, draws: Any = ALL) -> Iterator[FloatArray]:
         """Yield offsets of rows i and of columns j, and the season there; 0 for what X lacked."""
@@ -281,15 +275,6 @@ class Draws:
                 yield np.where(at < 0, 0, self.numbers[name][draws, at])
         if (season := self.season) is not None:
             yield np.where((i < 0) | (j < 0), 0, season[draws, self._phases(i), j])
-
-    def linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
-        """Return WH plus offsets in each draw for rows i and columns j, as (draws, entries)."""
-        out = np.matmul(self.W[:, i], self.H[:, j].transpose(0, 2, 1)).astype(np.float64)
-        out += self.mean
-        m, n = self.shape
-        for added in self._offsets(np.arange(m)[i, None], np.arange(n)[None, j]):
-            out += added
-        return np.asarray(out.reshape(len(self), -1))
 
     def linear_at_unknown_column(self, i: Positions) -> NDArray[np.float64]:
         """Return v in rows i (draws, rows) of a column that is one of X, at random in each draw."""
@@ -443,8 +428,8 @@ def plain_draws(posterior: Any) -> Draws:
     places: list[Any] = [variables[name].values.ravel() for name in PLACES if name in variables]
     by_component = variables["H"].values.reshape(n_draws, rank, -1)
     return Draws(
-        W=_for_kernels(variables["W"].values.reshape(n_draws, -1, rank)),
-        H=_for_kernels(by_component.transpose(0, 2, 1)),
+        W=variables["W"].values.reshape(n_draws, -1, rank),
+        H=np.ascontiguousarray(by_component.transpose(0, 2, 1)),
         numbers=numbers,
         n_chains=sizes[CHAIN],
         model=posterior._model,
@@ -456,12 +441,6 @@ def plain_draws(posterior: Any) -> Draws:
         places=RowPlaces(*places) if places else None,
         order=posterior.parameters.get("order"),
     )
-
-
-def _for_kernels(array: Any) -> Any:
-    """Return an array for compiled code, which has one version for one kind of arrays."""
-    array = np.ascontiguousarray(array)
-    return array if array.flags.writeable else array.copy()
 
 
 def with_rows(posterior: Any, draws: Draws, labels: Labels) -> Any:

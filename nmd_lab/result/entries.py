@@ -30,7 +30,6 @@ from nmd_lab.data.matching import (
 )
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import plain_label
-from nmd_lab.model.fitted_values import FittedValues
 
 Unknown = Literal["error", "offsets"]
 """Treatments of labels that a fit does not have, and of rows without entries."""
@@ -114,19 +113,15 @@ def _are_digits(index: Any) -> bool:
 def _labelled(index: Any, name: str, wanted: NDArray[Any], unknown: str | None) -> NDArray[np.intp]:
     """Return the positions of labels, -1 for unknown ones if these may be."""
     listed = wanted.tolist() if wanted.dtype.kind == "O" else list(wanted)
-    if not index.is_unique:
-        twice = set(index[index.duplicated()])
-        for label in listed:
-            if label in twice:
-                remedy = "make them unique" if "integer" in index.inferred_type else "use positions"
-                raise ValueError(
-                    f"{name} holds the label {plain_label(label)!r}, which X has more than once: "
-                    f"{remedy}."
-                )
-        places = [index.get_loc(label) if label in index else -1 for label in listed]
-        found: NDArray[np.intp] = np.array(places, dtype=np.intp)
-    else:
-        found = index.get_indexer(wanted if wanted.dtype.kind in "iu" else listed)
+    twice = set() if index.is_unique else set(index[index.duplicated()])
+    for label in listed:
+        if label in twice:
+            remedy = "make them unique" if "integer" in index.inferred_type else "use positions"
+            raise ValueError(
+                f"{name} holds the label {plain_label(label)!r}, which X has more than once: "
+                f"{remedy}."
+            )
+    found: NDArray[np.intp] = index.get_indexer_for(wanted if wanted.dtype.kind in "iu" else listed)
     if unknown != "offsets" and np.any(found < 0):
         missing = [label for label, place in zip(listed, found, strict=True) if place < 0]
         raise _label_error(name, missing, index, "" if unknown is None else "unknown='offsets'")
@@ -210,22 +205,14 @@ def entries_in(data: MatchedData, test: Any = None) -> Entries:
     return Entries(data.rows[i], data.columns[j], test, data)
 
 
-def values_at(fitted: FittedValues, entries: Entries) -> FloatArray:
-    """Return f(WH) at entries; those of test data are sorted by row and column of the data."""
-    data = entries.data
-    if data is None or data.is_sparse or np.any(data.rows < 0) or np.any(data.columns < 0):
-        return fitted.at(entries.i, entries.j)
-    i, j, _ = data.observations.entries()
-    return fitted.block(data.rows, data.columns)[i, j]
-
-
 def compared_entries(
     fit: Any, X: Any, observed: Any = None, weights: Any = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return observed values of X, the model there, and their weights, as float64."""
     data = match_data(fit._labels, X, observed=observed, weights=weights)
     values, own_weights = data.observations.observed()
-    model = values_at(fit._fitted, entries_in(data))
+    i, j, *_ = entries_in(data)
+    model = fit._fitted.at(i, j)
     return values, model.astype(np.float64), own_weights
 
 

@@ -142,10 +142,9 @@ def as_table(data: Any, result: Decomposition | Posterior) -> pd.DataFrame:
 
 def _factors(fit: Decomposition) -> dict[str, Any]:
     """Return W, H and the offsets that there are."""
-    (W, H), (mean, rows, columns) = fit._factors, fit.offsets
-    offsets = {"row_offsets": rows, "column_offsets": columns}
-    arrays = {"W": W, "H": H, "mean_offset": np.float64(mean)}
-    return arrays | {name: values for name, values in offsets.items() if values is not None}
+    names = ("W", "H", "mean_offset", "row_offsets", "column_offsets")
+    arrays = zip(names, (*fit._factors, *fit.offsets), strict=True)
+    return {name: np.asarray(values) for name, values in arrays if values is not None}
 
 
 def write_table(frame: pd.DataFrame, target: Path, *, plain: bool) -> None:

@@ -16,8 +16,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import as_generator, check_integer, check_share, check_word
-from nmd_lab.data.dates import dates_of
+from nmd_lab._runtime.checks import as_generator, check_integer, check_word
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import Labels, is_frame
@@ -59,40 +58,11 @@ def fill_by_fit(labels: Labels, fitted: FittedValues, X: Any) -> Any:
     """Return X with its missing cells filled by a fit; see `Decomposition.impute`."""
     refuse_sparse(X)
     data = matched(labels, observe_like(labels, X, may_be_empty=True))
-    model, of_X = fitted.block(data.rows, data.columns), data.observations.labels
-    if not is_frame(X):
-        x = data.observations.to_array()
-        return dense_like(X, of_X, np.where(np.isnan(x), model.astype(x.dtype), x))
 
-    def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
-        if not column.is_class:
-            return model[:, at[0]].astype(np.float64)
-        shares, _ = predict.fitted_shares(fitted, column.name, column, data.columns[at], data.rows)
-        return np.asarray(shares.argmax(axis=1).astype(np.float64))
+    def classes(column: TypedColumn, rows: Positions, positions: Positions) -> Any:
+        return predict.fitted_shares(fitted, column.name, column, positions, rows)[0].argmax(axis=1)
 
-    return _filled_frame(X, of_X, missing)
-
-
-def _filled_frame(
-    frame: Any,
-    labels: Labels,
-    missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray],
-    hidden: NDArray[np.bool_] | None = None,
-) -> Any:
-    """Return a DataFrame with missing and hidden cells filled by a function of a column.
-
-    It returns a value for each row: a number, or the position of a level or category.
-    """
-    table = labels.table or table_of(frame, numbers_too=True)
-    assert table is not None
-    filled = frame.copy()
-    for k, (column, at) in enumerate(table.blocks()):
-        series = frame.iloc[:, k]
-        empty = series.isna().to_numpy()
-        empty = empty if hidden is None else empty | hidden[:, k]
-        if empty.any():
-            filled.isetitem(k, column.filled(series, missing(column, at), empty))
-    return filled
+    return _filled(X, data, lambda of: fitted.at(of.i, of.j), classes, "is_class")
 
 
 def fill_by_posterior(
@@ -150,7 +120,7 @@ def filled(
 
         return of_each(entries.i, guess)
 
-    def classes(rows: Positions, positions: Positions) -> Array:
+    def classes(_: TypedColumn, rows: Positions, positions: Positions) -> Array:
         def guess(of: Any, i: Positions, _: Positions) -> Array:
             return np.asarray(predict.mean_shares(of, i, positions).argmax(axis=1), np.float64)
 
@@ -190,7 +160,8 @@ def _near_means(draws: Draws) -> NDArray[np.float64]:
 
 def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
     """Return X n times with draws in its missing cells, different ones as long as there are."""
-    order = _evenly(draws, n, int(rng.integers(len(draws))))
+    member = draws.numbers.get("member", np.zeros((len(draws), 1)))
+    order = np.argsort(member[:, 0], kind="stable")[_evenly(len(draws), n, rng)]
     fixed = np.random.default_rng(0)
 
     def replicate(rows: Positions, column: int) -> Array:
@@ -198,11 +169,10 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
         cells = Bounded(
             some, np.full(some.size, column), *np.tile([[-np.inf], [np.inf]], some.size)
         )
-        some_draws = _evenly(draws, N_FILLING_DRAWS, 0).tolist()
-        return np.stack([_draw_within(smooth, d, cells, fixed) for d in some_draws])
+        return draws_within(few, cells)
 
-    smooth = draws
     if draws.model.is_mixed:
+        few = draws.evenly()
         draws = replace(draws, repeated=_repeated_values(draws, data, replicate))
     known: dict[int, Tempered] = {}  # the same cells are missing in each copy
 
@@ -213,12 +183,12 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
             if "temperature" in draws.numbers:
                 free = np.flatnonzero(draws.is_level(entries.j) & ~entries.is_limited)
             for k, at in each_group(entries.j[free], draws.shape[1]):
-                codes = classes(entries.i[free[at]], np.array([k]))
+                codes = classes(None, entries.i[free[at]], np.array([k]))
                 levels = np.array(draws.noise_of(k).levels)
                 x[free[at]] = levels[codes.astype(np.intp)]
             return x
 
-        def classes(rows: Positions, positions: Positions) -> Array:
+        def classes(_: Any, rows: Positions, positions: Positions) -> Array:
             key = int(positions[0])
             if key not in known:
                 known[key] = predict.tempered_shares(draws, rows, positions)
@@ -235,42 +205,34 @@ def _joint_copies(
     """Return X n times with draws of the joint distribution of a row in its missing cells."""
     from .joint_copies import JointCopies, draws_in
 
-    new, data = data_of(posterior, X, limits)
-    if data is None:
-        columns = known_positions(new.labels, posterior._labels, "columns", "the posterior")
-        data = MatchedData(new, np.arange(new.shape[0]), columns)
-    data = data._replace(rows=np.arange(new.shape[0]))
+    new, _ = data_of(posterior, X, limits)
+    columns = known_positions(new.labels, posterior._labels, "columns", "the posterior")
+    data = MatchedData(new, np.arange(new.shape[0]), columns)
     joint = draws_in(posterior._joint)
     drawn, found = JointCopies(joint, posterior._draws, data, rng), []
     drawn.repeated = _repeated_values(posterior._draws, data, drawn.replicates)
-    size, start = len(joint.means), int(rng.integers(len(joint.means)))
-    for k in range(n):
-        drawn.next((start + _step(size) * k) % size)
+    for k in _evenly(len(joint.means), n, rng):
+        drawn.next(k)
         found.append(
             _filled(
                 X,
                 data,
                 lambda of: np.clip(drawn.numbers(of.i, of.j), of.low, of.high),
-                drawn.classes,
+                lambda _, *at: drawn.classes(*at),
             )
         )
     return found
 
 
-def _step(size: int) -> int:
-    """Return a step along draws that fills the largest gap and comes to each of them."""
-    steps = range(round(0.618 * size), size + 1)
-    return next(each for each in steps if math.gcd(each, size) == 1)
+def _evenly(size: int, n: int, rng: np.random.Generator) -> list[int]:
+    """Return n of so many numbers, evenly, from any of them on; all of them before one again.
 
-
-def _evenly(draws: Draws, n: int, start: int) -> NDArray[np.intp]:
-    """Return the numbers of n draws from `start` on, evenly along the chain of each member.
-
-    Fewer draws are the first of them.  A step of the golden section of all fills the largest gap.
+    A step of the golden section fills the largest gap.
     """
-    size, member = len(draws), draws.numbers.get("member")
-    by_member = np.arange(size) if member is None else np.argsort(member[:, 0], kind="stable")
-    return by_member[(start + _step(size) * np.arange(n)) % size]
+    steps = range(round(0.618 * size), size + 1)
+    step = next(each for each in steps if math.gcd(each, size) == 1)
+    found: list[int] = ((rng.integers(size) + step * np.arange(n)) % size).tolist()
+    return found
 
 
 def _repeated_values(
@@ -326,29 +288,36 @@ def _quantile(draws: Array, level: Any) -> Array:
 def _filled(
     X: Any,
     data: MatchedData,
-    numbers: Callable[[Bounded], Array],
-    classes: Callable[[Positions, Positions], Array],
+    numbers: Callable[[Bounded], FloatArray],
+    classes: Callable[[TypedColumn, Positions, Positions], Array],
+    by: str = "has_indicators",
 ) -> Any:
-    """Return X filled by numbers at entries, and by the positions of classes of rows."""
+    """Return X filled by numbers at entries, and by the positions of classes of rows.
+
+    `by` is the property of those columns that are filled by classes.
+    """
     array, labels = data.observations.to_array(), data.observations.labels
     bounds, holes, table = _bounds(data.observations, array), np.isnan(array), labels.table
-    limited = np.isfinite(bounds).any(axis=0)
-    by_class = [False] if table is None else [each.has_indicators for each in table.of_matrix]
+    limited = np.zeros(holes.shape, dtype=bool)
+    if data.observations.limits is not None:
+        limited = np.isfinite(bounds).any(axis=0)
+    by_class = [False] if table is None else [getattr(each, by) for each in table.of_matrix]
     i, j = np.nonzero((holes & ~np.array(by_class)) | limited)
     array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], *bounds[:, i, j]))
     if not is_frame(X):
         return dense_like(X, labels, array)
-
-    def missing(column: TypedColumn, at: NDArray[np.intp]) -> NDArray[np.floating]:
-        if column.has_indicators:
-            positions, rows = np.zeros(len(array)), np.flatnonzero(holes[:, at[0]])
-            positions[rows] = classes(data.rows[rows], data.columns[at])
-            return positions
+    filled, columns = X.copy(), table or table_of(X, numbers_too=True)
+    for k, (column, at) in enumerate(columns.blocks()):  # type: ignore[union-attr]
+        empty = X.iloc[:, k].isna().to_numpy() | limited[:, at[0]]
         values = array[:, at[0]].astype(np.float64)
-        return column.nearest(values[:, None]) if column.is_class else values
-
-    hidden = limited if table is None else limited[:, table.first_columns]
-    return _filled_frame(X, labels, missing, hidden)
+        if getattr(column, by):
+            rows = np.flatnonzero(holes[:, at[0]])
+            values[rows] = classes(column, data.rows[rows], data.columns[at])
+        elif column.is_class:
+            values = column.nearest(values[:, None])
+        if empty.any():
+            filled.isetitem(k, column.filled(X.iloc[:, k], values, empty))
+    return filled
 
 
 def _bounds(observations: Observations, array: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -373,7 +342,7 @@ def intervals_at(draws: Draws, entries: Entries, level: float, noise: bool = Tru
     The distribution of an observation is a mixture: that of its noise around v in each draw.  A row
     that X does not have is drawn from the prior of rows.
     """
-    tails = (1 - level) / 2, (1 + level) / 2
+    tails = predict.tails_of(level)
 
     def ends_of(predictive: Predictive, v: Array, _: Positions | None = None) -> Array:
         if not noise:
@@ -394,7 +363,7 @@ def intervals_at(draws: Draws, entries: Entries, level: float, noise: bool = Tru
 
 def intervals_of_table(posterior: Any, X: Any, level: float, noise: bool) -> Any:
     """Return intervals of all cells of X; see `Posterior.intervals`."""
-    level = check_share("level", level, zero=False)
+    tails = predict.tails_of(level)
     _, draws, data = rows_of(posterior, X)
     ordered, table = np.arange(data.columns.size), data.observations.labels.table
     if table is not None:  # the indicators of categories have no order
@@ -407,7 +376,6 @@ def intervals_of_table(posterior: Any, X: Any, level: float, noise: bool) -> Any
         bounds = _bounds(data.observations, data.observations.to_array())
         i, j = np.nonzero(np.isfinite(bounds).any(axis=0))
         limited = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
-        tails = (1 - level) / 2, (1 + level) / 2
         ends[i, j] = _quantile(draws_within(draws, limited), tails).T
     if is_frame(X):
         return _bounds_of_frame(X, data, ends)
@@ -416,23 +384,18 @@ def intervals_of_table(posterior: Any, X: Any, level: float, noise: bool) -> Any
     return array.assign_coords(bound=list(BOUNDS))
 
 
-def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame:
+def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> Any:
     """Return the ends (m, n, 2) of intervals in the types and with the labels of a DataFrame."""
-    table = data.observations.labels.table or table_of(frame, numbers_too=True)
-    assert table is not None
+    table: Any = data.observations.labels.table or table_of(frame, numbers_too=True)
     bounds, names = [], []
-    empty, every = pd.Series(np.nan, frame.index), np.ones(len(frame), bool)
+    empty, every = pd.Series(np.nan, frame.index, ends.dtype), np.ones(len(frame), bool)
     for name, (column, at) in zip(frame.columns, table.blocks(), strict=True):
         if column.kind == "categories":
             continue
-        for k, bound in enumerate(BOUNDS):
-            values = pd.Series(ends[:, at[0], k], frame.index)
-            if column.kind == "date":
-                values = dates_of(values.to_numpy(), frame[name]).set_axis(frame.index)
-            elif column.is_class:
-                nearest = column.nearest(ends[:, at[0], k, None])
-                values = column.filled(empty, nearest, every)
-            bounds.append(values)
+        like = frame[name] if column.kind == "date" else empty
+        for values, bound in zip(ends[:, at[0]].T, BOUNDS, strict=True):
+            nearest = column.nearest(values[:, None]) if column.is_class else values
+            bounds.append(column.filled(like, nearest, every))
             names.append((*(name if isinstance(name, tuple) else (name,)), bound))
     if not bounds:  # categories have no order
         return pd.DataFrame(index=frame.index)

@@ -7,20 +7,20 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.html import Summary
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels, any_frame
 from nmd_lab.data.patches import from_patches
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model, make_model
 
 from . import netcdf
-from .entries import Entries, Unknown, entries_of
-from .predict import class_probabilities, top
+from .draws import Draws
+from .entries import Unknown, entries_of
+from .predict import class_probabilities, matrix, means, top
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -55,25 +55,14 @@ class Fitted(ABC):
         """The model of the columns."""
         return self._kinds or make_model(self.nonlinearity, self.loss)
 
+    @property
+    @abstractmethod
+    def _values(self) -> FittedValues | Draws:
+        """What all predictions are computed from."""
+
     @abstractmethod
     def _to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-
-    @abstractmethod
-    def _expected(self, entries: Entries) -> FloatArray:
-        """Return the expected value at each entry."""
-
-    @abstractmethod
-    def _matrix(self) -> FloatArray:
-        """Return the expected values of all entries, as a matrix."""
-
-    @abstractmethod
-    def _ranked_by(self, by: str, row: int) -> NDArray[np.floating]:
-        """Return the numbers of a row by which its columns are ranked."""
-
-    @abstractmethod
-    def _class_shares(self, *column: Any) -> tuple[FloatArray, list[Any]]:
-        """Return the probability of each class, and the classes; see `class_probabilities`."""
 
     @abstractmethod
     def _in_lines(self) -> list[str]:
@@ -151,7 +140,7 @@ class Fitted(ABC):
         (True, True)
         """
         entries = entries_of(self._labels, rows, columns, unknown, self._owner)
-        return entries.back(self._expected(entries))
+        return entries.back(means(self._values, entries))
 
     def reconstruct(self) -> xr.DataArray:
         """Return the prediction of each entry, with the dimensions, labels and name of X.
@@ -170,7 +159,7 @@ class Fitted(ABC):
         >>> posterior.reconstruct().sizes
         Frozen({'row': 178, 'column': 13})
         """
-        return self._labels.label(self._matrix())
+        return self._labels.label(matrix(self._values))
 
     def picture(self, like: Any = None) -> Any:
         """Return the image of a fit of its patches: the mean of all predictions of a pixel.

@@ -56,8 +56,7 @@ def fold_in(
     labelled = observed.labels.label_rows(W)
     if offsets is None:
         return labelled
-    per_row = observed.labels.label_rows(offsets[:, None]).isel({COMPONENT: 0}, drop=True)
-    return labelled.assign_coords(offset=per_row)
+    return labelled.assign_coords(offset=observed.labels.labelled(offsets, observed.labels.rows))
 
 
 def row_model(fit: Any) -> RowModel:
@@ -172,10 +171,9 @@ def fold_in_blocks(model: RowModel, X: Any) -> xr.DataArray:
     rows = blocks.map_blocks(
         rows_of_block, lean, width, dtype=model.H.dtype, chunks=(blocks.chunks[0], (width,))
     )
-    labels = Labels.plain((X.shape[0], n))
-    labelled = xr.DataArray(rows[:, :rank], dims=(*labels.rows, COMPONENT))
+    labelled = xr.DataArray(rows[:, :rank], dims=("row", COMPONENT))
     if has_offsets:
-        labelled = labelled.assign_coords(offset=(labels.rows, rows[:, rank]))
+        labelled = labelled.assign_coords(offset=("row", rows[:, rank]))
     return labelled
 
 
@@ -184,10 +182,8 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     out = np.zeros((len(block), width), model.H.dtype)
     observations = observe_dense(block, dtype=model.H.dtype, may_be_empty=True)
     if observations.n_observed:
-        W, offsets = fold_rows(model, observations)
-        out[:, : W.shape[1]] = W
-        if offsets is not None:
-            out[:, -1] = offsets
+        found = fold_rows(model, observations)
+        out[...] = np.column_stack([each for each in found if each is not None])
     return out
 
 
@@ -399,14 +395,12 @@ def append(fit: Any, rows: Any, **options: Any) -> Any:
     matrix, offsets = _checked_rows(fit, W)
     labels = _with_rows(labels, W)
     own_W, H = fit._factors
-    labelled_W, labelled_H = labels.label_factors(
-        np.concatenate([own_W, matrix.astype(own_W.dtype)]), H
-    )
+    W = np.concatenate([own_W, matrix.astype(own_W.dtype)])
     more = int(fit.parameters.get("appended_rows", 0)) + len(matrix)
     return replace(
         fit,
-        W=labelled_W,
-        H=labelled_H,
+        W=labels.label_rows(W),
+        H=labels.label_columns(H),
         _labels=labels,
         offsets=fit.offsets._replace(rows=offsets),
         parameters={**fit.parameters, "appended_rows": more},
@@ -436,8 +430,7 @@ def _checked_rows(
 def _with_rows(labels: Labels, W: xr.DataArray) -> Labels:
     """Return the labels of a fit with those of new rows of W."""
     (dim,), (new_dim,) = labels.rows, [str(dim) for dim in W.dims if dim != COMPONENT]
-    axis, k = labels.dims.index(dim), W.sizes[new_dim]
-    m = labels.shape[axis]
+    sizes, k = labels.sizes, W.sizes[new_dim]
     along = {name: c for name, c in labels.coords.coords.items() if dim in c.dims}
     coords = labels.coords.drop_vars(list(along))
     index = labels.coords.indexes.get(dim)
@@ -449,8 +442,8 @@ def _with_rows(labels: Labels, W: xr.DataArray) -> Labels:
             new = W.coords[name].values if name in W.coords else _missing(coordinate.values, k)
             values = np.concatenate([coordinate.values, new])
             coords = coords.assign_coords({name: (dim, values, coordinate.attrs)})
-    shape = (*labels.shape[:axis], m + k, *labels.shape[axis + 1 :])
-    return replace(labels, shape=shape, coords=coords)
+    sizes[dim] += k
+    return replace(labels, shape=tuple(sizes.values()), coords=coords)
 
 
 def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
@@ -480,9 +473,8 @@ def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
 
 def _missing(values: NDArray[Any], size: int) -> NDArray[Any]:
     """Return so many missing values, of the type of these values."""
-    if values.dtype.kind in "mM":
-        return np.full(size, "NaT", dtype=values.dtype)
-    if values.dtype.kind in "iubf":
-        return np.full(size, np.nan)
     is_text = values.dtype.kind in "UT" or all(isinstance(value, str) for value in values)
-    return np.full(size, "" if is_text else None, dtype=object)
+    if is_text or values.dtype.kind == "O":
+        return np.full(size, "" if is_text else None, dtype=object)
+    dtype = values.dtype if values.dtype.kind in "mM" else np.dtype(np.float64)
+    return np.full(size, np.nan).astype(dtype)

@@ -10,14 +10,14 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from nmd_lab._runtime.checks import check_integer, check_share, check_word
+from nmd_lab._runtime.checks import check_integer, check_word
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 
 from .draws import Draws
 from .fold_in import rows_of
 from .mixture import Array
-from .predict import TINY, main_columns
+from .predict import TINY, main_columns, tails_of
 
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""
@@ -46,7 +46,7 @@ def rotate(fit: Any, method: str) -> Any:
     check_word("method", method, get_args(Rotation))
     W, H = fit._factors
     W, H = (each.astype(W.dtype) for each in canonical_form(W, H, method))
-    labelled_W, labelled_H = fit._labels.label_factors(W, H)
+    factors = {"W": fit._labels.label_rows(W), "H": fit._labels.label_columns(H)}
     parameters = dict(fit.parameters)
     alpha = float(parameters.get("alpha", 0.0))
     if method != "size" and alpha > 0:
@@ -56,7 +56,7 @@ def rotate(fit: Any, method: str) -> Any:
         )
         parameters["objective"] = fit.objective + alpha / 2 * (after - before)
         parameters.pop("optimality", None)
-    return replace(fit, W=labelled_W, H=labelled_H, parameters=parameters)
+    return replace(fit, **factors, parameters=parameters)
 
 
 def main_components(fit: Any, k: int) -> xr.DataArray:
@@ -81,9 +81,12 @@ def _ordered(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the components from the largest to the smallest, with canonical signs."""
     sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
     order = np.argsort(-sizes, kind="stable")
-    W, H = W[:, order], H[order]
-    largest = np.take_along_axis(H, np.argmax(np.abs(H), axis=1)[:, None], axis=1).ravel()
-    signs = np.where(largest < 0, -1.0, 1.0)
+    return _with_signs(W[:, order], H[order])
+
+
+def _with_signs(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return W and H with the same product, where the largest entry of a row of H is positive."""
+    signs = np.where(np.max(H, axis=1) < np.max(-H, axis=1), -1.0, 1.0)
     return W * signs, H * signs[:, None]
 
 
@@ -152,7 +155,7 @@ OBLIQUE = {"oblimin": oblimin_rotation, "promax": promax_rotation}
 
 def latent_correlations(draws: Draws, labels: Labels, level: float) -> xr.Dataset:
     """Return mean and interval of the correlation of each pair of columns, with labels."""
-    standard, tails = standardised_loadings(draws), _tails(level)
+    standard, tails = standardised_loadings(draws), tails_of(level)
     n = standard.shape[1]
     moments, step = np.empty((3, n, n)), draws.batch(n)
     for first in range(0, n, step):
@@ -161,7 +164,7 @@ def latent_correlations(draws: Draws, labels: Labels, level: float) -> xr.Datase
         r[:, at, first + at] = 1.0  # a column with itself, noise included
         moments[0, first : first + step] = r.mean(axis=0)
         moments[1:, first : first + step] = np.quantile(r, tails, axis=0)
-    of_columns = labels.label_columns(np.empty((1, n))).isel({COMPONENT: 0}, drop=True)
+    of_columns = labels.labelled(np.empty(n), labels.columns)
     second = of_columns.rename(
         {name: f"{name}_" for name in {*of_columns.dims, *of_columns.coords}}
     )
@@ -169,12 +172,6 @@ def latent_correlations(draws: Draws, labels: Labels, level: float) -> xr.Datase
     arrays = zip(("mean", "low", "high"), moments, strict=True)
     variables = {name: (dims, values.reshape(shape)) for name, values in arrays}
     return xr.Dataset(variables, {**of_columns.coords, **second.coords}, {"level": level})
-
-
-def _tails(level: float) -> tuple[float, float]:
-    """Return the probabilities of the ends of an interval."""
-    level = check_share("level", level, zero=False)
-    return (1 - level) / 2, (1 + level) / 2
 
 
 def standardised_loadings(draws: Draws) -> Array:
@@ -255,15 +252,8 @@ def scores_of_rows(draws: Draws, vectors: FloatArray, found: FactorDraws) -> tup
     """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
     prior = draws.row_prior
     turns = np.linalg.solve(np.linalg.cholesky(prior.covariances).mT, found.turns)
-    scores = (
-        (w - mean) @ turn for w, mean, turn in zip(vectors, prior.centres, turns, strict=True)
-    )
-    total, squares = np.zeros((2, vectors.shape[1], found.shares.size))
-    for score in scores:
-        total += score
-        squares += score**2
-    mean = total / len(vectors)
-    return mean, np.sqrt(np.maximum(squares / len(vectors) - mean**2, 0))
+    scores = (vectors - prior.centres[:, None]) @ turns
+    return scores.mean(axis=0), scores.std(axis=0)
 
 
 def _reference(G: Array, factors: int | None) -> Array:
@@ -327,16 +317,14 @@ def _rotated(loadings: Array, turns: Array, rotation: str) -> FactorDraws:
     """Return the factors in the rotation that suits their mean loadings, largest first."""
     mean = loadings.mean(axis=0)
     k = mean.shape[1]
-    turn: NDArray[np.float64] = np.eye(k)
+    turn: FloatArray = np.eye(k)
     if rotation != "none" and k > 1:
         turn = orthogonal_rotation(mean, SIMPLICITY["varimax"])
     if rotation in OBLIQUE and k > 1:
         turn = turn @ OBLIQUE[rotation](mean @ turn)
     pattern = mean @ np.linalg.inv(turn).T
     shares = np.sum(pattern * (pattern @ (turn.T @ turn)), axis=0)
-    largest = np.take_along_axis(pattern, np.abs(pattern).argmax(axis=0)[None], axis=0)[0]
-    turn = turn * np.where(largest < 0, -1.0, 1.0)
-    turn = turn[:, np.argsort(-shares, kind="stable")]
+    turn = _with_signs(turn, pattern.T)[0][:, np.argsort(-shares, kind="stable")]
     return FactorDraws(loadings @ np.linalg.inv(turn).T, turns @ turn, turn.T @ turn)
 
 
@@ -360,29 +348,21 @@ def labelled_loadings(
     draws: Draws, labels: Labels, factors: int | None, rotation: str, level: float
 ) -> xr.Dataset:
     """Return loadings and communalities along the columns of X; see `Posterior.loadings`."""
-    tails, found = _tails(level), factor_draws(draws, factors, rotation)
+    tails, found = tails_of(level), factor_draws(draws, factors, rotation)
     labels = labels.rename(labels.clashes(NAMES))
-    along = labels.label_columns(np.empty((found.shares.size, labels.matrix_shape[1])))
-    loading = along.transpose(..., COMPONENT)
-    communality = along.isel({COMPONENT: 0}, drop=True)
-    variables = {}
-    each = (
-        (("loading", "low", "high"), loading, found.loadings),
-        (("communality", "communality_low", "communality_high"), communality, found.communalities),
-    )
-    for names, template, values in each:
+    of_both = (*labels.columns, COMPONENT)
+    variables: dict[str, Any] = {}
+    for names, values, dims in (
+        (("loading", "low", "high"), found.loadings, of_both),
+        (("communality", "communality_low", "communality_high"), found.communalities, of_both[:-1]),
+    ):
         moments = [values.mean(axis=0), *np.quantile(values, tails, axis=0)]
         for name, moment in zip(names, moments, strict=True):
-            variables[name] = template.copy(data=moment.reshape(template.shape))
-    return xr.Dataset(
-        {
-            **variables,
-            "share": (COMPONENT, found.shares),
-            "factor_correlation": ((COMPONENT, OTHER), found.correlation),
-        },
-        {OTHER: along[COMPONENT].values},
-        {"rotation": rotation, "level": level},
-    )
+            variables[name] = labels.labelled(moment, dims)
+    variables["share"] = COMPONENT, found.shares
+    variables["factor_correlation"] = (COMPONENT, OTHER), found.correlation
+    counts = {OTHER: np.arange(found.shares.size)}
+    return xr.Dataset(variables, counts, {"rotation": rotation, "level": level})
 
 
 def labelled_scores(posterior: Any, X: Any, factors: int | None, rotation: str) -> xr.Dataset:

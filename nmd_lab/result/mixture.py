@@ -1,22 +1,22 @@
-"""The distribution of an observation, a mixture over draws, and its quantiles; Gaussian noise."""
+"""The distribution of an observation, a mixture over draws, and its quantiles."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize.elementwise import find_root
 from scipy.special import logsumexp, ndtr, ndtri
+from scipy.stats import norm
 
-from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
-from nmd_lab.model.censored import all_pieces, bell, upper_tail
-from nmd_lab.model.loss import LAPLACE, NORMAL
+from nmd_lab.model.censored import all_pieces
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.ordinal import interval_mass
 
 Array = NDArray[np.float64]
 
@@ -129,74 +129,37 @@ QUANTILE_TOL = 1e-8
 """Error of a quantile, relative to the width of its bracket."""
 
 
-def normal(x: float, location: float, scale: float) -> tuple[float, float]:
-    """Return distribution function and density of a normal distribution."""
-    z = (x - location) / scale
-    return upper_tail(-z), bell(z) / scale
-
-
-def folded(x: float, location: float, scale: float) -> tuple[float, float]:
-    """Return distribution function and density of the size of a normal number, for x >= 0."""
-    above, below = (x - location) / scale, (-x - location) / scale
-    return upper_tail(-above) - upper_tail(-below), (bell(above) + bell(below)) / scale
-
-
-def laplace(x: float, location: float, scale: float) -> tuple[float, float]:
-    """Return distribution function and density of a Laplace distribution."""
-    z = (x - location) / scale
-    half = 0.5 * math.exp(-abs(z))
-    return (half if z < 0 else 1 - half), half / scale
-
-
-@cache
-def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
-    """Return the compiled search for quantiles of mixtures of one kind."""
-    component = compile_scalar(shape)
-
-    def quantiles(location, scale, level, low, high, start, out):  # type: ignore[no-untyped-def]
-        n_components = scale.shape[1]
-        for p in range(out.size):
-            lower, upper, x = low[p], high[p], start[p]
-            tolerance = QUANTILE_TOL * (upper - lower)
-            of_entry = scale[p if scale.shape[0] > 1 else 0]
-            for _ in range(100):  # Newton's method needs about five
-                below, density = 0.0, 0.0
-                for c in range(n_components):
-                    share, height = component(x, location[p, c], of_entry[c])
-                    below += share
-                    density += height
-                gap = below / n_components - level[p]
-                if gap < 0:
-                    lower = x
-                else:
-                    upper = x
-                new = x - gap * n_components / density if density > 0 else math.inf
-                if not lower <= new <= upper:
-                    new = 0.5 * (lower + upper)
-                change = abs(new - x)
-                x = new
-                if change <= tolerance:
-                    break
-            out[p] = x
-
-    return compile_kernel(quantiles, f"mixture_quantiles_{shape.__name__}", cached=True)
-
-
 def quantiles(
-    shape: Callable[..., tuple[float, float]],
-    location: Array,
-    scale: Array,
-    level: Array | float,
-    bracket: tuple[Array, Array],
-    start: Array,
+    below: Callable[[Array, NDArray[np.intp]], Array], level: Array | float, low: Array, high: Array
 ) -> Array:
-    """Return a quantile of equally likely distributions, by Newton steps inside a bracket."""
-    low, high = bracket
-    level = np.full(location.shape[1], level)
-    out = np.empty(location.shape[1])
-    arrays = np.ascontiguousarray(location.T), np.ascontiguousarray(scale.T)
-    _quantile_kernel(shape)(*arrays, level, low, high, np.clip(start, low, high), out)
-    return out
+    """Return where the share below a number of each entry is `level`, between two others.
+
+    `below` takes the numbers of some entries, and which ones these are.
+    """
+    level, width = np.broadcast_to(level, low.shape), high - low
+
+    def gap(share: Array, entries: NDArray[np.intp]) -> Array:
+        return below(low[entries] + share * width[entries], entries) - level[entries]
+
+    ends, each = (np.zeros(low.size), np.ones(low.size)), (np.arange(low.size),)
+    share = find_root(gap, ends, args=each, tolerances={"xatol": QUANTILE_TOL}).x
+    return np.asarray(low + share * width)
+
+
+def mixture_quantile(
+    location: Array, scale: Array, level: Array | float, standard: Any = norm
+) -> Array:
+    """Return a quantile of equally likely distributions of one shape for each entry."""
+    scales = np.broadcast_to(scale, location.shape)
+    cdf, ppf = (ndtr, ndtri) if standard is norm else (standard.cdf, standard.ppf)
+    # The mixture's quantile lies between those of the components.
+    least, most = (location + (ppf(level) + step) * scales for step in (-1, 1))
+
+    def below(x: Array, entries: NDArray[np.intp]) -> Any:
+        places = slice(None) if entries.size == location.shape[1] else entries
+        return cdf((x - location[:, places]) / scales[:, places]).mean(axis=0)
+
+    return quantiles(below, level, least.min(axis=0), most.max(axis=0))
 
 
 class Tempering(NamedTuple):
@@ -263,11 +226,6 @@ def is_increasing(nonlinearity: Nonlinearity) -> bool:
     return pieces is not None and all(piece.slope >= 0 for piece in pieces)
 
 
-def normal_density(z: Array) -> Array:
-    """Return the standard normal density."""
-    return np.asarray(np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
-
-
 def points_of(n_draws: int) -> Array:
     """Return standard normal points (set, draws, 1), equally likely in each draw.
 
@@ -282,10 +240,8 @@ def points_of(n_draws: int) -> Array:
 
 def level_masses(cuts: Array, v: Array) -> Array:
     """Return the probability of each level (K, draws, entries), given cut points and v."""
-    away = cuts.T[:, :, None] - v
-    below, above = ndtr(away), ndtr(-away)
-    between = np.where(away[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
-    return np.concatenate([below[:1], np.maximum(between, 0), above[-1:]])
+    ends = np.pad(cuts, ((0, 0), (1, 1)), constant_values=(-np.inf, np.inf)).T[:, :, None] - v
+    return interval_mass(ends[:-1], ends[1:])
 
 
 def level_shares(cuts: Array, v: Array) -> Array:
@@ -293,13 +249,6 @@ def level_shares(cuts: Array, v: Array) -> Array:
     below = [ndtr(cut[:, None] - v).mean(axis=0) for cut in cuts.T]
     ends = np.zeros((1, v.shape[1])), np.ones((1, v.shape[1]))
     return np.maximum(np.diff(np.vstack([ends[0], *below, ends[1]]), axis=0).T, 0)
-
-
-COMPONENTS: dict[Any, Callable[..., tuple[float, float]]] = {
-    NORMAL.standard: normal,
-    LAPLACE.standard: laplace,
-}
-"""Compiled distribution function and density of components of a mixture."""
 
 
 class Predictive(ABC):
@@ -369,54 +318,3 @@ class Predictive(ABC):
         """Return the logarithm of the density, or probability, of x over all draws."""
         logs = self.log_densities(v, x)
         return np.asarray(logsumexp(logs, axis=0) - np.log(logs.shape[0]))
-
-
-def mixture_quantile(
-    location: Array, scale: Array, level: Array | float, standard: Any = NORMAL.standard
-) -> Array:
-    """Return a quantile of equally likely distributions of one shape for each entry."""
-    at = standard.ppf(level)
-    ends = location + at * scale  # the mixture's quantile lies between those of the components
-    bracket = ends.min(axis=0), ends.max(axis=0)
-    if standard not in COMPONENTS:
-        return _bisected(location, scale, level, bracket, standard)
-    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2, axis=0))
-    start = location.mean(axis=0) + at * spread
-    return quantiles(COMPONENTS[standard], location, scale, level, bracket, start)
-
-
-def _bisected(
-    location: Array, scale: Array, level: Array | float, bracket: tuple[Array, Array], standard: Any
-) -> Array:
-    """Return a quantile by halving the bracket until it is as narrow as is wanted."""
-    low, high = bracket
-    for _ in range(math.ceil(-math.log2(QUANTILE_TOL))):
-        middle = 0.5 * (low + high)
-        below = standard.cdf((middle - location) / scale).mean(axis=0) < level
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))
-
-
-class GaussianNoise(Predictive):
-    """The distribution N(v, sd²) of an observation."""
-
-    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
-        """Return mean and variance in each draw."""
-        return v, self.noise.sd**2
-
-    def cdf(self, v: Array, x: Array) -> Array:
-        """Return P(observation <= x) over all draws."""
-        return np.asarray(ndtr((x - v) / self.noise.sd).mean(axis=0))
-
-    def log_densities(self, v: Array, x: Array) -> Array:
-        """Return the logarithm of the density of x in each draw."""
-        sd = self.noise.sd
-        return np.asarray(-0.5 * ((x - v) / sd) ** 2 - np.log(sd * math.sqrt(2 * math.pi)))
-
-    def quantile(self, v: Array, level: float) -> Array:
-        """Return a quantile over all draws for each entry."""
-        return mixture_quantile(v, self.noise.sd, level)
-
-    def _draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a number of each entry from the smooth distribution of a single draw."""
-        return np.asarray(v + self.noise.sd[0] * rng.standard_normal(v.shape))

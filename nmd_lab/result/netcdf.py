@@ -24,7 +24,7 @@ import numba
 import numpy as np
 import pandas as pd
 import xarray as xr
-from xarray.indexes import PandasIndex, PandasMultiIndex
+from xarray.indexes import PandasMultiIndex
 
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.disk import check_target, write_atomically
@@ -40,7 +40,7 @@ from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 
-from .draws import CHAIN, DRAW, JOINT, LIMITS, PROBES, SWEEP, TAKEN, TRACE, VARIABLES
+from .draws import CHAIN, DRAW, JOINT, LIMITS, PLACES, PROBES, SWEEP, TAKEN, TRACE, VARIABLES
 from .selection import trials_of
 
 Known = tuple[type[Nonlinearity | Loss], ...]
@@ -63,8 +63,9 @@ def dataset_of_fit(fit: Any) -> xr.Dataset:
     taken = {"W", "H", COMPONENT, MODEL_INDEX, *OFFSETS, *map(str, fit.history.variables)}
     renamed = fit._labels.clashes(taken)
     labels = fit._labels.rename(renamed)
-    W, H = labels.label_factors(*fit._factors)
-    dataset = xr.Dataset({"W": W, "H": H}).merge(fit.history)
+    W, H = fit._factors
+    factors = {"W": labels.label_rows(W), "H": labels.label_columns(H)}
+    dataset = xr.Dataset(factors).merge(fit.history)
     along = dict(zip(OFFSETS, (labels.rows, labels.columns), strict=True))
     arrays = dict(zip(OFFSETS, fit.offsets[1:], strict=True))
     if fit._kinds is not None:
@@ -73,8 +74,7 @@ def dataset_of_fit(fit: Any) -> xr.Dataset:
         along[MODEL_INDEX] = labels.columns if of_columns else (*labels.rows, *labels.columns)
     for name, array in arrays.items():
         if array is not None:
-            dims = along[name]
-            dataset[name] = dims, array.reshape([labels.sizes[dim] for dim in dims])
+            dataset[name] = labels.labelled(array, along[name]).variable
     starts = fit.parameters.get("starts", [])  # JSON would lose the codes of their stop reasons
     codes = [StopReason.of(start["stop_reason"]).code for start in starts]
     more = {"start_codes": codes, "mean_offset": fit.offsets.mean}
@@ -111,12 +111,13 @@ def _described(
         "dims": labels.dims,
         "rows": labels.rows,
         "name": labels.name,
-        "attrs": _writable(labels.attrs),
+        "attrs": labels.attrs,
         "renamed": {new: old for old, new in renamed.items()},
         **more,
     }
     dataset = dataset.assign_coords(labels.coords.coords)
-    return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
+    text = json.dumps(description, default=_as_json, skipkeys=True)
+    return dataset.assign_attrs({RESULT_ATTRIBUTE: text})
 
 
 def _of_model(kind: ColumnModel) -> Description:
@@ -127,12 +128,6 @@ def _of_model(kind: ColumnModel) -> Description:
         what: {"name": one.name, "parameters": list(one.settings), "ours": is_ours(type(one))}
         for what, one in both.items()
     }
-
-
-def _writable(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes that JSON can hold; arrays become lists, NumPy numbers plain ones."""
-    plain = {name: a.tolist() if hasattr(a, "tolist") else a for name, a in attrs.items()}
-    return {str(name): a for name, a in plain.items() if isinstance(a, str | int | float | list)}
 
 
 def fields_of_fit(dataset: xr.Dataset, description: Description, known: Known) -> dict[str, Any]:
@@ -155,18 +150,16 @@ def fields_of_posterior(
     dataset: xr.Dataset, description: Description, known: Known
 ) -> dict[str, Any]:
     """Return the fields of a `Posterior` from its Dataset."""
-    common = _common_fields(dataset, (CHAIN, DRAW, SWEEP, COMPONENT, *PROBES), description, known)
-    labels, noise, levels = common["labels"], description["noise"], description["levels"]
+    counts = (CHAIN, DRAW, SWEEP, COMPONENT, *PROBES, *PLACES)
+    common = _common_fields(dataset, counts, description, known)
+    labels, noise, levels = common["_labels"], description["noise"], description["levels"]
     plain = dataset.drop_attrs(deep=False)
     needed = ("W", "H", "rho")
     draws = plain[[name for name in VARIABLES if name in needed or name in dataset]]
     columns = labels.rename(labels.clashes(TAKEN)).columns
     draws["H"] = draws["H"].transpose(CHAIN, DRAW, COMPONENT, *columns)
     trace = plain[[name for name in TRACE if name in dataset]]
-    return {
-        **{name: common[name] for name in ("nonlinearity", "loss", "stop_reason", "parameters")},
-        "_labels": labels,
-        "_kinds": common["kinds"],
+    return common | {
         "_limits": plain[list(LIMITS)] if LIMITS[0] in plain else None,
         "_joint": plain[list(JOINT)] if JOINT[0] in plain else None,
         "noise": noise if isinstance(noise, str) else tuple(noise),
@@ -202,8 +195,8 @@ def _common_fields(
     model = Model(column_models, index)
     nonlinearity, loss = model.shown
     return {
-        "labels": labels,
-        "kinds": model if model.is_mixed else None,
+        "_labels": labels,
+        "_kinds": model if model.is_mixed else None,
         "nonlinearity": nonlinearity,
         "loss": loss,
         "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
@@ -302,8 +295,7 @@ def _encode(dataset: xr.Dataset) -> xr.Dataset:
     for hashable, variable in dataset.variables.items():
         name = str(hashable)
         about["attrs"][name] = variable.attrs
-        index = dataset.xindexes.get(name)
-        labels = index.to_pandas_index() if isinstance(index, PandasIndex) else None
+        labels = dataset.indexes.get(name)
         if isinstance(labels, pd.MultiIndex):
             if hashable == variable.dims[0]:
                 about["levels"][name] = {str(n): _level_order(labels, n) for n in labels.names}
@@ -328,18 +320,14 @@ def _encode(dataset: xr.Dataset) -> xr.Dataset:
 def _decode(header: dict[str, Any], encoded: xr.Dataset) -> xr.Dataset:
     """Return the Dataset that `_encode` was given, and of which the header tells the types."""
     about = header.pop("file")
-    variables: dict[str, Any] = {}
-    coords: dict[str, Any] = {}
-    for name, entry in about["variables"].items():
-        group = coords if entry["coordinate"] else variables
-        group[name] = (encoded[name].dims, _restored(encoded[name].values, entry["kind"]))
-    multi_indexes = []
+    entries = about["variables"]
+    exact = {name: _restored(encoded[name].values, e["kind"]) for name, e in entries.items()}
+    variables = {name: (encoded[name].dims, values) for name, values in exact.items()}
+    dataset = xr.Dataset(variables, attrs={RESULT_ATTRIBUTE: json.dumps(header)})
+    dataset = dataset.set_coords([name for name, e in entries.items() if e["coordinate"]])
     for dim, orders in about["levels"].items():
-        levels = {name: (coords.pop(name)[1], order) for name, order in orders.items()}
-        multi_indexes.append(_multi_index(dim, levels))
-    dataset = xr.Dataset(variables, coords, {RESULT_ATTRIBUTE: json.dumps(header)})
-    for index_coords in multi_indexes:
-        dataset = dataset.assign_coords(index_coords)
+        levels = {name: (exact[name], order) for name, order in orders.items()}
+        dataset = dataset.assign_coords(_multi_index(dim, levels))
     for name, attrs in about["attrs"].items():
         dataset[name].attrs = attrs
     return dataset
@@ -394,9 +382,8 @@ def _plain_text(values: Any, kind: str) -> tuple[Any, str]:
         raise TypeError("items that are neither text nor numbers")
     if all(type(item) is str and item.isprintable() for item in items):
         return values, kind
-    out = np.empty(values.size, dtype=object)
-    out[:] = [json.dumps(item) for item in items]
-    return out.reshape(values.shape), f"json {kind}"
+    texts = np.array([json.dumps(item) for item in items], dtype=object)
+    return texts.reshape(values.shape), f"json {kind}"
 
 
 def _restored(array: Any, kind: str) -> Any:
@@ -405,15 +392,10 @@ def _restored(array: Any, kind: str) -> Any:
         items = array.ravel().tolist()
         if kind.startswith("json "):
             items, kind = [json.loads(item) for item in items], kind.removeprefix("json ")
-        flat = np.empty(len(items), dtype=object)
-        flat[:] = items
-        array = flat.reshape(array.shape)
+        array = np.array(items, dtype=object).reshape(array.shape)
     if kind.startswith("StringDType"):
         return array.astype(np.dtypes.StringDType())
     dtype = pd.api.types.pandas_dtype(kind)
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        utc = pd.DatetimeIndex(array.view(f"datetime64[{dtype.unit}]")).tz_localize("UTC")
-        return utc.tz_convert(dtype.tz)
     if isinstance(dtype, np.dtype):
         return array.view(dtype) if dtype.kind in "mM" else array.astype(dtype)
     return pd.Index(array, dtype=dtype)

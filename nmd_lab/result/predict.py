@@ -1,6 +1,6 @@
 """Predictions from draws: statistics of new observations at entries, and probabilities of classes.
 
-They are computed in blocks of bounded memory; no function but `matrix` forms all entries of X.
+They are computed in blocks of bounded memory; no function but `matrix` has all entries of X.
 Classes follow: their probabilities by a fit and by draws, and classes that are drawn.  Last come
 the columns with the largest predictions of a row, which are what to recommend.
 """
@@ -8,26 +8,33 @@ the columns with the largest predictions of a row, which are what to recommend.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.special import ndtr
+from scipy.special import ndtr, softmax
 
-from nmd_lab._runtime.checks import check_integer, check_number, check_word, errors_about
+from nmd_lab._runtime.checks import (
+    check_integer,
+    check_number,
+    check_share,
+    check_word,
+    errors_about,
+)
 from nmd_lab.data.dates import numbers_of
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels, plain_array
-from nmd_lab.data.matching import AXES, match, observe_like
+from nmd_lab.data.matching import matched, observe_like
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.model import each_group
 
 from .draws import ALL, Draws, Positions
-from .entries import Entries, entries_at, entries_of, index_of, is_single, positions_of
+from .entries import Entries, entries_at, entries_in, entries_of, index_of, is_single, positions_of
 from .mixture import Array, Predictive, level_masses, level_shares
 
 OWNER = "the posterior"
@@ -51,26 +58,42 @@ def summarise(draws: Draws, entries: Entries, statistic: Statistic, width: int =
     return out
 
 
-def mean_of(predictive: Predictive, v: Array) -> Array:
-    """Return the mean of an observation over all draws, for v (draws, entries)."""
-    return predictive.expected(v)
+def summarise_all(draws: Draws, statistic: Statistic) -> Array:
+    """Return a statistic of the draws at each entry of X (m, n), by products of blocks."""
+    (m, n), out = draws.shape, np.empty(draws.shape, draws.dtype)
+    size = draws.batch(max(each.numbers for each in draws.predictives))
+    width = min(n, size)
+    height = max(size // width, 1)
+    for top, left in product(range(0, m, height), range(0, n, width)):
+        i, j = np.arange(top, min(top + height, m)), np.arange(left, min(left + width, n))
+        columns, block = np.tile(j, i.size), np.empty(i.size * j.size)
+        v = draws.with_spread(draws.linear_block(i, j), columns)
+        for predictive, at, of_columns in draws.by_noise(columns, v):
+            block[at] = statistic(predictive, of_columns, columns[at])
+        out[np.ix_(i, j)] = block.reshape(i.size, j.size)
+    return out
 
 
-def std_of(predictive: Predictive, v: Array, noise: bool) -> Array:
-    """Return the standard deviation of a new observation, or of its mean over the draws."""
-    if not noise:
-        return np.asarray(predictive.mean(v).std(axis=0))
-    return np.sqrt(predictive.variance(v))
+def tails_of(level: float) -> tuple[float, float]:
+    """Return the probabilities of the ends of an interval."""
+    level = check_share("level", level, zero=False)
+    return (1 - level) / 2, (1 + level) / 2
 
 
-def means(draws: Draws, entries: Entries) -> Array:
-    """Return the mean of E f(T) at each entry."""
-    return summarise(draws, entries, lambda p, v, _: mean_of(p, v))
+def means(values: FittedValues | Draws, entries: Entries) -> FloatArray:
+    """Return f(WH) at each entry, or the mean of E f(T) over draws."""
+    if isinstance(values, FittedValues):
+        return values.at(entries.i, entries.j)
+    return summarise(values, entries, lambda p, v, _: p.expected(v))
 
 
-def stds(draws: Draws, entries: Entries, noise: bool = True) -> Array:
-    """Return the standard deviation at each entry; see `Posterior.predict_std`."""
-    return summarise(draws, entries, lambda p, v, _: std_of(p, v, noise))
+def stds(draws: Draws, entries: Entries | None, noise: bool = True) -> Array:
+    """Return the standard deviation at each entry, or at all; see `Posterior.predict_std`."""
+
+    def std(predictive: Predictive, v: Array, _: Positions) -> Array:
+        return np.sqrt(predictive.variance(v)) if noise else predictive.mean(v).std(axis=0)
+
+    return summarise_all(draws, std) if entries is None else summarise(draws, entries, std)
 
 
 def probabilities_above(draws: Draws, entries: Entries, above: float) -> Array:
@@ -109,27 +132,11 @@ def level_probabilities(draws: Draws, labels: Labels, rows: Any, columns: Any) -
     return summarise(draws, entries, lambda _, v, at: level_shares(cuts, v), len(noise.levels))
 
 
-def matrix(draws: Draws, statistic: Callable[[Predictive, Array], Array] = mean_of) -> Array:
-    """Return a statistic of the draws at each entry of X, as a matrix."""
-    (m, n), out = draws.shape, np.empty(draws.shape, draws.dtype)
-    entries = draws.batch(max(each.numbers for each in draws.predictives))  # of a block
-    width = min(n, entries)
-    height = max(entries // width, 1)
-    for top in range(0, m, height):
-        for left in range(0, n, width):
-            i, j = slice(top, min(top + height, m)), slice(left, min(left + width, n))
-            out[i, j] = block(draws, statistic, i, j)
-    return out
-
-
-def block(draws: Draws, statistic: Callable[[Predictive, Array], Array], i: Any, j: Any) -> Array:
-    """Return a statistic of the draws for rows i and columns j, as a matrix."""
-    m, n = (np.arange(size)[at].size for size, at in zip(draws.shape, (i, j), strict=True))
-    columns, out = np.tile(np.arange(draws.shape[1])[j], m), np.empty(m * n)
-    v = draws.with_spread(draws.linear_block(i, j), columns)
-    for predictive, at, of_column in draws.by_noise(columns, v):
-        out[at] = statistic(predictive, of_column)
-    return out.reshape(m, n)
+def matrix(values: FittedValues | Draws) -> FloatArray:
+    """Return f(WH), or the mean of E f(T) over draws, at each entry of X."""
+    if isinstance(values, FittedValues):
+        return values.block()
+    return summarise_all(values, lambda p, v, _: p.expected(v))
 
 
 TINY = np.finfo(np.float64).tiny
@@ -140,31 +147,24 @@ def class_probabilities(result: Any, column: Any, rows: Any) -> Any:
     """Return the probability of each class of a column; see `Fitted.probabilities`."""
     labels = result._labels
     typed, positions = _typed_column(labels, column)
-    at = np.arange(labels.matrix_shape[0])
-    if rows is not None:
-        at = positions_of(labels, "rows", rows).ravel()
-    shares, classes = result._class_shares(column, typed, positions, at)
+    every = np.arange(labels.matrix_shape[0])
+    at = every if rows is None else positions_of(labels, "rows", rows).ravel()
+    shares_of: Any = drawn_shares if isinstance(result._values, Draws) else fitted_shares
+    shares, classes = shares_of(result._values, column, typed, positions, at)
+    index = index_of(labels, "rows")
+    index = pd.Index(labels.flat(labels.rows)) if index is None else index
     if typed is None:
-        return _class_table(labels, shares, classes, at)
-    table = _class_table(labels, shares, typed.classes, at)
+        return pd.DataFrame(shares, index[at], classes)
+    table = pd.DataFrame(shares, index[at], typed.classes)
     return table.reindex(columns=list(typed.declared) or typed.classes, fill_value=0.0)
 
 
 def _typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:
     """Return the typed column of a label, and its columns of the matrix."""
-    if labels.table is not None:
-        for typed, positions in labels.table.blocks():
-            if typed.name == column and typed.is_class:
-                return typed, positions
+    for typed, positions in () if labels.table is None else labels.table.blocks():
+        if typed.name == column and typed.is_class:
+            return typed, positions
     return None, positions_of(labels, "columns", [column], name="column")
-
-
-def _class_table(labels: Labels, shares: FloatArray, classes: list[Any], at: Positions) -> Any:
-    """Return the probabilities of classes (rows, n_classes) as a DataFrame with labels."""
-    rows = labels.flat(labels.rows)
-    index = labels.coords.indexes.get(labels.rows[0]) if rows.ndim == 1 else None
-    index = pd.Index(rows) if index is None or len(index) != len(rows) else index
-    return pd.DataFrame(shares, index=index[at], columns=classes)
 
 
 def fitted_shares(
@@ -181,9 +181,9 @@ def fitted_shares(
     linear = fitted.linear(rows, positions).astype(np.float64)
     t = fitted.model.modelled(linear, 0, positions)
     if typed is not None and typed.has_indicators:
-        return _softmax(t), typed.classes
+        return softmax(t, axis=1), typed.classes
     if loss.classes == "two":
-        return _softmax(np.hstack([-t, t]) / 2), [loss.parameters[0], 1.0]
+        return softmax(np.hstack([-t, t]) / 2, axis=1), [loss.parameters[0], 1.0]
     if loss.classes == "ordered":
         shares = loss.probabilities(t[:, 0])
         return shares, list(loss.parameters[: shares.shape[1]])
@@ -191,13 +191,6 @@ def fitted_shares(
         f"column={column!r} has the loss {loss.name!r}, which gives classes no "
         "probability: name one with the loss 'logistic' or 'ordinal'."
     )
-
-
-def _softmax(t: FloatArray) -> FloatArray:
-    """Return fractions that are proportional to exp(t) in each row."""
-    shares: FloatArray = np.exp(t - t.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return shares
 
 
 def drawn_shares(
@@ -222,15 +215,8 @@ def _mixed_shares(draws: Draws, rows: Positions, positions: Positions) -> NDArra
     cuts = draws.noise_of(int(positions[0])).cuts
     assert cuts is not None
     step = draws.batch(max(cuts.shape[1] + 1, positions.size))
-    found = []
-    for start in range(0, max(rows.size, 1), step):
-        some = rows[start : start + step]
-        if draws.has_indicators(positions):
-            found.append(shares_in_draws(draws, some, positions).mean(axis=0))
-        else:
-            v = draws.linear_at(some, np.repeat(positions, some.size))
-            found.append(level_shares(cuts, v))
-    return np.concatenate(found)
+    blocks = (rows[start : start + step] for start in range(0, max(rows.size, 1), step))
+    return np.concatenate([shares_in_draws(draws, b, positions).mean(axis=0) for b in blocks])
 
 
 def shares_in_draws(
@@ -291,10 +277,6 @@ def choose(shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.
     return np.asarray(np.sum(below < rng.random((*shares.shape[:-1], 1)), axis=-1))
 
 
-KnownColumns = Callable[[int], NDArray[np.integer]]
-"""A function of the position of a row, which returns the columns to leave out."""
-
-
 Best = tuple[NDArray[np.intp], NDArray[np.floating]]
 """Columns of the largest numbers of a row, and these numbers."""
 
@@ -305,36 +287,36 @@ def top(result: Any, row: Any, k: Any, by: str, exclude: Any) -> xr.DataArray:
     labels: Labels = result._labels
     rows = positions_of(labels, "rows", row, name="row").ravel()
     k, excluded = check_integer("k", k, 1), _known_columns(labels, exclude)
-    best = [_best(labels, result._ranked_by(by, i), k, excluded(i)) for i in rows.tolist()]
-    W = labels.label_rows(np.empty((labels.matrix_shape[0], 1)))
-    along = _flat(W.isel({COMPONENT: 0}, drop=True), "row_")
-    if not is_single(labels, "rows", row):
-        found = _table(labels, along, rows, best, min(k, labels.matrix_shape[1]))
-        return found.rename(labels.name or "prediction")
-    (at, numbers), columns = best[0], _along_columns(labels)
-    dim, position = str(columns.dims[0]), int(rows[0])
-    chosen = columns.isel({dim: at}).copy(data=numbers).rename(labels.name or "prediction")
-    of_row = along.isel({along.dims[0]: position}).coords
-    names = {label: value for label, value in of_row.items() if label not in chosen.coords}
-    return chosen.assign_coords({**names, "position": (dim, at)}).assign_attrs(row=position)
+    best = [_best(labels, _ranked(result, by, i), k, excluded(i)) for i in rows.tolist()]
+    single, labels = is_single(labels, "rows", row), labels.rename(labels.clashes(OF_TOP))
+    along = _flat(labels.labelled(np.empty(labels.matrix_shape[0]), labels.rows), "row_")
+    chosen = _labelled(labels, along[rows[0] if single else rows], best, k)
+    if single:
+        chosen.attrs["row"] = int(rows[0])
+    return chosen.rename(labels.name or "prediction")
+
+
+def _ranked(result: Any, by: str, row: int) -> NDArray[np.floating]:
+    """Return the numbers of a row by which its columns are ranked."""
+    entries = entries_at(row, np.arange(result._shape[1]))
+    if by == "mean":
+        return means(result._values, entries)
+    if isinstance(result._values, FittedValues):
+        raise ValueError(f"by={by!r} needs the intervals of a posterior: use nmd_lab.sample().")
+    low, high = result.predict_interval(entries, noise=False).T
+    return np.asarray(low if by == "lower" else high)
 
 
 def main_columns(labels: Labels, H: xr.DataArray, k: Any) -> xr.DataArray:
     """Return the numbers of largest size in each row of H, with the labels of their columns."""
     k, rank = check_integer("k", k, 1), H.sizes[COMPONENT]
     each = H.values.reshape(rank, -1)
-    best = [_best(labels, row, k, np.empty(0, np.intp), by_size=True) for row in each]
-    components = xr.DataArray(np.arange(rank), dims=COMPONENT)
-    return _table(labels, components, np.arange(rank), best, k).rename(H.name or "H")
+    best = [_best(labels, row, k, [], by_size=True) for row in each]
+    labels, components = labels.rename(labels.clashes(OF_TOP)), np.arange(rank)
+    return _labelled(labels, xr.DataArray(components, dims=COMPONENT), best, k).rename(H.name)
 
 
-def _best(
-    labels: Labels,
-    scores: NDArray[np.floating],
-    k: int,
-    excluded: NDArray[np.integer],
-    by_size: bool = False,
-) -> Best:
+def _best(labels: Labels, scores: Any, k: int, excluded: Any, by_size: bool = False) -> Best:
     """Return the columns of the k largest numbers of a row, and these numbers."""
     allowed = np.ones(scores.size, dtype=bool)
     if labels.table is not None and labels.table.of_values.any():  # attributes are in other units
@@ -346,37 +328,33 @@ def _best(
     return best, scores[best]
 
 
-def _along_columns(labels: Labels) -> xr.DataArray:
-    """Return an array along the columns, with their labels."""
-    H = labels.label_columns(np.empty((1, labels.matrix_shape[1])))
-    return _flat(H.isel({COMPONENT: 0}, drop=True), "column_")
+OF_TOP = ("place", "position")
+"""Names that dimensions and coordinates of X do not have in the best columns."""
 
 
-def _table(
-    labels: Labels, along_rows: xr.DataArray, rows: NDArray[np.intp], each: list[Best], most: int
-) -> xr.DataArray:
-    """Return the best numbers along rows and places, with the labels of the columns."""
-    width = max((best.size for best, _ in each), default=most)
-    position = np.full((rows.size, width), -1)
-    numbers = np.full(position.shape, np.nan, each[0][1].dtype if each else np.float64)
-    for line, (best, scores) in enumerate(each):
-        position[line, : best.size], numbers[line, : best.size] = best, scores
-    columns = _along_columns(labels)
-    row_dim, column_dim = str(along_rows.dims[0]), str(columns.dims[0])
-    place = "place"
-    while place in {row_dim, column_dim, *labels.dims, *map(str, labels.coords.coords)}:
-        place += "_"
-    dims = (row_dim, place)
-    table = xr.DataArray(numbers, dims=dims, coords=along_rows.isel({row_dim: rows}).coords)
-    if columns.coords:
-        columns = columns.reset_index(list(columns.indexes))
-    for name, coordinate in columns.coords.items():
-        if name not in table.coords and coordinate.dims == (column_dim,):
-            picked = xr.DataArray(coordinate.values[position], dims=dims)
-            filled = picked if (position >= 0).all() else picked.where(position >= 0)
-            table = table.assign_coords({name: filled})
-    places = np.arange(1, width + 1)
-    return table.assign_coords({place: places, "position": (dims, position)})
+def _labelled(labels: Labels, of_rows: xr.DataArray, best: list[Best], k: int) -> xr.DataArray:
+    """Return the best numbers of a row along the columns, or those of rows along places.
+
+    `of_rows` has the labels of the row or rows.
+    """
+    columns = _flat(labels.labelled(np.empty(labels.matrix_shape[1]), labels.columns), "column_")
+    width = max((at.size for at, _ in best), default=min(k, columns.size))
+    position = np.full((len(best), width), -1)
+    numbers = np.full(position.shape, np.nan, best[0][1].dtype if best else np.float64)
+    for line, (at, scores) in enumerate(best):
+        position[line, : at.size], numbers[line, : at.size] = at, scores
+    if of_rows.ndim == 0:
+        chosen = columns[position[0]].copy(data=numbers[0])
+        return chosen.assign_coords({**of_rows.coords, "position": (columns.dims, position[0])})
+    dims = *of_rows.dims, "place"
+    columns = columns.reset_index(list(columns.indexes))
+    chosen = columns[xr.DataArray(position, dims=dims)].copy(data=numbers)
+    if (position < 0).any():
+        along = {name: c.where(position >= 0) for name, c in chosen.coords.items() if c.ndim == 2}
+        chosen = chosen.assign_coords(along)
+    return chosen.assign_coords(
+        {**of_rows.coords, "place": np.arange(1, width + 1), "position": (dims, position)}
+    )
 
 
 def _flat(array: xr.DataArray, name: str) -> xr.DataArray:
@@ -384,29 +362,20 @@ def _flat(array: xr.DataArray, name: str) -> xr.DataArray:
     return array.stack({name: array.dims}) if array.ndim > 1 else array
 
 
-def _known_columns(labels: Labels, exclude: Any) -> KnownColumns:
-    """Return the function that gives the columns of a row to leave out."""
+def _known_columns(labels: Labels, exclude: Any) -> Callable[[int], Positions]:
+    """Return a function of the position of a row, which gives the columns to leave out."""
     if np.ndim(exclude) < 2 and not is_sparse(exclude):
         columns = _listed_columns(labels, [] if exclude is None else exclude)
         return lambda row: columns
     are_flags = not is_sparse(exclude) and plain_array(exclude).dtype == bool
     with errors_about("exclude"):
-        observations = observe_like(
-            labels, exclude, observed=exclude if are_flags else None, may_be_empty=True
-        )
-    of_known = observations.labels
-    row_positions, column_positions = (match(of_known, labels, axis) for axis in AXES)
-    if row_positions is None or column_positions is None:
-        raise ValueError(
-            f"exclude has shape {of_known.shape}: give it the shape of X, {labels.shape}."
-        )
-    i, j, _ = observations.entries()
-    i, j = row_positions[i], column_positions[j]
+        observed = exclude if are_flags else None
+        known = observe_like(labels, exclude, observed=observed, may_be_empty=True)
+        i, j, *_ = entries_in(matched(labels, known, unknown="offsets"))
     both = (i >= 0) & (j >= 0)  # what the fit does not have, it cannot recommend
-    stored = sparse.csr_array(
-        (np.ones(both.sum(), bool), (i[both], j[both])), shape=labels.matrix_shape
-    )
-    return lambda row: stored.indices[stored.indptr[row] : stored.indptr[row + 1]]
+    i, j = i[both], j[both]
+    of_rows = {row: j[at] for row, at in each_group(i, labels.matrix_shape[0])}
+    return lambda row: of_rows.get(row, j[:0])
 
 
 def _listed_columns(labels: Labels, exclude: Any) -> NDArray[np.intp]:

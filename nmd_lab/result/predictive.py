@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
-from scipy.stats import truncnorm
+from scipy.stats import norm, truncnorm
 
 from nmd_lab.model.censored import all_pieces, moments
 from nmd_lab.model.loss import NORMAL, POISSON, NoiseModel
@@ -16,17 +16,16 @@ from nmd_lab.model.ordinal import interval_mass
 
 from .mixture import (
     Array,
-    GaussianNoise,
     Predictive,
-    folded,
     is_increasing,
     level_masses,
     level_shares,
     mixture_quantile,
-    normal_density,
     points_of,
     quantiles,
 )
+
+Flags = NDArray[np.bool_]
 
 MIN_MASS = 1e-12
 """Least probability between the ends of a column in a draw."""
@@ -71,21 +70,18 @@ class NoiseBefore(Predictive):
         pieces = all_pieces(f)
         if f.form == "monotone" and pieces and pieces[0].slope == 0:  # beyond an end is at the end
             x = np.clip(x, pieces[0].intercept, pieces[-1].intercept)
-        total = np.zeros_like(v)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore"):
             if f.form == "square":
                 size = np.sqrt(np.maximum(x, 0))
-                for t in (-size, size):
-                    total += normal_density((t - v) / sd) / sd
-                return np.log(np.where(x < 0, 0, total / (2 * size)))
+                both = (norm.logpdf((t - v) / sd) for t in (-size, size))
+                return np.where(x < 0, -np.inf, np.logaddexp(*both) - np.log(2 * size * sd))
             if pieces is None:
                 raise ValueError(
                     f"nonlinearity={f!r} has no pieces, so its noise has no density: use "
                     "predict_interval or probability."
                 )
-            for piece in pieces:
-                total += _density(piece, v, sd, x, is_limit(pieces, x))
-            return np.log(total)
+            limit = is_limit(pieces, x)
+            return reduce(np.logaddexp, (_log_density(p, v, sd, x, limit) for p in pieces))
 
     def quantile(self, v: Array, level: Array | float) -> Array:
         """Return a quantile over all draws for each entry."""
@@ -93,9 +89,13 @@ class NoiseBefore(Predictive):
         if is_increasing(f):
             return np.asarray(f(mixture_quantile(v, sd, level)))
         if f.even and is_increasing_on_the_right(f):
-            high = (np.abs(v) + float(ndtri(0.5 + level / 2)) * sd).max(axis=0)
-            ends = np.zeros_like(high), high
-            return np.asarray(f(quantiles(folded, v, sd, level, ends, math.sqrt(level) * high)))
+            high = (np.abs(v) + (float(ndtri(0.5 + level / 2)) + 1) * sd).max(axis=0)
+
+            def below(x: Array, at: NDArray[np.intp]) -> Array:
+                away = (np.stack([-x, x])[:, None] - v[:, at]) / sd
+                return np.asarray(interval_mass(*away).mean(axis=0))
+
+            return np.asarray(f(quantiles(below, level, np.zeros_like(high), high)))
         return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
@@ -145,11 +145,10 @@ class NoiseWithin(NoiseBefore):
         return np.asarray(self.noise.nonlinearity(t))
 
 
-def is_limit(pieces: tuple[Piece, ...], x: Array) -> Array:
-    """Return 1 where x is the value of a flat piece, and 0 elsewhere."""
-    limits = [p.intercept for p in pieces if p.slope == 0]
-    close = [np.isclose(x, limit, rtol=LIMIT_TOL, atol=0) for limit in limits]
-    return np.any(close, axis=0).astype(np.float64) if close else np.zeros_like(x)
+def is_limit(pieces: tuple[Piece, ...], x: Array) -> Flags:
+    """Return where x is the value of a flat piece."""
+    limits = np.array([p.intercept for p in pieces if p.slope == 0])
+    return np.asarray(np.isclose(x[:, None], limits, rtol=LIMIT_TOL, atol=0).any(axis=1))
 
 
 def is_increasing_on_the_right(f: Nonlinearity) -> bool:
@@ -169,15 +168,16 @@ def _below(piece: Piece, x: Array) -> tuple[Array, Array]:
     return np.maximum(low, at), high
 
 
-def _density(piece: Piece, v: Array, sd: Array, x: Array, limit: Array) -> Array:
-    """Return what a piece adds to the density of x, or to its probability if x is a limit."""
+def _log_density(piece: Piece, v: Array, sd: Array, x: Array, limit: Flags) -> Array:
+    """Return the log-density of x by a piece, or its log-probability if x is a limit."""
     if piece.slope == 0:
         is_here = np.isclose(x, piece.intercept, rtol=LIMIT_TOL, atol=0)
         mass = interval_mass((piece.low - v) / sd, (piece.high - v) / sd)
-        return np.where(is_here, mass, 0)
+        return np.log(np.where(is_here, mass, 0))
     t = (x - piece.intercept) / piece.slope
-    inside = (piece.low <= t) & (t <= piece.high) & (limit == 0)
-    return np.where(inside, normal_density((t - v) / sd) / (sd * abs(piece.slope)), 0)
+    inside = (piece.low <= t) & (t <= piece.high) & ~limit
+    logs = norm.logpdf((t - v) / sd) - np.log(sd * abs(piece.slope))
+    return np.where(inside, logs, -np.inf)
 
 
 class NoiseAfter(Predictive):
@@ -209,9 +209,8 @@ class NoiseAfter(Predictive):
         """Return the logarithm of the density of x in each draw, or of each draw and point."""
         pieces = all_pieces(self.noise.nonlinearity)
         if self._is(NORMAL) and pieces is not None:
-            density = sum(self._piece_density(piece, v, x) for piece in pieces)
             with np.errstate(divide="ignore"):
-                return np.log(density)
+                return reduce(np.logaddexp, (self._of_piece(piece, v, x) for piece in pieces))
         if self._is(POISSON):
             counts = self._counts(v)
             of_counts = xlogy(x, counts) - counts - gammaln(x + 1)
@@ -278,15 +277,15 @@ class NoiseAfter(Predictive):
         """Return the means of the Poisson distributions at each draw and point."""
         return np.maximum(self._points(v), np.finfo(np.float64).tiny)
 
-    def _piece_density(self, piece: Piece, v: Array, x: Array) -> Array:
-        """Return what T on a piece adds to the density of x with normal noise: a closed form."""
+    def _of_piece(self, piece: Piece, v: Array, x: Array) -> Array:
+        """Return the log-density of x by T on a piece, with normal noise: a closed form."""
         sd, width, slope = self.noise.sd, self._width, piece.slope
         total = np.hypot(slope * sd, width)
         gap = x - (slope * v + piece.intercept)
         gain = slope * sd**2 / total**2
         centre, spread = v + gain * gap, sd * width / total
         mass = interval_mass((piece.low - centre) / spread, (piece.high - centre) / spread)
-        return np.asarray(mass * normal_density(gap / total) / total)
+        return np.asarray(np.log(mass) + norm.logpdf(gap / total) - np.log(total))
 
 
 class OrdinalNoise(Predictive):
@@ -310,12 +309,8 @@ class OrdinalNoise(Predictive):
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
-        mean, square = np.full(v.shape, self.levels[-1]), np.full(v.shape, self.levels[-1] ** 2)
-        steps = zip(self.cuts.T, self.levels[:-1], self.levels[1:], strict=True)
-        for cut, level, above in steps:
-            below = ndtr(cut[:, None] - v)  # the probability of this level and those below it
-            mean -= (above - level) * below
-            square -= (above**2 - level**2) * below
+        masses = level_masses(self.cuts, v)
+        mean, square = (np.tensordot(self.levels**power, masses, 1) for power in (1, 2))
         return mean, np.maximum(square - mean**2, 0)
 
     def level_probabilities(self, v: Array) -> Array:
@@ -378,7 +373,7 @@ class OrdinalNoise(Predictive):
 
 
 KINDS: dict[str, type[Predictive]] = {
-    "gaussian": GaussianNoise,
+    "gaussian": NoiseBefore,
     "clipped": NoiseWithin,
     "before": NoiseBefore,
     "after": NoiseAfter,

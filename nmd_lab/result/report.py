@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import check_share, many
+from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
 from nmd_lab.data.dates import date_texts
@@ -26,7 +26,7 @@ from .entries import entries_at, entries_of
 from .fill import OF_LIMITS, filled, intervals_at
 from .fold_in import rows_of, unknown_row
 from .mixture import Array
-from .predict import OWNER, mean_shares, means, stds
+from .predict import OWNER, mean_shares, means, stds, tails_of
 from .skips import skips_of
 from .summary import (
     ONE,
@@ -199,7 +199,7 @@ def make_report(
     posterior: Any, X: Any, held_out: Any, level: float, n: int | None
 ) -> PosteriorReport:
     """Return the report on X; see `Posterior.report`."""
-    level = check_share("level", level, zero=False)
+    tails_of(level)
     labels, draws, data = rows_of(posterior, X)
     columns = [c for c in kinds_of_columns(labels, posterior._kinds) if c.first in data.columns]
     i, j = np.nonzero(np.isnan(data.observations.to_array()))
@@ -323,21 +323,21 @@ def _shown(
     labelled, texts, table = with_labels(labels, cells), [], labels.table
     ends, values = intervals_at(draws, _entries(cells), level), list(labelled["predicted"])
     if filled is not None:
-        row_of = {position: k for k, position in enumerate(data.rows)}
         of_frame = data.observations.labels.table
         source = np.arange(data.columns.size) if of_frame is None else of_frame.source
-        column_of = dict(zip(data.columns.tolist(), source.tolist(), strict=True))
-        places = zip(cells["row"].map(row_of), cells["column"].map(column_of), strict=True)
-        values = [filled.iloc[place] for place in places]
-    for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
-        column = None if table is None else table.of_matrix[position]
+        rows = pd.Index(data.rows).get_indexer(pd.Index(cells["row"]))
+        places = source[pd.Index(data.columns).get_indexer(pd.Index(cells["column"]))]
+        values = [filled.iloc[place] for place in zip(rows, places, strict=True)]
+    for k, (low, high) in enumerate(ends):
+        cell: Any = cells.iloc[k]
+        column = None if table is None else table.of_matrix[cell.column]
         if cell.kind == "class":
             texts.append(f"probability {cell.probability:.2g}")
         elif column is not None and column.kind == "ordered":
             at = column.nearest(np.array([[low], [high]])).astype(int)
-            texts.append(" to ".join(str(column.categories[k]) for k in at))
+            texts.append(" to ".join(str(column.categories[each]) for each in at))
         elif column is not None and column.kind == "date":
-            like = filled.iloc[:, column_of[position]]
+            like = filled.iloc[:, places[k]]
             texts.append(" to ".join(date_texts(np.array([low, high]), like)))
         else:
             texts.append(f"{low:.4g} to {high:.4g}")
@@ -396,15 +396,11 @@ def cells_at(draws: Draws, i: Positions, j: Positions, values: Array | None = No
     groups = [_numbers(draws, i[at], j[at], spread, None if values is None else values[at])]
     for column, positions in classes:
         at, codes = np.flatnonzero(j == positions[0]), None
-        if values is not None:
-            codes = values[at]
-            if column.has_indicators:  # those of a cell follow one another
-                codes = values[at[:, None] + np.arange(positions.size)].argmax(axis=1)
+        if values is not None:  # those of a cell follow one another
+            codes = column.nearest(values[at[:, None] + np.arange(positions.size)])
         known = mean_shares(unknown, np.zeros(1, np.intp), positions).max()
         cells = _classes(mean_shares(draws, i[at], positions), column, known, codes)
-        cells.insert(0, "row", i[at])
-        cells.insert(1, "column", j[at])
-        groups.append(cells)
+        groups.append(pd.DataFrame({"row": i[at], "column": j[at]}).join(cells))
     return pd.concat([group for group in groups if len(group)] or groups[:1], ignore_index=True)
 
 
@@ -452,10 +448,8 @@ def with_labels(labels: Labels, cells: pd.DataFrame) -> pd.DataFrame:
         each = (column.name for column in labels.table.of_matrix)
         names = np.fromiter(each, dtype=object, count=names.size)
     order = ["row", "column", "kind", "observed", "predicted", "uncertainty", "wrong"]
-    order += ["share", "error"]
-    rows = labels.flat(labels.rows)[cells["row"]]
-    cells = cells.assign(row=rows, column=names[cells["column"]])
-    return cells[[name for name in order if name in cells]]
+    cells = cells.assign(row=labels.flat(labels.rows)[cells["row"]], column=names[cells["column"]])
+    return cells.filter([*order, "share", "error"])
 
 
 def reliability(posterior: Any, X: Any) -> pd.DataFrame:

@@ -21,7 +21,8 @@ from nmd_lab.model.nonlinearity import Nonlinearity
 
 from .convergence import MAX_RHAT, effective_rank, singular_values
 from .draws import CHAIN, DRAW, Draws
-from .predict import block, mean_of, std_of
+from .entries import Entries, entries_at
+from .predict import means, stds
 from .selection import TRIAL, VARIABLES, as_text, choice_in_words, in_short
 
 STOPPED = {
@@ -197,7 +198,6 @@ def _of_rows(m: int, picture: Picture, block: Block) -> Array:
 def _coarse(picture: Picture, step: int) -> tuple[Picture, Positions]:
     """Return every so many pixels of a picture along both sides, and the columns that they are."""
     height, width = picture.shape
-    assert picture.positions is not None
     y, x = np.divmod(picture.positions, width)
     columns = np.flatnonzero((y % step == 0) & (x % step == 0))
     size = -(-height // step), -(-width // step)
@@ -211,11 +211,8 @@ def _spread(size: int, most: int) -> Positions:
 
 def _means(values: Array, down: int, across: int) -> Array:
     """Return means of blocks, without those at the end that are not whole."""
-    height, width = values.shape[0] // down, values.shape[1] // across
-    blocks = values[: height * down, : width * across].reshape(height, down, width, across)
-    finite = np.isfinite(blocks)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.sum(blocks, axis=(1, 3), where=finite) / finite.sum(axis=(1, 3)))
+    blocks = xr.DataArray(values, dims=("y", "x")).coarsen(y=down, x=across, boundary="trim")
+    return np.asarray(blocks.mean())
 
 
 def unfinished(fit: Any) -> float:
@@ -497,11 +494,7 @@ def _settled(posterior: Any) -> str:
 def few_draws(draws: Draws, most: int = 24) -> Draws:
     """Return about so many of the draws, evenly spaced; fewer large ones."""
     # They have at most 2 million numbers of W and H together, unless six draws have more.
-    most = min(most, max((1 << 21) // (sum(draws.shape) * draws.rank), 6))
-    each = np.arange(len(draws)).reshape(draws.n_chains, -1)
-    step = -(-each.shape[1] // max(most // draws.n_chains, 1))
-    some = each[:most, ::step]
-    return draws.some(some.ravel(), len(some))
+    return draws.evenly(min(most, max((1 << 21) // (sum(draws.shape) * draws.rank), 6)))
 
 
 def thumbnails(posterior: Any) -> list[str]:
@@ -509,11 +502,11 @@ def thumbnails(posterior: Any) -> list[str]:
     few = few_draws(posterior._draws)
     columns = posterior.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
     m, by_column = few.shape[0], few.model.is_mixed
-    statistics: dict[str, Any] = {
-        "mean": mean_of,
-        "standard deviation": partial(std_of, noise=False),
-    }
-    return [
-        picture(small_picture(m, columns, partial(block, few, each), by_column=by_column), name)
-        for name, each in statistics.items()
-    ]
+
+    def shown(statistic: Callable[[Draws, Entries], Array], name: str) -> str:
+        def block(i: Positions, j: Positions) -> Array:
+            return statistic(few, entries_at(i[:, None], j)).reshape(i.size, j.size)
+
+        return picture(small_picture(m, columns, block, by_column=by_column), name)
+
+    return [shown(means, "mean"), shown(partial(stds, noise=False), "standard deviation")]

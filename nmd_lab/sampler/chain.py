@@ -30,13 +30,14 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.model.model import Model
 from nmd_lab.problem.scaling import OffsetColumns
 
 from . import priors
 from .cut_points import CutPoints, ends_in_rows, padded, put
 from .latent_draws import Batch, latent_kernel
-from .ordered_rows import RowOrder
+from .ordered_rows import RowOrder, draw_ordered_rows
 from .priors import NO_PRIOR, UNLABELLED, Doubles, Groups, RowPrior
 from .problem import SampledProblem, problem_of_rows
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, Keys, numbers
@@ -125,9 +126,8 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
 def _compiled_draw(problem: SampledProblem, state: ChainState, batch: Batch) -> Callable[..., None]:
     """Return a function of x, WH with offsets, T, losses, and the first and last row or column."""
     column_model, model_indices = batch.column_model, batch.model_indices
-    at = model_indices if problem.by_column else slice(None)
-    rho = state.rho[at] / problem.units_of_kinds[model_indices, 1] ** 2
-    levels = rho, state.beta[at], ends_in_rows([state.cuts[k] for k in model_indices])
+    rho = state.rho[model_indices] / problem.units_of_kinds[model_indices, 1] ** 2
+    levels = rho, state.beta[model_indices], ends_in_rows([state.cuts[k] for k in model_indices])
     kernel = latent_kernel(batch.noise, column_model.structure)
     keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
     key = state.seed, state.sweep, batch.shift, keys
@@ -147,8 +147,10 @@ class Chain:
     ) -> ChainState:
         """Return the state before the first sweep; `more` are other fields of it."""
         levels = problem.levels
+        is_X = set(problem.noises) == {"gaussian"} and not problem.by_column
+        T = None if is_X and problem.limits is None else first_T(problem)
         return ChainState(
-            *(rows, columns, *first_noise(problem), _first_T(problem)),
+            *(rows, columns, *first_noise(problem), T),
             cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
             x=None if problem.limits is None else problem.values.copy(),
             **more,
@@ -161,12 +163,12 @@ class Chain:
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
         losses = draw_T(problem, state)
         T = without_season(problem, state)
-        squares = sums_of_squares(problem, state, T, draw_rows(problem, state, T))
-        draw_noise(problem, state, squares, losses, rng)
+        draw_rows(problem, state, T)
+        draw_noise(problem, state, sums_of_squares(problem, state, T), losses, rng)
         state.column_prior = _draw_prior_of_columns(problem, state, rng)
         draw_columns(problem, state, T)
         if state.season is not None:
-            residual = T_of(problem, state) - problem.products(state.rows, state.columns)
+            residual = without_units(problem, state.T) - problem.products(state.rows, state.columns)
             state.season = draw_season(problem, state.season, residual, state.rho, rng)
         draw_cut_points(problem, state, rng)
         state.tuning -= 1
@@ -249,16 +251,15 @@ def _draw_prior_of_columns(
     return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
-def _first_T(problem: SampledProblem) -> FloatArray | None:
-    """Return T = f⁻¹(X) before the first sweep; None if it is always X itself."""
-    is_X = set(problem.noises) == {"gaussian"} and not problem.by_column
-    if is_X and problem.limits is None:
-        return None
+def first_T(problem: SampledProblem) -> FloatArray:
+    """Return T = f⁻¹(X) with its units; for ordered levels, their scores."""
     T = np.empty_like(problem.values)
-    for noise, kind, at in problem.kinds:
+    for (_, kind, at), levels in zip(problem.kinds, problem.levels, strict=True):
         x = problem.values[at]
-        target = x if noise == "ordinal" else kind.loss.target(x)
-        T[at] = kind.nonlinearity.pseudo_inverse(target)
+        if levels is None:
+            T[at] = kind.nonlinearity.pseudo_inverse(kind.loss.target(x))
+        else:
+            T[at] = CutPoints.first(levels.counts).scores()[x.astype(np.intp)]
     return T
 
 
@@ -266,11 +267,11 @@ def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[n
     """Return ρ and β before the first sweep: the noise has half of the spread."""
     rho, beta = np.ones((2, problem.counts.size))
     for k, (noise, kind, _) in enumerate(problem.kinds):
-        precision, at = kind.loss.noise_model, problem.levels_of(k)
+        precision = kind.loss.noise_model
         if precision.shape:
-            beta[at] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
+            beta[k] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
         if noise != "ordinal":
-            rho[at] = 4.0 / problem.prior.spread**2
+            rho[k] = 4.0 / problem.prior.spread**2
     return rho, beta
 
 
@@ -296,28 +297,30 @@ def draw_noise(
     state.log_likelihood = float(density_of_T[exact].sum() + density_of_x[after].sum())
 
 
-def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> FloatArray:
-    """Draw the rows given T without units, and return the squares that each leaves."""
+def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
+    """Draw the rows given T without units."""
     prior, labels = state.row_prior, NO_LABELS
     if state.groups is not None:
         prior, labels = state.groups.used(prior)
     other = problem.factor_for_rows(state.columns)
     key = StreamId(state.seed, state.sweep, ROWS, problem.keys.rows)
     inputs = RowInputs(other, prior, state.rho, key, labels)
-    if prior.phi is not None:
-        return problem.draw_in_order(T, inputs, state.rows, state.columns)
-    return problem.updates[0].draw(T, inputs, state.rows)
+    if prior.phi is None:
+        problem.updates[0].draw(T, inputs, state.rows)
+    else:
+        assert problem.order is not None
+        assert isinstance(problem.storage, CsrStorage)
+        weights = problem.weights_of_T
+        draw_ordered_rows(problem.order, problem.storage, weights, T, inputs, state.rows)
 
 
-def sums_of_squares(
-    problem: SampledProblem, state: ChainState, T: FloatArray, of_rows: FloatArray
-) -> FloatArray:
+def sums_of_squares(problem: SampledProblem, state: ChainState, T: FloatArray) -> FloatArray:
     """Return the weighted sums of (T - WH)² over the entries of each noise level."""
-    if not problem.by_column:
-        return np.array([of_rows.sum()])
     residual, weights = T - problem.products(state.rows, state.columns), problem.weights_of_T
     squares = np.square(residual, dtype=np.float64)
     squares = squares if weights is None else squares * weights
+    if not problem.by_column:
+        return np.array([squares.sum()])
     return np.bincount(problem.column_of, squares, problem.counts.size).astype(np.float64)
 
 
@@ -354,7 +357,7 @@ def season_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray 
 
 def without_season(problem: SampledProblem, state: ChainState) -> FloatArray:
     """Return T without units and without the season."""
-    T, season = T_of(problem, state), season_at_entries(problem, state)
+    T, season = without_units(problem, state.T), season_at_entries(problem, state)
     return T if season is None else T - season
 
 
@@ -375,14 +378,14 @@ def linear_at(
     return v + state.season[problem.order.phases[i], j].astype(v.dtype)
 
 
-def T_of(problem: SampledProblem, state: ChainState) -> FloatArray:
+def without_units(problem: SampledProblem, T: FloatArray | None) -> FloatArray:
     """Return T without units, which is X itself if there is no other."""
-    if state.T is None:
+    if T is None:
         return problem.values
     if not problem.by_column:
-        return state.T
+        return T
     centre, size = problem.units_of_entries
-    return np.asarray((state.T - centre) / size)
+    return np.asarray((T - centre) / size)
 
 
 SWEEPS_FROM_PRIOR, SWEEPS_LATENT = 3, 5
@@ -437,7 +440,8 @@ def draw_new_rows(
     """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
 
     The priors of the rows are drawn already.  What is drawn for a row depends on its key, and not
-    on its position.  With an order, fitted rows stand behind the new ones, without entries.
+    on its position; with an order it depends on all of them, and fitted rows stand behind the new
+    ones, without entries.
     """
     of_entries = np.repeat(row_keys, np.diff(observations.indptr))
     problem = problem_of_rows(

@@ -17,9 +17,6 @@ from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.ordinal import log_probability
 
-BLOCK = 256
-"""Entries whose log-likelihoods are added up before those of others."""
-
 Doubles = NDArray[np.float64]
 
 
@@ -148,12 +145,9 @@ def put(cuts: list[CutPoints | None], rows: Doubles) -> None:
 def _log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untyped-def]
     """Return the log-likelihood of some entries between two cut points."""
     total = 0.0
-    for begin in range(first, last, BLOCK):
-        of_block = 0.0
-        for k in range(begin, min(begin + BLOCK, last)):
-            root = roots[k] if roots.size else 1.0
-            of_block += log_probability(root * (low - v[k]), root * (high - v[k]))
-        total += of_block
+    for k in range(first, last):
+        root = roots[k] if roots.size else 1.0
+        total += log_probability(root * (low - v[k]), root * (high - v[k]))
     return total
 
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
@@ -31,7 +30,7 @@ from nmd_lab.kernels.products import CsrStorage, DenseStorage
 from nmd_lab.problem.initialization import svd_by_random_range
 from nmd_lab.request.options import Options
 
-from .chain import Chain, ChainState, Draw, T_of
+from .chain import Chain, ChainState, Draw, first_T, without_units
 from .cut_points import CutPoints
 from .problem import SampledProblem
 from .row_updates import BLOCK_ROWS
@@ -61,13 +60,13 @@ def first_chain(
     more: dict[str, Any] = {"tuning": tune, "n_groups": n_groups, "in_order": in_order}
     state = Chain().init(problem, *factors, seed=seed, **more)
     if in_order and problem.order is not None and problem.order.period:
-        state.season = first_season(problem, T_of(problem, state))
+        state.season = first_season(problem, without_units(problem, state.T))
     if is_name and init == COLUMNS:
         state.rho[:] = 1000 / problem.prior.spread**2  # nearly all of T is WH
     for k, kind in enumerate(problem.model.column_models):
         if not kind.loss.noise_model.shape:  # β is 1 in the units of X
             of_objective = problem.scaling.log2_unit_of_objective
-            state.beta[problem.levels_of(k)] = math.ldexp(1.0, of_objective)
+            state.beta[k] = math.ldexp(1.0, of_objective)
     return state
 
 
@@ -117,15 +116,14 @@ def _first_factors(
         return rows, columns
     if init == COLUMNS:
         i = np.repeat(np.arange(m), np.diff(problem.starts))
-        rows[i, problem.column_of] = _starting_T(problem)
+        rows[i, problem.column_of] = without_units(problem, first_T(problem))
         columns[:, :n] = np.eye(n)
         return rows, columns
     if init == "svd":
         mean = problem.offset_columns.mean
         fill = 0.0 if mean or problem.n_entries == m * n else problem.mean_of_T
-        T = _starting_T(problem).astype(np.float64, copy=False)
-        T = T - (mean + fill)
-        W, H = svd_by_random_range(_as_operator(problem, T, fill), rank, rng)
+        T = without_units(problem, first_T(problem)).astype(np.float64) - (mean + fill)
+        W, H = svd_by_random_range(_matrix(problem, T, fill), rank, rng)
         # Of few data with many missing cells, a chain leaves small components faster than large
         # ones that have fitted noise; with many data it is the other way round.
         if few and problem.n_entries < 1 << 18:
@@ -139,26 +137,14 @@ def _first_factors(
     return rows, columns
 
 
-def _starting_T(problem: SampledProblem) -> FloatArray:
-    """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
-    T = np.empty_like(problem.values)
-    for (_, kind, at), levels in zip(problem.kinds, problem.levels, strict=True):
-        x = problem.values[at]
-        if levels is None:
-            T[at] = kind.pseudo_inverse(x)
-        else:
-            T[at] = CutPoints.first(levels.counts).scores()[x.astype(np.intp)]
-    return T
-
-
-def _as_operator(problem: SampledProblem, values: FloatArray, fill: float) -> LinearOperator:
-    """Return numbers at the entries, 0 elsewhere, plus a number, as a linear operator."""
+def _matrix(problem: SampledProblem, values: FloatArray, fill: float) -> RowBlocks:
+    """Return the matrix of numbers at the entries, 0 elsewhere, plus a number."""
     storage, shape = problem.storage, problem.shape
     matrix: Any = values.reshape(shape) if isinstance(storage, DenseStorage) else None
     if isinstance(storage, CsrStorage):
         matrix = csr_array((values, storage.indices, storage.indptr), shape=shape)
     rows = max(BLOCK_ROWS, 1 << (max(BLOCK // shape[1], 1).bit_length() - 1))
-    return RowBlocks(matrix, fill, rows).operator()
+    return RowBlocks(matrix, fill, rows)
 
 
 def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainState) -> ChainState:

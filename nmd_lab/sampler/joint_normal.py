@@ -1,13 +1,17 @@
 """The joint distribution of all columns of a table, with full covariance matrices.
 
 Components are shrunk, and weak associations of two columns with them.  These are what a regression
-on completed copies is about.  Here a row z_i of scores (`scores`) has, in group c of the rows,
+on completed copies is about.  Here a row z_i of scores has, in group c of the rows,
 
     z_i ~ N(m_c, Λ_c⁻¹)
 
 with one group, or with priors as in `priors`.  With one group, Λ⁻¹ has the inverse Wishart
 distribution with d + 1 degrees of freedom, under which each correlation is uniform: nothing is
 shrunk.  Groups make conditional means bend.
+
+Scores are normal latent variables.  A number is its own score, f⁻¹(x) without units.  A level lies
+between two cut points, and a limit is one of the score.  A category of K classes has K - 1 scores:
+the first class is that of no score above zero, another one that of the largest.
 
 A sweep draws the missing scores of a row together, then each score of which limits are known, and
 then means and covariances.  That is data augmentation (J. L. Schafer, "Analysis of Incomplete
@@ -29,10 +33,11 @@ from scipy.special import logsumexp
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import all_threads, in_threads
-from nmd_lab.kernels.row_sums import factorize
+from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
+from .cut_points import normal_cuts
 from .ensemble import MIN_PROBABILITY, Ensemble, Member
 from .priors import (
     MIN_SHARE,
@@ -43,10 +48,13 @@ from .priors import (
     draw_used_priors,
     draw_wishart,
 )
-from .problem import problem_of
-from .random_numbers import LATENT, draw_between, draw_index, new_stream, normal, start_of
+from .problem import SampledProblem, problem_of
+from .random_numbers import LATENT, draw_between, draw_index, new_stream, start_of
+from .row_draws import draw_solved, half_solve
 from .sampled_model import knows_T
-from .scores import Array, Positions, Scores, columns_with_scores, cut_points, scores_of
+
+Array = NDArray[np.float64]
+Positions = NDArray[np.intp]
 
 N_CHAINS = 8
 """Number of chains with groups, which begin with those of the members of the ensemble in turn."""
@@ -82,6 +90,93 @@ WITHIN_SWEEPS = 3
 NO_ENDS: Array = np.empty((0, 0))
 
 
+class Scores(NamedTuple):
+    """What is known of the scores of rows.
+
+    Attributes
+    ----------
+    low, high : ndarray (m, d)
+        Limits of each score: equal where it is known, infinite where nothing is.
+    classes : ndarray of int (m, d)
+        Class of a category, 0 to K - 1, at its first score; -1 elsewhere, and where it is missing.
+    widths : ndarray of int (d,)
+        Number K - 1 of the scores of a category at its first score, 0 elsewhere.
+    """
+
+    low: Array
+    high: Array
+    classes: NDArray[np.int64]
+    widths: NDArray[np.int64]
+
+    def at(self, rows: Positions) -> Scores:
+        """Return the scores of some rows."""
+        return Scores(self.low[rows], self.high[rows], self.classes[rows], self.widths)
+
+    @property
+    def free_units(self) -> list[Positions]:
+        """Scores with a unit that no cell determines: of two levels, and of a category."""
+        signs = np.isin(self.low, (0.0, -np.inf)) & np.isin(self.high, (0.0, np.inf))
+        units = [np.arange(j, j + self.widths[j]) for j in np.flatnonzero(self.widths)]
+        of_class = np.concatenate([np.empty(0, np.intp), *units])
+        alone = np.setdiff1d(np.flatnonzero(signs.all(axis=0)), of_class)
+        return units + [np.array([j]) for j in alone]
+
+    def first(self) -> Array:
+        """Return scores that agree with what is known, with zero where nothing is."""
+        z: Array = np.clip(0.0, self.low, self.high)
+        for j in np.flatnonzero(self.widths):
+            rows = np.flatnonzero(self.classes[:, j] >= 0)
+            z[rows[:, None], j + np.arange(self.widths[j])] = -0.5
+            above = rows[self.classes[rows, j] > 0]
+            z[above, j + self.classes[above, j] - 1] = 0.5
+        return z
+
+
+def cut_points(problem: SampledProblem) -> Array:
+    """Return the ends of the levels of each column in a row, with infinity behind the last.
+
+    Of two levels the cut point is zero.  Of more, cut points are quantiles of the levels.
+    """
+    counts = [np.empty(0, np.int64) if each is None else each.counts for each in problem.levels]
+    ends = np.full((len(counts), max(each.size for each in counts) + 1), np.inf)
+    for row, each in zip(ends, counts, strict=True):
+        if each.size:
+            row[0], row[1 : each.size] = -np.inf, 0.0 if each.size == 2 else normal_cuts(each)
+    return ends
+
+
+def columns_with_scores(table: TypedTable | None, n: int) -> Positions:
+    """Return the columns of the matrix that have a score: not the first class of a category."""
+    has_none = [] if table is None else [at[0] for c, at in table.blocks() if c.has_indicators]
+    return np.setdiff1d(np.arange(n), has_none)
+
+
+def scores_of(problem: SampledProblem, table: TypedTable | None, cuts: Array) -> Scores:
+    """Return what the cells of a problem say of the scores of their rows."""
+    (m, n), values = problem.shape, problem.values.astype(np.float64)
+    i, j = np.repeat(np.arange(m), np.diff(problem.starts)), problem.column_of
+    ends = [values, values]
+    if (limits := problem.limits) is not None:
+        ends = [np.where(limits.limited, each, values) for each in limits[1:]]
+    low, high = np.full((m, n), -np.inf), np.full((m, n), np.inf)
+    for k, (noise, kind, at) in enumerate(problem.kinds):
+        for upper, (bound, x) in enumerate(zip((low, high), ends, strict=True)):
+            if noise == "ordinal":
+                bound[i[at], k] = cuts[k, x[at].astype(np.intp) + upper]
+            else:
+                finite = at[np.isfinite(x[at])]
+                bound[i[finite], k] = kind.pseudo_inverse(x[finite])
+    classes, widths = np.full((m, n), -1, np.int64), np.zeros(n, np.int64)
+    for column, at in () if table is None else table.blocks():
+        if column.has_indicators:
+            low[:, at], high[:, at] = -np.inf, np.inf
+            is_one = np.isin(j, at) & (values == 1)
+            classes[i[is_one], at[1]], widths[at[1]] = j[is_one] - at[0], at.size - 1
+    scored = columns_with_scores(table, n)
+    low, high = (np.ascontiguousarray(each[:, scored]) for each in (low, high))
+    return Scores(low, high, np.ascontiguousarray(classes[:, scored]), widths[scored])
+
+
 def draw_scores(
     scores: Scores,
     z: Array,
@@ -103,42 +198,29 @@ def draw_scores(
 
 
 @compile_inner
-def _condition(i, group, z, prior, missing, count, r, L, no_ridge, y):  # type: ignore[no-untyped-def]
+def _condition(i, group, z, prior, missing, r, L, no_ridge, y):  # type: ignore[no-untyped-def]
     """Put the distribution of the missing scores of a row given the others into L and y.
 
     L is the Cholesky factor of their precision, and their mean is L⁻ᵀ y; r has the others without
-    their means.
+    their means.  Returned is the log-density of the others in the group, and its log-share.
     """
-    means, precision = prior[0], prior[1][group]
-    for a in range(count):
+    means, precision, score = prior[0][group], prior[1][group], prior[2][group]
+    for k in range(r.size):
+        r[k] = z[i, k] - means[k]
+    for a in range(missing.size):
+        r[missing[a]] = 0.0
+    for a in range(missing.size):
+        y[a] = 0.0
+        for k in range(r.size):
+            y[a] -= precision[missing[a], k] * r[k]
         for c in range(a + 1):
             L[a, c] = precision[missing[a], missing[c]]
-    factorize(L[:count, :count], no_ridge[:count], L[:count, :count])
-    for k in range(r.size):
-        r[k] = z[i, k] - means[group, k]
-    for a in range(count):
-        r[missing[a]] = 0.0
-    for a in range(count):
-        total = 0.0
-        for k in range(r.size):
-            total -= precision[missing[a], k] * r[k]
-        for c in range(a):
-            total -= L[a, c] * y[c]
-        y[a] = total / L[a, a]
-
-
-@compile_inner
-def _log_density(group, prior, count, r, L, y):  # type: ignore[no-untyped-def]
-    """Return the log-density of the other scores in a group, and its log-share."""
-    precision, score = prior[1][group], prior[2][group]
-    for a in range(count):
-        score += 0.5 * y[a] * y[a] - math.log(L[a, a])
     for k in range(r.size):
         total = 0.0
         for c in range(r.size):
             total += precision[k, c] * r[c]
         score -= 0.5 * total * r[k]
-    return score
+    return score + half_solve(L, no_ridge, y)
 
 
 @compile_inner
@@ -177,13 +259,8 @@ def _draw_scores(z, known, prior, labels, relabel, key, ends):  # type: ignore[n
     seed, sweep = key
     d, n_groups = z.shape[1], prior[0].shape[0]
     missing, latent, firsts = np.empty((3, d), np.int64)
-    r, y, no_ridge, L, logs = (
-        np.empty(d),
-        np.empty(d),
-        np.zeros(d),
-        np.empty((d, d)),
-        np.empty(n_groups),
-    )
+    r, y, no_ridge = np.zeros((3, d))
+    L, logs = np.empty((d, d)), np.empty(n_groups)
     for i in range(z.shape[0]):
         stream = new_stream(start_of(seed, sweep, LATENT, i))
         count, n_latent, first = 0, 0, 0
@@ -197,18 +274,16 @@ def _draw_scores(z, known, prior, labels, relabel, key, ends):  # type: ignore[n
             elif is_open:
                 missing[count] = k
                 count += 1
+        here = missing[:count], r, L[:count, :count], no_ridge[:count], y[:count]
         if relabel:
             for group in range(n_groups):
-                _condition(i, group, z, prior, missing, count, r, L, no_ridge, y)
-                logs[group] = _log_density(group, prior, count, r, L, y)
+                logs[group] = _condition(i, group, z, prior, *here)
             labels[i] = draw_index(logs, stream)
         group = labels[i]
         precision = prior[1][group]
-        _condition(i, group, z, prior, missing, count, r, L, no_ridge, y)
-        for a in range(count - 1, -1, -1):
-            y[a] = (y[a] + normal(stream)) / L[a, a]
-            for c in range(a):
-                y[c] -= L[a, c] * y[a]
+        _condition(i, group, z, prior, *here)
+        draw_solved(L, y[:count], stream)
+        for a in range(count):
             r[missing[a]] = y[a]
             z[i, missing[a]] = prior[0][group, missing[a]] + y[a]
         for a in range(n_latent):

@@ -11,11 +11,10 @@ With the P_t and b_t of `row_draws`, the rows have the block tridiagonal precisi
 
     D_t = P_t + diag(1 / (1 - a_t²) + a_{t+1}² / (1 - a_{t+1}²)),
 
-and -diag(c_t) with c_t = a_t / (1 - a_t²) next to the diagonal.  They are drawn by its Cholesky
-factor, block by block: S_1 = D_1, m_1 = b_1, and
+and -diag(c_t) with c_t = a_t / (1 - a_t²) next to the diagonal.  Its entries are in a band, and so
+are those of its Cholesky factor L.  With standard normal noise z, all rows are
 
-    S_t = D_t - diag(c_t) S_{t-1}⁻¹ diag(c_t),      m_t = b_t + c_t S_{t-1}⁻¹ m_{t-1},
-    w_t ~ N(S_t⁻¹ (m_t + c_{t+1} w_{t+1}), S_t⁻¹)      from the last row to the first.
+    w = (L Lᵀ)⁻¹ (b + L z).
 
 A row whose vector is known, such as one that was fitted before new rows came, is a constant.
 """
@@ -27,16 +26,16 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve_banded, cholesky_banded
+from scipy.sparse import csr_array, dia_array
 from scipy.special import logsumexp
 
-from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.kernels.products import CsrStorage
 
 from .priors import Doubles, RowPrior
-from .random_numbers import new_stream, start_of
-from .row_draws import CHUNK, add_entries, draw_solved, half_solve
+from .random_numbers import numbers
 from .row_updates import Labels, RowInputs
 
 PHIS = np.concatenate([np.linspace(0, 0.6, 7), 1 - np.logspace(-0.44, -3.3, 41)])
@@ -148,104 +147,45 @@ def draw_ordered_rows(
     inputs: RowInputs,
     rows: FloatArray,
 ) -> None:
-    """Draw all rows but the known ones in place; see `SparseUpdate.draw`."""
-    other, prior, rho, key, _ = inputs
+    """Draw all rows but the known ones in place, given T."""
+    (vectors, constants), prior, rho, key, _ = inputs
     assert prior.phi is not None
-    m, d = rows.shape
+    (m, d), n, sequence = rows.shape, len(vectors), order.sequence
     a = np.zeros((m + 1, d))  # nothing follows the last row
     a[:m] = prior.phi ** order.steps[:, None]
     precision = np.diag(prior.precision[0])
     alone, coupling = precision / (1 - a**2), precision * a / (1 - a**2)
+
+    known, between = order.is_known[sequence], coupling[1:m]
+    fixed, linear = np.where(known[:, None], rows[sequence], 0.0), np.zeros((m, d))
+    linear[1:] += between * fixed[:-1]
+    linear[:-1] += between * fixed[1:]
+    drawn = np.flatnonzero(~known)
+    links = np.where(np.diff(drawn)[:, None] == 1, coupling[drawn[1:]], 0.0)
+
+    tau = np.broadcast_to(rho, n)[storage.indices] * (1 if weights is None else weights)
+    y = target - constants[storage.indices]
+    precisions, sums = (
+        csr_array((each, storage.indices, storage.indptr), shape=storage.shape)[sequence[drawn]]
+        for each in (tau, tau * y)
+    )
+    squares = np.einsum("ja,jb->jab", vectors, vectors, dtype=np.float64).reshape(n, d * d)
+    P, b = (precisions @ squares).reshape(-1, d, d), sums @ vectors.astype(np.float64)
     diagonal = alone[:m] + (a * coupling)[1:]
-    weights = np.empty(0, target.dtype) if weights is None else weights
-    entries = storage.indptr, storage.indices, target, weights
-    types = f"{rows.dtype}_{target.dtype}_{storage.indices.dtype}"
-    kernel = cached_kernel(_draw_rows, f"draw_ordered_rows_{types}")
-    of_order = order.sequence, order.is_known, diagonal, coupling
-    work = np.empty((m, d, d)), np.empty((m, d))
-    by_column = np.broadcast_to(rho, len(other.vectors)).copy()
-    kernel(of_order, entries, tuple(other), by_column, tuple(key), *work, rows)
+    rng = numbers(key.seed, key.sweep, key.kind)
+    rows[sequence[drawn]] = _draw_chain(P, b + linear[drawn], diagonal[drawn], links, rng)
 
 
-@compile_inner
-def add_earlier(L, y, coupling, inverse, P, b):  # type: ignore[no-untyped-def]
-    """Subtract diag(c) S⁻¹ diag(c) from P and add c S⁻¹ m to b, given L and y = L⁻¹ m of S."""
-    d = b.size
-    for a in range(d):  # row a of `inverse` is column a of L⁻¹
-        inverse[a, a] = 1 / L[a, a]
-        for e in range(a + 1, d):
-            total = 0.0
-            for g in range(a, e):
-                total -= L[e, g] * inverse[a, g]
-            inverse[a, e] = total / L[e, e]
-    for a in range(d):
-        for e in range(a + 1):
-            total = 0.0
-            for g in range(a, d):
-                total += inverse[a, g] * inverse[e, g]
-            P[a, e] -= coupling[a] * total * coupling[e]
-        total = 0.0
-        for g in range(a, d):
-            total += inverse[a, g] * y[g]
-        b[a] += coupling[a] * total
-
-
-@compile_inner
-def add_known(coupling, row, b):  # type: ignore[no-untyped-def]
-    """Add what a neighbour that is known says of a row."""
-    for a in range(b.size):
-        b[a] += coupling[a] * row[a]
-
-
-@compile_inner
-def add_later(L, coupling, row, half, y):  # type: ignore[no-untyped-def]
-    """Add L⁻¹ c w to y, where w is the row behind."""
-    for a in range(y.size):
-        total = coupling[a] * row[a]
-        for e in range(a):
-            total -= L[a, e] * half[e]
-        half[a] = total / L[a, a]
-        y[a] += half[a]
-
-
-def _draw_rows(order, entries, other, rho, key, roots, linear, rows):  # type: ignore[no-untyped-def]
-    """Draw the rows; `roots` and `linear` get the Cholesky factors of S_t and L_t⁻¹ m_t."""
-    sequence, is_known, diagonal, coupling = order
-    indptr, indices, target, weights = entries
-    vectors, constants, mean = other
-    seed, sweep, kind, keys = key
-    (n, d), last = vectors.shape, sequence.size - 1
-    y, no_ridge, half, inverse = np.empty(n), np.zeros(d), np.empty(d), np.zeros((d, d))
-    scratch = np.empty((CHUNK, d), vectors.dtype), np.empty((d, d), vectors.dtype)
-    for t in range(last + 1):
-        i = sequence[t]
-        if is_known[i]:
-            continue
-        P, b = roots[i], linear[i]
-        for a in range(d):
-            b[a] = 0.0
-            for c in range(d):
-                P[a, c] = diagonal[t, a] if a == c else 0.0
-        begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        for k in range(begin, end):
-            y[k - begin] = target[k] - constants[indices[k]] - mean
-        add_entries(indices, begin, end, y, weights, 1.0, (rho, vectors), scratch, P, b)
-        before = sequence[max(t - 1, 0)]
-        if t > 0 and is_known[before]:
-            add_known(coupling[t], rows[before], b)
-        elif t > 0:
-            add_earlier(roots[before], linear[before], coupling[t], inverse, P, b)
-        behind = sequence[min(t + 1, last)]
-        if is_known[behind]:
-            add_known(coupling[t + 1], rows[behind], b)
-        half_solve(P, no_ridge, b)
-    for t in range(last, -1, -1):
-        i, behind = sequence[t], sequence[min(t + 1, last)]
-        if is_known[i]:
-            continue
-        L, b = roots[i], linear[i]
-        if t < last and not is_known[behind]:
-            add_later(L, coupling[t + 1], rows[behind], half, b)
-        draw_solved(L, b, new_stream(start_of(seed, sweep, kind, keys[i] if keys.size else i)))
-        for a in range(d):
-            rows[i, a] = b[a]
+def _draw_chain(
+    P: Doubles, b: Doubles, diagonal: Doubles, links: Doubles, rng: np.random.Generator
+) -> Doubles:
+    """Return rows (m, d), given the blocks of their precision, what is added, and what couples."""
+    m, d = b.shape
+    band = np.zeros((d + 1, m, d))  # diagonals of the lower triangle
+    for e in range(d):
+        band[e, :, : d - e] = np.diagonal(P, -e, 1, 2)
+    band[0] += diagonal
+    band[d, :-1] = -links
+    L = cholesky_banded(band.reshape(d + 1, m * d), overwrite_ab=True, lower=True)
+    noise = dia_array((L, -np.arange(d + 1)), shape=(m * d, m * d)) @ rng.standard_normal(m * d)
+    return np.asarray(cho_solve_banded((L, True), b.ravel() + noise).reshape(m, d))

@@ -34,8 +34,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.vq import kmeans2
 from scipy.special import multigammaln
 
-from nmd_lab._runtime.compiler import cached_kernel
-
 Doubles = NDArray[np.float64]
 Numbers = float | NDArray[np.floating]
 
@@ -66,8 +64,8 @@ class Prior:
     ----------
     spread : float
         Standard deviation of T, > 0.
-    spread_of_X : float or array_like (n_kinds,)
-        Standard deviation of X, > 0, for the noise after f, of all entries or of each kind.
+    spreads_of_X : ndarray (n_kinds,)
+        Standard deviation of X of each kind, > 0, for the noise after f.
     share : float
         Unit of T in the priors of W and H, as a share of its spread.  A component has the square
         root of this unit, an offset the unit itself.
@@ -82,17 +80,12 @@ class Prior:
     """
 
     spread: float
-    spread_of_X: ArrayLike
+    spreads_of_X: Doubles
     share: float = 0.25
     strength: float = 2.0
     noise_shape: float = 1.0
     noise_rate: float = 0.01
     most_precise: float = math.inf
-
-    @property
-    def spreads_of_X(self) -> NDArray[np.float64]:
-        """Standard deviation of X of each kind."""
-        return np.atleast_1d(np.asarray(self.spread_of_X, dtype=np.float64))
 
     def units(self, rank: int, offset: int) -> NDArray[np.float64]:
         """Return the unit of each component of a row, and that of its offset if it has one."""
@@ -124,18 +117,14 @@ class RowPrior(NamedTuple):
     phi: Doubles | None = None
 
     @property
-    def linear(self) -> Doubles:
-        """Precision times mean of each group."""
-        return np.asarray(np.matmul(self.precision, self.mean[:, :, None])[:, :, 0])
-
-    @property
     def gaussians(self) -> tuple[Doubles, Doubles, Doubles]:
         """Precision times mean of each group, its precision, and its log-weight.
 
         That is the logarithm of its density at zero times its share, up to a constant, and 0 if
         there is one group.
         """
-        linear, log_weights = self.linear, np.zeros(1)
+        linear = np.matmul(self.precision, self.mean[:, :, None])[:, :, 0]
+        log_weights = np.zeros(1)
         if self.shares.size > 1:
             log_determinants = np.linalg.slogdet(self.precision)[1]
             squares = np.einsum("ca,ca->c", linear, self.mean)
@@ -151,61 +140,28 @@ def draw_row_prior(
     rows: NDArray[np.floating], units: Doubles, strength: float, rng: np.random.Generator
 ) -> RowPrior:
     """Return a draw of mean and precision of a single group, given the rows of a factor."""
-    scaled = rows.astype(np.float64) / units
-    m, d = scaled.shape
-    average = scaled.mean(axis=0) if m else np.zeros(d)
-    centred = scaled - average
-    total = strength + m
-    inverse_scale = np.eye(d) + centred.T @ centred
-    inverse_scale += (strength * m / total) * np.outer(average, average)
-    precisions, deviations = draw_wishart(inverse_scale[None], d + m, rng)
-    means = m / total * average + deviations / np.sqrt(total)
+    (m, d), scaled = rows.shape, rows.astype(np.float64) / units
+    one = Groups(np.zeros(m, np.int64), np.eye(d) / d, strength, d)
+    counts = np.array([m])
+    means, precisions = _draw_gaussians(one, *_moments(scaled, one, counts), counts, rng)
     return RowPrior(means * units, precisions / np.outer(units, units))
 
 
 def draw_wishart(
     inverse_scales: Doubles, degrees: ArrayLike, rng: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
-    """Return precisions (n, d, d) of Wishart distributions, and draws of N(0, precision⁻¹)."""
+    """Return precisions (n, d, d) of Wishart distributions, and draws of N(0, precision⁻¹).
+
+    With L Lᵀ = inverse_scale and a lower triangular A for which A Aᵀ is Wishart of scale 1
+    (M. S. Bartlett, 1933), the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
+    """
     n, d, _ = inverse_scales.shape
     freedom = np.asarray(degrees, dtype=np.float64)[..., None] - np.arange(d)
-    A, noise = rng.standard_normal((n, d, d)), rng.standard_normal((n, d))
-    roots, precisions = np.sqrt(rng.chisquare(freedom, (n, d))), np.empty((n, d, d))
-    factors = np.linalg.cholesky(inverse_scales)
-    cached_kernel(_wishart, "wishart")(factors, A, roots, precisions, noise)
-    return precisions, noise
-
-
-def _wishart(factors, A, roots, precisions, deviations):  # type: ignore[no-untyped-def]
-    # With L Lᵀ = inverse_scale and a lower triangular A for which A Aᵀ is Wishart of scale 1
-    # (M. S. Bartlett, 1933), the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
-    n, d, _ = A.shape
-    for c in range(n):
-        L, root, x = factors[c], A[c], deviations[c]
-        for a in range(d):
-            root[a, a] = roots[c, a]
-        for a in range(d - 1, -1, -1):  # Aᵀ x = noise
-            x[a] /= root[a, a]
-            for e in range(a):
-                x[e] -= root[a, e] * x[a]
-        for a in range(d - 1, -1, -1):  # L x, and Lᵀ root = A
-            total = 0.0
-            for e in range(a + 1):
-                total += L[a, e] * x[e]
-            x[a] = total
-            for e in range(a + 1, d):
-                root[a, e] = 0.0
-            for e in range(a + 1, d):
-                for f in range(d):
-                    root[a, f] -= L[e, a] * root[e, f]
-            for f in range(d):
-                root[a, f] /= L[a, a]
-        for a in range(d):
-            for e in range(a + 1):
-                total = 0.0
-                for f in range(d):
-                    total += root[a, f] * root[e, f]
-                precisions[c, a, e] = precisions[c, e, a] = total
+    A, noise = np.tril(rng.standard_normal((n, d, d)), -1), rng.standard_normal((n, d, 1))
+    A[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(freedom, (n, d)))
+    roots = np.linalg.solve(np.linalg.cholesky(inverse_scales).transpose(0, 2, 1), A)
+    transposed = roots.transpose(0, 2, 1)
+    return roots @ transposed, np.asarray(np.linalg.solve(transposed, noise)[:, :, 0])
 
 
 @dataclass

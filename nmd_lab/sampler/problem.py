@@ -29,10 +29,10 @@ from nmd_lab.request.options import SampleOptions
 from . import row_updates
 from .cut_points import Levels
 from .latent_draws import DRAWS_OF_X, LEVEL, NO_LIMITS, Batch, SampledLimits
-from .ordered_rows import PHIS, RowOrder, draw_ordered_rows
+from .ordered_rows import PHIS, RowOrder
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
-from .row_updates import NO_LABELS, DenseUpdate, Labels, OtherFactor, RowInputs, SparseUpdate
+from .row_updates import NO_LABELS, DenseUpdate, Labels, OtherFactor, SparseUpdate
 from .sampled_model import NoiseKind, knows_T, noise_of, sampled_model
 
 
@@ -177,8 +177,10 @@ class SampledProblem:
     @property
     def work_bytes(self) -> int:
         """Memory of T, and of positions in a table of several members, and of rows in order."""
-        of_row = 8 * (self.rank**2 + 3 * PHIS.size)  # factor, and densities of φ
-        of_order = 0 if self.order is None else self.shape[0] * of_row
+        of_row = 8 * (5 * self.rank**2 + 3 * PHIS.size)  # of the precision, and densities of φ
+        of_column = 8 * self.rank**2  # of the squares of loadings
+        m, n = self.shape
+        of_order = 0 if self.order is None else m * of_row + n * of_column
         return (30 if self.by_column else 4) * self.values.nbytes + of_order
 
     def factor_for_rows(self, columns: FloatArray) -> OtherFactor:
@@ -193,13 +195,12 @@ class SampledProblem:
         count, rank = vectors.shape[0], self.rank
         seen = np.ones((count, rank + own_offset), vectors.dtype)
         seen[:, :rank] = vectors[:, :rank]
-        constants = vectors[:, rank].copy() if their_offset else np.zeros(count, vectors.dtype)
-        return OtherFactor(seen, constants, self.offset_columns.mean)
+        constants = vectors[:, rank] if their_offset else np.zeros(count, vectors.dtype)
+        return OtherFactor(seen, constants + vectors.dtype.type(self.offset_columns.mean))
 
     def augmented(self, rows: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return A and B with A Bᵀ = WH with offsets."""
-        vectors, constants, mean = self.factor_for_rows(columns)
-        constants += rows.dtype.type(mean)
+        vectors, constants = self.factor_for_rows(columns)
         A = np.hstack([rows, np.ones((len(rows), 1), rows.dtype)])
         return A, np.hstack([vectors, constants[:, None]])
 
@@ -227,10 +228,6 @@ class SampledProblem:
     def kinds_of(self, columns: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the position of the kind of each of some columns."""
         return columns if self.by_column else np.zeros_like(columns)
-
-    def levels_of(self, k: int) -> slice:
-        """Return the positions of the noise levels of a kind among all."""
-        return slice(k, k + 1) if self.by_column else slice(None)
 
     @cached_property
     def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
@@ -372,19 +369,6 @@ class SampledProblem:
         rows = np.repeat(self.order.phases, np.diff(self.starts))
         return np.asarray(rows * self.shape[1] + self.column_of)
 
-    def draw_in_order(
-        self, target: FloatArray, inputs: RowInputs, rows: FloatArray, columns: FloatArray
-    ) -> FloatArray:
-        """Draw all rows given T, each near the one before it; see `SparseUpdate.draw`."""
-        assert self.order is not None
-        assert isinstance(self.storage, CsrStorage)
-        weights = self.weights_of_T
-        draw_ordered_rows(self.order, self.storage, weights, target, inputs, rows)
-        if self.by_column:
-            return np.empty(0)
-        squares = np.square(target - self.products(rows, columns), dtype=np.float64)
-        return squares if weights is None else squares * weights
-
     def products(self, rows: FloatArray, columns: FloatArray) -> FloatArray:
         """Return WH with offsets at every stored entry, flat."""
         A, B = self.augmented(rows, columns)
@@ -396,7 +380,7 @@ class SampledProblem:
             entries = slice(int(starts[first]), int(starts[last]))
             self.storage.products(Block(slice(first, last), entries), A, packed, out[entries])
 
-        row_updates.each_block(starts, self.threads, block, dense=self.storage.complete)
+        row_updates.each_block(self.shape, self.threads, block)
         return out
 
 
@@ -449,7 +433,7 @@ def problem_of(
         spreads = units_of_groups(columns, x, stored.shape[1]).deviation
         prior = Prior(1.0, spreads, most_precise=1e4)  # near copies of columns have some noise
     elif noises[0] == "ordinal":
-        prior = Prior(1.0, 1.0)
+        prior = Prior(1.0, np.ones(1))
     else:
         mean_of_T = _mean(stored, model.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
@@ -506,4 +490,4 @@ def _prior(stored: Observations, model: Model, mean: float) -> Prior:
     around = spread(model.pseudo_inverse, mean)
     spread_of_X = spread(lambda x: x, _mean(stored, lambda x: x))
     largest = max(map(abs, stored.range()))
-    return Prior(around or abs(mean) or 1.0, spread_of_X or largest or 1.0)
+    return Prior(around or abs(mean) or 1.0, np.array([spread_of_X or largest or 1.0]))

@@ -38,7 +38,7 @@ N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
 
 TRIES = 10_000  # ends loops if an argument is NaN; at least a quarter of all tries is accepted
 
-ROWS, COLUMNS, LATENT, HYPER, MISSING = range(5)
+ROWS, COLUMNS, LATENT, HYPER = range(4)
 """Kinds of random numbers."""
 
 

@@ -31,10 +31,6 @@ cells, with the row integrated out:
 
 With L Lᵀ = A, all of this needs only L⁻¹ b, L⁻¹ p_j and their products over pairs of columns, which
 are the same for all rows.  So a row with h missing cells takes a Cholesky factor of size h.
-
-Of more than `MAX_INTEGRATED` missing cells, those that say least about a row are filled before,
-given the row as it is: y_ij ~ N(p_j·w, 1/ρ_j).  This is a Gibbs step of its own, which leaves the
-posterior as it is.
 """
 
 from __future__ import annotations
@@ -112,17 +108,6 @@ def half_solve_group(P, b, linear, precision, no_ridge, L, y):  # type: ignore[n
 
 
 @compile_inner
-def equal(columns, others):  # type: ignore[no-untyped-def]
-    """Return whether two rows store the same columns."""
-    same = columns.size == others.size
-    k = 0
-    while same and k < columns.size:
-        same = columns[k] == others[k]
-        k += 1
-    return same
-
-
-@compile_inner
 def absent_columns(columns, out):  # type: ignore[no-untyped-def]
     """Put the columns that a row does not store first into `out`, and return their number."""
     count, k = 0, 0
@@ -135,10 +120,10 @@ def absent_columns(columns, out):  # type: ignore[no-untyped-def]
     return count
 
 
-def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels, squares, done):  # type: ignore[no-untyped-def]
-    """Draw some sparse rows in place, with the labels that are unknown and the squares left."""
+def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels, done):  # type: ignore[no-untyped-def]
+    """Draw some sparse rows in place, with the labels that are unknown."""
     indptr, indices, target, weights = entries
-    vectors, constants, mean = other
+    vectors, constants = other
     linear, precision, log_weights = prior
     rho_of_rows, rho_of_columns = rho
     gram, sums = of_all
@@ -150,7 +135,6 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
     narrow = np.empty((CHUNK, d), vectors.dtype), np.empty((d, d), vectors.dtype)
     wide = np.empty((CHUNK, d)), np.empty((d, d))
     y, none, absent = np.empty(n), np.empty(0), np.empty(n, indices.dtype)
-    of_absent, before = np.zeros((d, d)), indices[:0]  # sum to subtract, and columns of that row
     for i in range(first, last):
         if done.size and done[i]:
             continue
@@ -161,24 +145,16 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
         rho_of_row = rho_of_rows[i] if rho_of_rows.size > 1 else rho_of_rows[0]
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
         for k in range(begin, end):
-            y[k - begin] = target[k] - constants[indices[k]] - mean
+            y[k - begin] = target[k] - constants[indices[k]]
         if gram.size and 2 * (end - begin) > n:
-            columns = indices[begin:end]
-            if not equal(columns, before):
-                for a in range(d):
-                    for c in range(d):
-                        of_absent[a, c] = 0.0
-                count = absent_columns(columns, absent)
-                here = absent, np.int64(0), count, none, none
-                add_entries(*here, 1.0, by_column, wide, of_absent, row)
-                before = columns
+            count = absent_columns(indices[begin:end], absent)
+            add_entries(absent, 0, count, none, none, 1.0, by_column, wide, P, b)
             for a in range(d):
                 b[a] = rho_of_row * sums[i, a]
                 for c in range(d):
-                    P[a, c] = rho_of_row * (gram[a, c] - of_absent[a, c])
+                    P[a, c] = rho_of_row * (gram[a, c] - P[a, c])
         else:
-            here = indices, begin, end, y, weights
-            add_entries(*here, rho_of_row, by_column, narrow, P, b)
+            add_entries(indices, begin, end, y, weights, rho_of_row, by_column, narrow, P, b)
         stream = new_stream(start_of(seed, sweep, kind, keys[i] if keys.size else i))
         group = labels[i] if labels.size else 0
         if group < 0:
@@ -190,14 +166,6 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
         draw_solved(L, row, stream)
         for a in range(d):
             rows[i, a] = row[a]
-        if squares.size:
-            total = 0.0
-            for k in range(begin, end):
-                j, residual = indices[k], y[k - begin]
-                for a in range(d):
-                    residual -= rows[i, a] * vectors[j, a]
-                total += residual * residual * (weights[k] if weights.size else 1.0)
-            squares[i] = total
 
 
 @compile_inner
@@ -234,19 +202,19 @@ def half_solve_few(b, linear, inverse, white, pairs, cells, y, L, z):  # type: i
     return score - math.log(determinant)
 
 
-def draw_rows_with_few(first, last, pattern, sums, shared, key, labels, rows):  # type: ignore[no-untyped-def]
+def draw_rows_with_few(first, last, pattern, shared, sums, key, labels, rows):  # type: ignore[no-untyped-def]
     """Draw rows with few missing cells in place, with the labels that are unknown."""
-    few, counts, chosen = pattern
+    few, counts, columns = pattern
     linear, inverse, white, pairs, logs = shared
     seed, sweep, kind = key
-    d, most = sums.shape[1], chosen.shape[1]
+    d, most = sums.shape[1], columns.shape[1]
     y, row, scores = np.empty(d), np.empty(d), np.empty(logs.size)
     L, z = np.empty((most, most)), np.empty(most)
     for i in range(first, last):
         if not few[i]:
             continue
         stream = new_stream(start_of(seed, sweep, kind, i))
-        cells = chosen[i, : min(counts[i], most)]
+        cells = columns[i, : counts[i]]
         c = labels[i] if labels.size else 0
         if c < 0:
             for g in range(logs.size):

@@ -20,11 +20,10 @@ from nmd_lab.data.units import Facts
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model
-from nmd_lab.model.monotone import Monotone, f_within_limits
+from nmd_lab.model.monotone import Monotone, f_within_limits, with_relations
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.model.relations import with_relations
 from nmd_lab.problem.columns import NUMBER, is_by_column, mixed_model, model_for, with_data
 from nmd_lab.request.options import SampleOptions
 

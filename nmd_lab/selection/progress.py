@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.problem.initialization import Start
-from nmd_lab.problem.state import Iterate
 from nmd_lab.request.candidates import Setting
 
 MIN_ERRORS = 2.0  # standard errors of a difference from which it is clear
@@ -261,12 +260,12 @@ class Progress:
         self._residual = self._lowest_here = self._before_round = math.inf
         self._is_slow, self.is_learned = is_slow, not learns
 
-    def add(self, mean: float, iterate: Iterate) -> None:
-        """Record the mean score at held-out entries after an iteration."""
+    def add(self, mean: float, objective: float = math.nan, residual: float = math.inf) -> None:
+        """Record the mean score at held-out entries after an iteration, and what else is known."""
         self.count += 1
         self._means.append(mean)
-        self._objectives.append(iterate.objective)
-        self._residual = iterate.relative_residual
+        self._objectives.append(objective)
+        self._residual = residual
         if mean < self._lowest_here:
             self.best, self._lowest_here = self.count, mean
 

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+from scipy.sparse import block_diag
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.folds import Fold
-from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.observations import Observations
 from nmd_lab.devices import HOST
 from nmd_lab.engines import FitEngine, iterates
 from nmd_lab.engines.admm import Admm
@@ -43,8 +45,8 @@ from nmd_lab.fit.starts import (
 )
 from nmd_lab.fit.summary import DataSummary, make_problem, observed_only
 from nmd_lab.kernels.constrained_rows import Ridge
-from nmd_lab.kernels.products import Block, CsrStorage
-from nmd_lab.kernels.row_sums import chunk_of_rows, per_row, update_rows
+from nmd_lab.kernels.products import CsrStorage
+from nmd_lab.kernels.row_sums import chunk_of_rows, update_rows
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.problem.initialization import Start
@@ -57,14 +59,12 @@ from nmd_lab.request.settings import is_automatic
 
 from .progress import (
     MIN_ITERATIONS,
-    SCORE_TOL,
     FoldResult,
     Kind,
     Progress,
     Trial,
     best_ending,
     mean_score,
-    predicted_fall,
 )
 
 
@@ -253,7 +253,8 @@ class Trials:
                 for iterate in iterates(engine, problem, start):
                     state = state_of(problem, iterate, model=model)
                     losses = score.scores(state.W_aug, state.H_aug, self.metric) / self.mean_weight
-                    progress.add(mean_score(losses, self.metric), iterate)
+                    mean = mean_score(losses, self.metric)
+                    progress.add(mean, iterate.objective, iterate.relative_residual)
                     if progress.keeps_best:
                         curve.append(losses)
                     if progress.is_over or self.stopped() or not iterate.is_finite:
@@ -338,37 +339,24 @@ def suits(problem: Problem, rank: int) -> bool:
 class FoldEntries:
     """The entries of several matrices of one shape, as those of a block-diagonal one."""
 
-    def __init__(self, storage: CsrStorage, values: FloatArray) -> None:
-        self.storage, self.values = storage, values
-        self.whole = Block(slice(0, storage.shape[0]), slice(0, values.size))
+    def __init__(self, matrix: Any) -> None:
+        self.matrix, self.values = matrix, matrix.data
+        self.storage = CsrStorage(matrix.shape, matrix.indptr, matrix.indices)
 
     @classmethod
-    def of_folds(cls, folds: Sequence[SparseObservations]) -> FoldEntries:
+    def of_folds(cls, folds: Iterable[Observations]) -> FoldEntries:
         """Return the entries of all folds."""
-        (m, n), count = folds[0].shape, len(folds)
-        ends = np.cumsum([0] + [fold.n_observed for fold in folds])
-        pointers = [fold.indptr[1:] + end for fold, end in zip(folds, ends[:-1], strict=True)]
-        indptr = np.concatenate([[0], *pointers]).astype(folds[0].indptr.dtype)
-        columns = [fold.indices + k * n for k, fold in enumerate(folds)]
-        storage = CsrStorage((count * m, count * n), indptr, np.concatenate(columns))
-        return cls(storage, np.concatenate([fold.values for fold in folds]))
-
-    def transposed(self) -> FoldEntries:
-        """Return the entries of the transpose."""
-        storage, order = self.storage.transposed()
-        return FoldEntries(storage, self.values[order])
+        return cls(block_diag([fold.as_sparse().to_csr() for fold in folds], format="csr"))
 
     def residuals(self, rows: FloatArray, partners: FloatArray) -> FloatArray:
         """Return the values less the products of rows and partners."""
-        found = np.empty_like(self.values)
-        self.storage.products(self.whole, rows, partners, found)
-        return np.subtract(self.values, found, out=found)
+        return np.asarray(self.values - self.storage.all_products(rows, partners.T))
 
     def step(self, rows: FloatArray, partners: FloatArray, solved: slice, ridge: Ridge) -> None:
         """Move some columns of the rows to the least squares solutions for their entries."""
         used = np.ascontiguousarray(partners[:, solved])
-        gram = per_row(chunk_of_rows(self.storage), self.residuals(rows, partners), used)
-        update_rows(None, gram, ridge(used, 1.0), 1.0, self.whole.rows, solved, rows)
+        entries = [chunk_of_rows(self.storage)], self.residuals(rows, partners), used
+        update_rows(None, *entries, ridge(used, 1.0), 1.0, slice(0, len(rows)), solved, rows)
 
 
 class Squares:
@@ -376,9 +364,9 @@ class Squares:
 
     def __init__(self, problems: list[Problem], folds: list[Fold]) -> None:
         units = problems[0].units
-        self.rows = FoldEntries.of_folds([problem.observations.as_sparse() for problem in problems])
-        self.columns = self.rows.transposed()
-        held_out = [units.scaled_observations(fold.held_out).as_sparse() for fold in folds]
+        self.rows = FoldEntries.of_folds(problem.observations for problem in problems)
+        self.columns = FoldEntries(self.rows.matrix.T.tocsr())
+        held_out = (units.scaled_observations(fold.held_out) for fold in folds)
         self.held_out = FoldEntries.of_folds(held_out)
         self._unit = 0.5 * 4.0**units.log2_unit_of_x
 
@@ -396,26 +384,18 @@ class Squares:
         Ht = np.ascontiguousarray(np.vstack([H.T for _, H in pairs]))
         solved_W, solved_H = first.offset_columns.solved(rank)
         ridges_W, ridges_H = first.ridges(rank)
-        means: list[float] = []
-        while not _has_ended(means, lowest, fewest):
+        progress = Progress(lowest, fewest, most=MAX_STEPS)
+        while True:
             self.rows.step(W, Ht, solved_W, ridges_W)
             self.columns.step(Ht, W, solved_H, ridges_H)
             errors = self.held_out.residuals(W, Ht)
             losses = self._unit * np.square(errors, dtype=np.float64)
-            means.append(float(np.mean(losses)))
+            progress.add(float(np.mean(losses)))
+            if progress.is_over:
+                break
         factors = zip(problems, np.split(W, count), np.split(Ht, count), strict=True)
         ends = [_in_units_of_X(problem, W, Ht) for problem, W, Ht in factors]
-        return losses, ends, len(means)
-
-
-def _has_ended(means: list[float], lowest: float, fewest: int) -> bool:
-    """Return whether no further iteration is worth it after those with some mean errors."""
-    if len(means) < max(fewest, 3):
-        return bool(means) and not math.isfinite(means[-1])
-    further, last = predicted_fall(*means[-3:]), means[-1]
-    settled = abs(further) <= SCORE_TOL * last
-    cannot_win = min(last, last - further) > (1 + SCORE_TOL) * lowest
-    return settled or cannot_win or len(means) >= MAX_STEPS
+        return losses, ends, progress.count
 
 
 def _in_units_of_X(problem: Problem, W_aug: FloatArray, Ht_aug: FloatArray) -> Start:

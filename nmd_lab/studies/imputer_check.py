@@ -94,7 +94,7 @@ def check_imputer(
     for _ in range(check_integer("repeats", repeats, 1)):
         cells = observe(np.where(missing, np.nan, 1.0))
         folds, _ = draw_folds(cells, rng, "blocks" if missing.any() else None)
-        keep = typed.cells(~np.isnan(folds[0].rest.to_array()))
+        keep = ~np.isnan(folds[0].rest.to_array())[:, typed.source]
         seen, seed = typed.with_holes(frame, keep), int(rng.integers(2**31))
         truth, known = (typed.encode(one).to_numpy(float) for one in (frame, seen))
         for name, each in {"median": partial(_middle, typed), **imputer}.items():

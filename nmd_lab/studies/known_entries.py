@@ -190,12 +190,11 @@ def _lines(data: KnownEntries, axis: int, share: float, rng: np.random.Generator
 
 def _blocks(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
     """Hide square patches of each picture; without a picture, X itself is one."""
-    (rows, columns, _), (m, n), picture = data.entries, data.observations.shape, data.picture
+    (rows, columns, _), shape, picture = data.entries, data.observations.shape, data.picture
     if picture is None:
-        return _patches((m, n), share, rng)[rows, columns]
-    pixels = np.arange(n) if picture.positions is None else picture.positions
-    masks = [_patches(picture.shape, share, rng).ravel() for _ in range(m)]
-    return np.stack(masks)[rows, pixels[columns]]
+        return _patches(shape, share, rng)[rows, columns]
+    masks = [_patches(picture.shape, share, rng).ravel() for _ in range(shape[0])]
+    return np.stack(masks)[rows, picture.positions[columns]]
 
 
 def _single(data: KnownEntries, share: float, draws: FloatArray) -> BoolArray:

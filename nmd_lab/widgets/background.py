@@ -1,4 +1,4 @@
-"""Work in a thread of its own, past runs, and the entries at which models are compared."""
+"""Work in a thread of its own, its runs, and the entries at which models are compared."""
 
 from __future__ import annotations
 
@@ -11,19 +11,30 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many, sentence
+from nmd_lab._runtime.machine import one_thread
+from nmd_lab.api.fits import ResumableFit
+from nmd_lab.fit.held_out import HeldOut
+from nmd_lab.fit.loop import VALIDATION
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
+from nmd_lab.problem.state import State as Iterate
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary import two_digits
+from nmd_lab.result.summary import two_digits, validation_error
+
+from .words import THIS
 
 # The message until the first progress
 STARTING = "starting; a first run takes some seconds more …"
 Array = NDArray[Any]
 Record = dict[str, Any]  # what the page gets
-Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
+Settings = dict[str, Any]  # values by name
+Shape = tuple[int, int]
+Limits = tuple[float, float]  # the smallest and the largest value
 
 INTERVAL = 0.06  # seconds, at least, from the end of a call of the listeners to the next call
 PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 of the time
@@ -51,11 +62,103 @@ class Run:
     result: Any = None  # so far, once it has ended
     errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
     findings: Any = None  # coverage of intervals
+    # Rows and columns of the entries that it has not seen
+    unseen: Any = field(default_factory=lambda: np.empty((2, 0), np.intp))
     stop: threading.Event = field(default_factory=threading.Event)
 
     def cannot_proceed(self) -> str:
         """Return why the work cannot be continued, or an empty string."""
         return "there is nothing to continue from"
+
+
+@dataclass
+class FitRun(Run):
+    """One fit, which can be continued, and the errors of its iterates."""
+
+    X: Any = None  # what is fitted, and options that go with it
+    options: dict[str, Any] = field(default_factory=dict)
+    resumable: ResumableFit | None = None
+    # Measures the error at entries that are held out of the fit, if any are
+    measure: Callable[[FittedValues], float] | None = None
+    remembers: bool = False  # whether it begins at a fit that has seen these entries
+    state: Iterate | None = None  # last iterate
+    seen: dict[int, float] = field(default_factory=dict)  # errors by iteration, where seen
+    held_out: dict[int, float] = field(default_factory=dict)  # and where held out
+
+    def add(self, iterate: Iterate, fit: ResumableFit, *, last: bool = False) -> None:
+        """Take the next iterate; errors of some are kept, and of the last one."""
+        self.state, self.done = iterate, iterate.iteration
+        if not last and not is_measured(self.done):
+            return
+        self.seen[self.done] = iterate.relative_error
+        if self.measure is not None:
+            self.held_out[self.done] = self.measure(iterate._fitted)
+        elif errors := fit.progress.history.get(VALIDATION):
+            self.held_out[self.done] = errors[-1]
+
+    def end(self, result: Decomposition, fit: ResumableFit) -> None:
+        """Take the result, with its held-out error and those of the last iterate."""
+        measure = self.measure
+        error = measure(result._fitted) if measure else validation_error(result)
+        if self.state is not None and self.done not in self.seen:
+            self.add(self.state, fit, last=True)
+        self.result, self.resumable = result, fit
+        self.errors = {} if error is None else {THIS: error}  # of an earlier iterate, perhaps
+        if self.hidden is not None:
+            self.unseen = self.hidden.positions
+
+    def forget(self) -> None:
+        """Forget the iterates, which were those of a first look."""
+        self.state, self.result, self.done = None, None, 0
+        self.seen, self.held_out, self.errors = {}, {}, {}
+
+    @property
+    def guesses(self) -> dict[int, float]:
+        """The held-out errors that are those of a guess."""
+        errors = dict(self.held_out)
+        # A fit that begins at one that has seen these entries forgets them while their error rises
+        highest = max(errors, key=errors.__getitem__, default=0) if self.remembers else 0
+        return {k: error for k, error in errors.items() if k >= highest}
+
+    @property
+    def hidden(self) -> HeldOut | None:
+        """The entries that the fit has held out; None without any."""
+        return None if self.resumable is None else self.resumable.decided.held_out
+
+    @property
+    def means(self) -> Array:
+        """The mean of what is seen of each column, and of all where nothing is."""
+        assert self.resumable is not None
+        seen = self.resumable.decided.summary.observations
+        _, columns, x = seen.entries()
+        means = pd.Series(x).groupby(columns).mean()
+        return means.reindex(range(seen.shape[1]), fill_value=x.mean()).to_numpy()
+
+    def cannot_proceed(self) -> str:
+        """Return why the fit cannot be continued, or an empty string."""
+        if self.phase not in ("stopped", "finished") or self.resumable is None:
+            return super().cannot_proceed()
+        return "the fit has converged" * bool(self.result.stop_reason.code == "converged")
+
+
+@dataclass
+class SampleRun(Run):
+    """Draws with some arguments of `nmd_lab.sample`; the posterior is the result."""
+
+    held_out: float = 0.0  # fraction of the observed entries that are held out; 0 for none
+    hidden: Any = None  # these entries
+
+
+def is_measured(iteration: int) -> bool:
+    """Return whether the error of an iteration is measured.
+
+    >>> [k for k in range(1, 40) if is_measured(k)][17:]
+    [18, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 34, 36, 37, 39]
+    """
+    if iteration <= 20:
+        return True
+    step = math.log(1.05)  # the next one is about 5 % later
+    return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
 
 
 R = TypeVar("R", bound=Run)
@@ -92,7 +195,8 @@ class Background(Generic[R]):
 
         def guarded() -> None:
             try:
-                work(run)
+                with one_thread():  # whatever else the process computes: sums do not depend on it
+                    work(run)
             except Exception as error:
                 self.end(run, "failed", sentence(error))
 
@@ -262,18 +366,10 @@ class Judged(NamedTuple):
 
     def error(self, fitted: FittedValues, within: Array | None = None) -> float:
         """Return the error of a model at the entries, or at those of them that a mask has."""
-        return self._error(fitted.at(self.rows, self.columns), fitted.model, within)
+        return self.error_of(fitted.at(self.rows, self.columns), fitted.model, within)
 
-    def error_of_means(
-        self, seen: Array, fitted: FittedValues, within: Array | None = None
-    ) -> float:
-        """Return the error of the mean of what is seen of each column, in the unit of `error`."""
-        counts = np.count_nonzero(~np.isnan(seen), axis=0)
-        means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
-        return self._error(means[self.columns], fitted.model, within)
-
-    def _error(self, guesses: Array, model: Model, within: Array | None) -> float:
-        """Return the RMSE, in the unit of the data or, of a mixed table, of each column."""
+    def error_of(self, guesses: Array, model: Model, within: Array | None = None) -> float:
+        """Return the RMSE of guesses, in the unit of the data or, if mixed, of each column."""
         some = slice(None) if within is None else within[self.rows, self.columns]
         errors = self.values[some] - guesses[some]
         if model.is_mixed:
@@ -305,13 +401,13 @@ class Memo:
 
     def __call__(self, name: str, make: Callable[[], T], *of: Any) -> T:
         """Return the last value with a name if it is of the same objects, or else a new one."""
+
+        def same(a: Any, b: Any) -> bool:
+            return a is b or (type(a) is type(b) and type(a) in PLAIN and a == b)
+
         key = name, COARSE.get() * (name in SIZED)
         last = self._values.get(key)
-        if last is None or not all(map(_same, last[0], of)):
+        if last is None or not all(map(same, last[0], of)):
             last = self._values[key] = of, make()
         value: T = last[1]
         return value
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and type(a) in PLAIN and a == b)

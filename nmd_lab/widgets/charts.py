@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from nmd_lab._runtime.checks import many
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.loadings import canonical_form
 from nmd_lab.result.selection import as_text
 
-from .background import Array, Judged, Memo, Record, at_most, in_sample
-from .pictures import MAX_ROWS, Frame, drawing_part
+from .background import Array, Record, at_most, in_sample
+from .pictures import Frame
 from .words import Findings
 
 MAX_GROUPS, MAX_COLORS = 12, 10  # values of a coordinate that colours points, and these colours
@@ -41,15 +41,13 @@ def chart(title: str, x: str, y: str, points: Sequence[Any], **other: Any) -> Re
     return plain | {"title": title, "x": x, "y": y, "points": list(points)} | other
 
 
-def trials_charts(fit: Decomposition | None) -> dict[str, Record]:
+def trials_charts(tried: xr.Dataset) -> dict[str, Record]:
     """Return the lowest error of each rank among the trials of a choice; none without a choice.
 
     A point has the rank as its number: a click on it fits with that.
     """
-    if fit is None:
-        return {}
     names = ["nonlinearity", "rank", "alpha", "error", "spread"]
-    trials = fit.selection[names].to_dataframe().sort_values("error", kind="stable")
+    trials = tried[names].to_dataframe().sort_values("error", kind="stable")
     best = trials[np.isfinite(trials["error"])].drop_duplicates("rank").sort_values("rank")
     if len(best) < 2:
         return {}
@@ -64,11 +62,9 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Record]:
     return {"ranks": chart("", "components", "% above the best", points, joined=True)}
 
 
-def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
+def errors_by_shape(trials: xr.Dataset) -> dict[str, float]:
     """Return the lowest error of each f among the trials of a choice."""
-    if fit is None:
-        return {}
-    errors = fit.selection[["nonlinearity", "error"]].to_dataframe()
+    errors = trials[["nonlinearity", "error"]].to_dataframe()
     return dict(errors.groupby("nonlinearity")["error"].min())
 
 
@@ -84,10 +80,8 @@ def calibration_chart(found: Findings) -> Record:
 def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:
     """Return the labels of the rows or columns as texts; an empty list if there are none."""
     dims = labels.rows if axis == "rows" else labels.columns
-    if len(dims) != 1 or dims[0] not in labels.coords.indexes:
-        return []
-    index = labels.coords.indexes[dims[0]]
-    if isinstance(index, pd.RangeIndex) or np.array_equal(index, np.arange(len(index))):
+    index = labels.index(dims[0]) if len(dims) == 1 else None
+    if isinstance(index, pd.RangeIndex | None) or np.array_equal(index, np.arange(len(index))):
         return []
     return [str(label) for label in index]
 
@@ -133,84 +127,6 @@ SIDE, BARS = 56, 64  # pixels along a side, and bars of a component, at most
 OFTEN = 0.25  # fraction of the rows of a group from which a negative use is named
 EVERYWHERE = 0.9  # part of a group, the second highest, from which a component is strong in all
 HINT = "{} component{}: point to see one, click to pin it, again to switch it off"
-
-
-class FactorsPart:
-    """Components, some of which are switched off, and rows in the plane of two of them."""
-
-    def __init__(self) -> None:
-        self._memo = Memo()
-        self.actions = {"component": self._act}
-        self.forget()
-
-    def forget(self) -> None:
-        """Switch all components on, since they are of another model."""
-        self.switched: set[int] = set()  # components that are off
-        self.chosen: int | None = None  # component whose rows are shown
-
-    def sorted(self, fitted: FittedValues | None) -> FittedValues | None:
-        """Return a model with its components as the page numbers them, see `oriented`."""
-        return fitted and self._memo("sorted", lambda: oriented(fitted), fitted.W, fitted.H)
-
-    def off(self, fitted: FittedValues | None) -> list[int]:
-        """Return the components of a model that are switched off."""
-        return [] if fitted is None else sorted(k for k in self.switched if k < fitted.H.shape[0])
-
-    def shown_rows(self, fitted: FittedValues | None, selection: Any, m: int) -> Any:
-        """Return the rows that were picked, or those of the chosen component; None for neither."""
-        picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
-        if picked:
-            return np.asarray(picked[:MAX_ROWS], np.intp)
-        if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
-            return None
-        w = fitted.W[:, self.chosen]
-        return np.argsort(-leaning(w) * w, kind="stable")[:MAX_ROWS]
-
-    def parts(
-        self,
-        fitted: FittedValues | None,
-        frame: Frame | None,
-        labels: Labels,
-        columns: Sequence[str] | None = None,
-    ) -> Record:
-        """Return the components and the plane of the rows."""
-        if fitted is None:
-            return {}
-        names, of = texts(labels, "columns") if columns is None else columns, (fitted.W, fitted.H)
-        components = components_part(*of, frame, names)
-        words = self._memo("words", lambda: in_words(fitted, components, labels), *of)
-        switched = {"off": self.off(fitted), "chosen": self.chosen, "words": words}
-        points = self._memo("points", lambda: points_of(labels), labels)
-        plane = points | plane_part(fitted.W[points["rows"]], points["rows"])
-        scatter = plane if fitted.W.shape[1] > 1 else None
-        return {"components": components | switched, "scatter": scatter}
-
-    def drawing(
-        self,
-        fitted: FittedValues | None,
-        frame: Frame,
-        labels: Labels,
-        X: Array | None = None,
-        judged: Judged | None = None,
-    ) -> Record | None:
-        """Return what the page draws the model with; the same while the model and X are."""
-        if fitted is None:
-            return None
-        rows = self._memo("points", lambda: points_of(labels), labels)["rows"]
-        of = fitted.W, fitted.H, X, rows, frame
-        return self._memo("drawing", lambda: drawing_part(fitted, frame, rows, X, judged), *of)
-
-    def _act(self, message: Mapping[str, Any]) -> None:
-        """Switch a component off or on, or show the rows with most of it."""
-        k, what = int(message.get("k", 0)), message["what"]
-        if what == "on":
-            self.switched.clear()
-            self.chosen = None
-        elif what == "off":
-            self.switched ^= {k}
-            self.chosen = self.chosen if k in self.switched else None
-        else:
-            self.chosen = None if self.chosen == k else k
 
 
 def points_of(labels: Labels) -> Record:
@@ -270,7 +186,7 @@ def leaning(w: Array) -> int:
     return -1 if np.nansum(w * np.abs(w)) < 0 else 1
 
 
-def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:
+def component_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:
     """Return a line for each component: its part of the model, and where it is strong."""
     name, numbers, values = groups(labels)
     lines, of_rows = [], np.asarray(numbers)

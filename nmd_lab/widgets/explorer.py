@@ -33,8 +33,7 @@ from .matrix import MatrixState
 from .page import Page, page_of
 from .photographs import PhotographState
 from .printer import call
-from .ratings import RatingsState
-from .ratings_data import DEFAULT_COLUMNS, table_columns
+from .ratings import DEFAULT_COLUMNS, RatingsState, table_columns
 from .results import ResultState, StudyState
 from .state import State
 
@@ -84,13 +83,12 @@ def library() -> dict[str, str]:
     return {name: code for name, code in LIBRARY.items() if has_films or name != FILMS}
 
 
-def state_of_library(data: str | None = None, **options: Any) -> State:
+def state_of_library(data: str = "digits", **options: Any) -> State:
     """Return the state for a data set of the library, which offers the others."""
     sets = library()
-    name = next(iter(sets)) if data is None else data
-    check_word("data", name, sets)
-    state = state_of(eval(sets[name], {"nmd": SimpleNamespace(datasets=datasets)}), **options)
-    state.data_code, state.offered = sets[name], (name, *sets.keys() - {name})
+    check_word("data", data, sets)
+    state = state_of(eval(sets[data], {"nmd": SimpleNamespace(datasets=datasets)}), **options)
+    state.data_code, state.offered = sets[data], (data, *sets.keys() - {data})
     return state
 
 

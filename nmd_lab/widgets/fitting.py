@@ -1,38 +1,42 @@
-"""A fit in the background: a first look, the choice of what is "auto", iterations and rivals."""
+"""Explorers of data: a first look, the choice of what is "auto", a fit, its rivals, and draws."""
 
 from __future__ import annotations
 
-import math
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from nmd_lab._runtime.checks import check_rank, is_auto, many
-from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.api.fits import ResumableFit
 from nmd_lab.api.messages import Messages, messages_after, messages_before
+from nmd_lab.api.posteriors import draw_posterior
 from nmd_lab.api.prepare import prepare
-from nmd_lab.data.inputs import form_of
-from nmd_lab.fit.held_out import HeldOut
-from nmd_lab.fit.loop import VALIDATION
+from nmd_lab.data.inputs import form_of, observe
 from nmd_lab.fit.summary import Decided
-from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.problem.state import State as Iterate
-from nmd_lab.request.options import COMPLETION_DEFAULTS, Options
+from nmd_lab.request.options import COMPLETION_DEFAULTS, Options, SampleOptions
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import TRIAL
-from nmd_lab.result.summary import validation_error
+from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
-from .background import STARTING, Background, Judged, Positions, Run
-from .state import Field, State
-from .words import THIS
+from .background import STARTING, Background, FitRun, Judged, SampleRun, Settings
+from .charts import calibration_chart, curves_chart, errors_by_shape, oriented, trials_charts
+from .printer import Code, call
+from .state import Field, State, option
+from .words import MAX_CHECKED, Number, doubt, findings, shapes
 
 # The settings of a model, and the length of its fit
 MODEL = (
@@ -43,11 +47,13 @@ MODEL = (
     Field("rank", "Components", "integer", (), "components", "Their number", auto=True,
           value="auto"),
     Field("alpha", "Penalty", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
-          check="alpha"),
+          check=option("alpha")),
 )  # fmt: skip
-ITERATIONS = Field(
-    "iterations", "Iterations", "integer", (), "again", "Number of each run", check="max_iter"
-)
+ITERATIONS = Field("iterations", "Iterations", "integer", (), "again", "Number of each run",
+                   check=option("max_iter"))  # fmt: skip
+DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
+# Settings that have to be right for the sampler
+SAMPLED = ("validation", "missing", "seed", "high", "rank", "draws")
 DECISIVE = ("rank", "nonlinearity", "loss", "alpha")  # arguments that trials decide if "auto"
 
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
@@ -65,80 +71,10 @@ PLAIN = {  # words of the library, as the page has them
 PREVIEW_ITERATIONS = 40  # iterations of a first look, which is shown while settings are chosen
 MAX_CHOSEN = 2_000_000  # known entries up to which a choice follows a first look by itself
 MIXED = 8  # entries of others for which one of a mixed table counts: its trials take long
+MAX_COMPARED = 2_000_000  # known entries of data that are fitted by a linear model, too
 
-
-@dataclass
-class FitRun(Run):
-    """One fit, which can be continued, and the errors of its iterates."""
-
-    resumable: ResumableFit | None = None
-    # Measures the error at entries that are held out of the fit, if any are
-    measure: Callable[[FittedValues], float] | None = None
-    remembers: bool = False  # whether it begins at a fit that has seen these entries
-    state: Iterate | None = None  # last iterate
-    seen: dict[int, float] = field(default_factory=dict)  # errors by iteration, where seen
-    held_out: dict[int, float] = field(default_factory=dict)  # and where held out
-    of_result: float | None = None  # held-out error of the result, an earlier iterate
-
-    def add(self, iterate: Iterate, validation: float | None, *, last: bool = False) -> None:
-        """Take the next iterate; errors of some are kept, and of the last one."""
-        self.state, self.done = iterate, iterate.iteration
-        if not last and not is_measured(self.done):
-            return
-        if validation is None and self.measure is not None:
-            validation = self.measure(iterate._fitted)
-        self.seen[self.done] = iterate.relative_error
-        if validation is not None:
-            self.held_out[self.done] = validation
-
-    def end(self, result: Decomposition, fit: ResumableFit) -> None:
-        """Take the result, with its held-out error and those of the last iterate."""
-        measure = self.measure
-        self.of_result = measure(result._fitted) if measure else validation_error(result)
-        if self.state is not None and self.done not in self.seen:
-            last = None if measure else result.history.get(VALIDATION)
-            self.add(self.state, None if last is None else float(last[-1]), last=True)
-        self.result, self.resumable = result, fit
-
-    def forget(self) -> None:
-        """Forget the iterates, which were those of a first look."""
-        self.state, self.done, self.seen, self.held_out, self.of_result = None, 0, {}, {}, None
-
-    @property
-    def guesses(self) -> dict[int, float]:
-        """The held-out errors that are those of a guess."""
-        errors = dict(self.held_out)
-        # A fit that begins at one that has seen these entries forgets them while their error rises
-        highest = max(errors, key=errors.__getitem__, default=0) if self.remembers else 0
-        return {k: error for k, error in errors.items() if k >= highest}
-
-    @property
-    def hidden(self) -> HeldOut | None:
-        """The entries that the fit has held out; None without any."""
-        return None if self.resumable is None else self.resumable.decided.held_out
-
-    @property
-    def unseen(self) -> Positions | None:
-        """Rows and columns of these entries."""
-        return None if self.hidden is None else self.hidden.positions
-
-    def cannot_proceed(self) -> str:
-        """Return why the fit cannot be continued, or an empty string."""
-        if self.phase not in ("stopped", "finished") or self.resumable is None:
-            return super().cannot_proceed()
-        return "the fit has converged" * bool(self.result.stop_reason.code == "converged")
-
-
-def is_measured(iteration: int) -> bool:
-    """Return whether the error of an iteration is measured.
-
-    >>> [k for k in range(1, 40) if is_measured(k)][17:]
-    [18, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 34, 36, 37, 39]
-    """
-    if iteration <= 20:
-        return True
-    step = math.log(1.05)  # the next one is about 5 % later
-    return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
+COMPILING = threading.Lock()  # held by a sampler until its first sweep
+NO_DRAW = "stopped before the first draw: let it run longer"
 
 
 class Choosing(Interruption):
@@ -158,8 +94,8 @@ class Choosing(Interruption):
         self._trials += 1
 
 
-class FitState(State):
-    """Data, and a fit of them whose settings may be "auto".
+class ModelState(State):
+    """Data, a fit of them whose settings may be "auto", and a sampler of the same model.
 
     A choice puts numbers in the place of "auto", and the fit begins as one with these numbers does.
     """
@@ -168,7 +104,23 @@ class FitState(State):
     kind = FitRun
     fit: Background[FitRun]
     shape: tuple[int, int]  # of the matrix that is fitted
-    _choice: Decomposition | None = None
+    linear: Mapping[str, Any] = MappingProxyType({"nonlinearity": "identity"})  # of a rival
+    hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
+    has_kinds: bool = False  # whether the data are a table whose columns are of several kinds
+    draws_itself: bool = True  # whether it draws from the posterior in the background
+
+    def __init__(self, X: Any, values: Settings, first: Settings) -> None:
+        self.sample = Background(SampleRun)
+        super().__init__(X, values, first)
+        self.works: list[Background[Any]] = [self.sample, self.fit]
+        sampling = "Sample models that go with the data: predictions with 90 % intervals"
+        self.buttons["sample"] = "draw intervals", sampling
+        self.actions |= {
+            "component": self._component,
+            "continue": lambda _: self.proceed(),
+            "sample": lambda _: self.how_sure(),
+            "point": self._fit_with,
+        }
 
     # What a kind of data has
 
@@ -176,16 +128,16 @@ class FitState(State):
         """Return the arguments of a fit with some settings, without the matrix."""
         raise NotImplementedError
 
-    def to_fit(self, run: FitRun) -> tuple[Any, dict[str, Any]]:
-        """Return the data of a fit that begins, and its options; the run hears what measures it."""
+    def to_fit(self, run: FitRun) -> None:
+        """Give the data to a fit that begins, with their options, and what measures it."""
+        raise NotImplementedError
+
+    def to_sample(self) -> tuple[Any, Any, Any]:
+        """Return what a sampler sees, what it does not (or None), and a mask of the first."""
         raise NotImplementedError
 
     def judged(self) -> Judged:
         """Return the held-out entries, or without any some that are seen, to judge components."""
-        raise NotImplementedError
-
-    def rivals(self, fit: Decomposition) -> dict[str, float]:
-        """Return the errors of other models at the entries that a fit has not seen."""
         raise NotImplementedError
 
     # Settings
@@ -211,24 +163,16 @@ class FitState(State):
             checks["rank"] = lambda: check_rank(rank, self.shape)
         return checks
 
-    def simple(self, settings: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
-        """Return settings with the simplest values in the place of "auto"."""
-        rank = max(1, min(self.numbers["rank"], min(shape) // 3))
-        plain = {"nonlinearity": "identity", "offsets": "both", **self.numbers, "rank": rank}
-        return {
-            name: plain.get(name, value) if value == "auto" and name in self.choosable else value
-            for name, value in settings.items()
-        }
-
     # A run: what the thread does, in this order
 
     def run(self, *, preview: bool = False) -> None:
         """Choose what is "auto", and fit; all of it in the thread of the fit."""
-        earlier, self.active = self.fit.run, self.fit
+        self.forget_draws()
+        earlier = self.fit.run
         self.fit.reset()  # from now on a running choice changes nothing
         settings, asked_for = dict(self.values), self.arguments(self.values)
         run = FitRun(planned=settings["iterations"])
-        X, options = self.to_fit(run)
+        self.to_fit(run)
         chooses = any(map(is_auto, map(asked_for.get, DECISIVE)))
         plain = {"offsets": "none", "offset_alpha": settings["alpha"]}
         self._settle(run, settings, {} if chooses else plain)
@@ -236,25 +180,28 @@ class FitState(State):
         def work(run: FitRun) -> None:
             selection = None
             if chooses:
-                if preview and not self._look(run, settings, X, options):
+                if preview and not self._look(run, settings):
                     return
-                choice = choice_for(X, asked_for, Choosing(run, self.fit.show), **options)
+                signals = Choosing(run, self.fit.show)
+                choice = choice_for(run.X, asked_for, signals, **run.options)
                 if not self._accept(choice, run, settings, earlier):
                     return
                 selection = choice.summary.selection
-            decided = prepared(X, self.arguments(settings), **options)
+            decided = prepared(run.X, run.arguments, **run.options)
             summary = decided.summary._replace(selection=selection)
             self._iterate(run, ResumableFit(decided._replace(summary=summary)))
 
         self.fit.begin(run, work)
 
-    def _look(
-        self, run: FitRun, settings: dict[str, Any], X: Any, options: Mapping[str, Any]
-    ) -> bool:
-        """Show a short fit of simple settings; return whether a choice is to follow at once."""
-        run.arguments, run.is_look = self.arguments(self.simple(settings, np.shape(X))), True
-        fit = ResumableFit(prepared(X, run.arguments, **options))
+    def _look(self, run: FitRun, settings: dict[str, Any]) -> bool:
+        """Show a short fit of the simplest settings; return whether a choice follows at once."""
+        rank = max(1, min(self.numbers["rank"], min(np.shape(run.X)) // 3))
+        plain = {"nonlinearity": "identity", "offsets": "both", **self.numbers, "rank": rank}
+        auto = {name for name in self.choosable if settings[name] == "auto"}
+        simple = {name: plain[name] if name in auto else x for name, x in settings.items()}
+        run.arguments, run.is_look = self.arguments(simple), True
         planned, run.planned = run.planned, PREVIEW_ITERATIONS
+        fit = ResumableFit(prepared(run.X, run.arguments, **run.options))
         result = self._advance(run, fit)
         known = result.parameters["n_observed"] * (MIXED if result._fitted.model.is_mixed else 1)
         follows = known <= MAX_CHOSEN and not run.stop.is_set()
@@ -264,9 +211,7 @@ class FitState(State):
         self._finish(run)
         return follows
 
-    def _accept(
-        self, choice: Decided, run: FitRun, settings: dict[str, Any], earlier: FitRun
-    ) -> bool:
+    def _accept(self, choice: Decided, run: FitRun, settings: Settings, earlier: FitRun) -> bool:
         """Take what was chosen, and return True; a stop before that shows an earlier fit again."""
         with self.fit.lock:
             if stopped := run.stop.is_set():
@@ -315,8 +260,7 @@ class FitState(State):
         """Continue a fit, and keep what is to be shown of each iterate, and of the result."""
 
         def watch(iterate: Iterate) -> bool:
-            history = fit.progress.history
-            run.add(iterate, history[VALIDATION][-1] if VALIDATION in history else None)
+            run.add(iterate, fit)
             self.fit.show(run, f"running: iteration {run.done} of {run.planned}")
             return run.stop.is_set()
 
@@ -326,11 +270,23 @@ class FitState(State):
 
     def _finish(self, run: FitRun) -> None:
         """Tell of the end of a run, and again once it is compared with its rivals."""
+        if run is self.fit.run and run.result.selection.sizes[TRIAL]:
+            self.trials = run.result.selection
         self.fit.tell(run)
-        if run is self.fit.run:
-            error = run.of_result
-            run.errors = {} if error is None else {THIS: error} | self.rivals(run.result)
+        if run is self.fit.run and run.errors:
+            run.errors = run.errors | self._rivals(run)
             self.fit.tell(run)
+
+    def _rivals(self, run: FitRun) -> dict[str, float]:
+        """Return the errors of a linear model, and of the means of columns."""
+        errors, judged, fit = dict[str, float](), self.judged(), run.result
+        few = fit.parameters["n_observed"] <= MAX_COMPARED
+        if few and run.arguments != (linear := run.arguments | dict(self.linear)):
+            rival = ResumableFit(prepared(run.X, linear, **run.options))
+            other = rival.advance(fit._n_iter, lambda _: self.fit.result is not fit)
+            errors["linear"] = judged.error(other._fitted)
+        average = judged.error_of(run.means[judged.columns], fit._fitted.model)
+        return errors | {"average": average}
 
     def proceed(self) -> None:
         """Continue the fit, if it can be continued."""
@@ -347,35 +303,165 @@ class FitState(State):
     # What it has found
 
     @property
-    def choice(self) -> Decomposition | None:
-        """The last fit whose settings were chosen by trials; None without one."""
-        fit = self.fit.result
-        if fit is not None and fit.selection.sizes[TRIAL]:
-            self._choice = fit
-        return self._choice
+    def shown(self) -> Any:
+        """The last iterate while the fit runs, and then the result, as the page numbers it."""
+        last: Any = self.fit.result
+        if self.fit.phase == "running" or last is None:
+            last = self.fit.state
+        return last and self.memo("shown", lambda: oriented(last._fitted), last)
+
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the number of the model without the components that are off, if some are."""
+        number = super().number(of_fit=of_fit)
+        if number is None and self.result is not None:
+            number = Number.of_seen(self.result)
+        off, running = self.off, self.fit.phase == "running"
+        if number is None or not off or of_fit or running:
+            return number
+        less = self.shown.without(off)
+        found = self.memo("without", lambda: self.judged().error(less), self.shown.H, off)
+        guess = number if number.sign else Number(found, "Entries that are seen are fitted to ")
+        return guess._replace(error=found, more="")
 
     @property
-    def errors(self) -> dict[str, float]:
-        """The errors of the fit and of its rivals, at entries that it has not seen.
+    def findings(self) -> Any:
+        """The coverage of the intervals of the draws; None without any."""
+        return self.sample.findings
 
-        After a continuation there are none until its rivals have been fitted, too.
+    # Draws
+
+    @property
+    def posterior(self) -> Any:
+        """Draws from the posterior; None until they have been asked for."""
+        return self.sample.result
+
+    def forget_draws(self) -> None:
+        """Forget the posterior, which is of other data; no listener is called."""
+        self.active = self.fit
+        self.sample.reset()
+
+    def cannot_sample(self) -> str:
+        """Return why no draws can be made with the present settings, or an empty string."""
+        for name in ("nonlinearity", "rank"):  # those of a table of several kinds are drawn
+            if self.values[name] == "auto" and not self.has_kinds:
+                return f"the {name} is not chosen yet: ⟲ chooses it"
+        problems = self.problems()
+        return next((problems[name] for name in SAMPLED if name in problems), "")
+
+    def why_not(self, name: str) -> str:
+        """Return why a button has no use now, or an empty string."""
+        return super().why_not(name) or (self.cannot_sample() if name == "sample" else "")
+
+    def sample_now(self, *, idle: bool = False) -> None:
+        """Draw from the posterior with the present settings; the fit stays.
+
+        If `idle`, the draws are made in the background, and the status remains that of the fit.
         """
-        errors: dict[str, float] = self.fit.errors
-        return errors if errors.get(THIS) == self.fit.of_result else {}
+        values, (seen, hidden, observed) = self.values, self.to_sample()
+        self.active = self.fit if idle else self.sample
+        options = {"draws": values["draws"], "random_state": values["seed"], "observed": observed}
+        options |= {"rank": "auto", "nonlinearity": "auto"}
+        if not self.has_kinds:
+            options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity(values)}
+            options |= {"offsets": values.get("offsets", "none")}
+        run = SampleRun(arguments=options, data=seen, hidden=hidden, planned=values["draws"])
+        run.held_out = values[self.hidden_share]
+        self.sample.begin(run, partial(self._draw, idle=idle))
 
-    def rival(self, fit: Decomposition, X: Any, options: Mapping[str, Any]) -> Decomposition:
-        """Return a fit like another one, with other options, unless a new run begins meanwhile."""
-        rival = ResumableFit(prepared(X, self.fit.arguments | dict(options)))
-        return rival.advance(fit._n_iter, lambda _: self.fit.result is not fit)
+    def _draw(self, run: SampleRun, *, idle: bool) -> None:
+        """Draw, and look at the draws; if `idle`, other threads go first on Linux."""
+        if idle and sys.platform == "linux":
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)  # of 19
+        self.sample.show(run, "preparing the draws …", now=True)
+        held_out = None if run.hidden is None else observe(run.hidden).as_sparse()
+        with ExitStack() as start:
+            while not COMPILING.acquire(timeout=0.2):
+                if run.stop.is_set():
+                    return self.sample.end(run, "stopped", NO_DRAW)
+            start.callback(COMPILING.release)
+
+            def watch(now: Sweep) -> bool:
+                start.close()
+                run.done, run.planned = now.sweep, now.total
+                first = ", the first ones are not kept" if now.tuning else ""
+                self.sample.show(run, f"drawing: {now.sweep} of {now.total}{first}")
+                return run.stop.is_set()
+
+            options = SampleOptions(**run.arguments, callback=watch, progress=False)
+            posterior = draw_posterior(run.data, options, Interruption())
+        n_draws, message = posterior.trace.sizes["sweep"], NO_DRAW
+        stopped = posterior.stop_reason.code == "callback"
+        if n_draws and run is self.sample.run:
+            self.sample.show(run, "computing intervals …", now=True)
+            run.findings = findings(posterior, run.data, held_out)
+            if held_out is not None:
+                run.unseen = held_out.entries()[:2]
+            run.warnings = tuple(filter(None, [doubt(posterior)]))
+            run.result = posterior
+            message = f"{'stopped after' if stopped else 'finished:'} {many(n_draws, 'draw')}"
+        self.sample.end(run, "stopped" if stopped else "finished", message)
+
+    def how_sure(self) -> None:
+        """Draw from the posterior with the present settings, for everybody to see."""
+        if problem := self.cannot_sample():
+            raise ValueError(problem)
+        if self.sample.phase == "running":  # in the background: now everybody can see it
+            self.active = self.sample
+        else:
+            self.sample_now()
+
+    def idle(self) -> None:
+        """Draw from the posterior in the background, once a fit has ended."""
+        fitted = self.fit.phase == "finished" and len(self.errors) > 1 and not self.changed
+        waits = fitted and self.sample.phase == "ready"
+        if waits and self.draws_itself and not self.cannot_sample():
+            self.sample_now(idle=True)
+
+    def sample_code(self, data: str, before: str = "") -> str:
+        """Return the code that makes the posterior after other lines; empty if there is none."""
+        posterior, run = self.posterior, self.sample.run
+        if posterior is None:
+            return ""
+        named = {"rank": None, "nonlinearity": None} | run.arguments | _as_long(posterior)
+        if named["observed"] is not None:
+            named["observed"] = Code("mask")
+        plain = {"nonlinearity": "identity", "observed": None}
+        options = {k: v for k, v in named.items() if k not in plain or v != plain[k]}
+        split, seen, last = "", data, "posterior\n"
+        if run.held_out > 0:
+            split = split_code(data, run.held_out, options["random_state"])
+            split *= split not in before
+            plot = f"posterior.plot.predictions(held_out, max_points={MAX_CHECKED})\n"
+            seen, last = "seen", "" if self.has_kinds else plot  # not of several units
+        drawn = call("nmd.sample", seen, **options)
+        return f"{split}posterior = {drawn}\n{last}"
+
+    # The page
+
+    def parts(self) -> dict[str, Any]:
+        """Return the curves and the charts; subclasses add the others."""
+        fit, found = self.fit, self.findings
+        intervals = {} if found is None else {"intervals": calibration_chart(found)}
+        tried, f = errors_by_shape(self.trials), str(self.values["nonlinearity"])
+        if fit.result is not None and not self.changed:
+            f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
+        return {
+            "curves": curves_chart(self.curves()),
+            "dots": intervals | trials_charts(self.trials),
+            "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
+        }
+
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return the curves of errors by iteration."""
+        return {"hidden": self.fit.guesses}
 
 
 def prepared(
-    X: Any, arguments: Mapping[str, Any], *, signals: Interruption | None = None, **more: Any
+    X: Any, arguments: Settings, signals: Interruption | None = None, **more: Any
 ) -> Decided:
     """Return what a fit of X begins with, given arguments of a call of `complete`."""
     options = Options(**COMPLETION_DEFAULTS | dict(arguments) | more)
-    with one_thread():  # whatever else the process computes: sums do not depend on it
-        return prepare(X, form_of(X), options, signals)
+    return prepare(X, form_of(X), options, signals)
 
 
 def choice_for(X: Any, arguments: Mapping[str, Any], signals: Interruption, **more: Any) -> Decided:
@@ -418,3 +504,17 @@ def _sentences(messages: Messages) -> tuple[str, ...]:
     for words, plain in PLAIN.items():
         found = [text.replace(words, plain) for text in found]
     return tuple(found)
+
+
+def split_code(data: str, share: float, seed: int) -> str:
+    """Return the line that hides a fraction of the entries."""
+    split = call("nmd.split_observed", data, test_size=share, random_state=seed)
+    return f"seen, held_out = {split}\n"
+
+
+def _as_long(posterior: Posterior) -> dict[str, int]:
+    """Return the options with which a sampler ends with the same draws, even of a stopped run."""
+    sweeps, n_draws = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
+    if (step := posterior.parameters["step"]) == 1:
+        return {"draws": sweeps}
+    return {"draws": n_draws * step if sweeps >= step else sweeps, "keep": n_draws}

@@ -24,11 +24,11 @@ import xarray as xr
 
 from nmd_lab.data.folds import split_observed
 from nmd_lab.data.inputs import observe_dense
-from nmd_lab.data.labels import Picture, is_frame, pandas_of, picture_of, plain_array
+from nmd_lab.data.labels import is_frame, pandas_of, picture_of, plain_array
 from nmd_lab.data.patches import CHANNELS
 from nmd_lab.data.typed_table import MAX_CATEGORIES, TypedTable, kind_of_objects, plain_label
 
-from .background import MAX_JUDGED, Array, Judged, in_sample
+from .background import MAX_JUDGED, Array, Judged, Settings, Shape, in_sample
 from .pictures import Paint
 from .printer import expression, given_code
 
@@ -227,13 +227,7 @@ class MatrixData:
     """A matrix as arrays with NaN where an entry is missing, and what of it a fit gets."""
 
     def __init__(
-        self,
-        X: Any,
-        values: Mapping[str, Any],
-        layout: tuple[int, int] | None,
-        channels: int,
-        paint: Paint,
-        table: TypedTable | None = None,
+        self, X: Any, values: Settings, layout: Shape | None, paint: Paint, table: TypedTable | None
     ) -> None:
         observations = observe_dense(X)
         self.labels, self.original = observations.labels, observations.to_array()
@@ -247,37 +241,24 @@ class MatrixData:
             self.seen = X
             self.mask = paint.mask(~np.isnan(self.observed))  # what the fit sees of it
             self.observed = np.where(self.mask, observe_dense(self.seen).to_array(), np.nan)
+        self.shape: tuple[int, int] = self.original.shape
         row = X[0] if isinstance(X, xr.DataArray) else xr.DataArray(np.zeros(self.shape[1]))
-        is_plain = channels > 1 or layout == NO_PICTURE
-        self.picture: Picture | None = None if is_plain else picture_of(row, layout)
-        self.channels, self.values, self.paint = channels, dict(values), paint
+        self.picture = None if layout == NO_PICTURE else picture_of(row, layout)
+        self.values, self.paint = dict(values), paint
         # Rows and columns of the entries that only the fit misses
         self.hidden = np.nonzero(np.isnan(self.observed) & ~np.isnan(self.original))
         self.hides = self.hidden[0].size > 0
-        self.has_holes = bool(np.isnan(self.observed).any())
         self.has_missing = bool(np.isnan(self.original).any())
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether entries of a matrix that is no picture are missing in the data."""
-        return self.picture is None and self.has_missing
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        m, n = self.original.shape
-        return m, n
+        self.has_gaps = self.picture is None and self.has_missing  # in what is no picture
+        self.limits = float(np.nanmin(self.original)), float(np.nanmax(self.original))
 
     @cached_property
     def judged(self) -> Judged:
         """Some of the held-out entries, or of those that are seen if there are none."""
-        entries, most = (
-            (self.hidden, 100_000)
-            if self.hides
-            else (np.nonzero(~np.isnan(self.observed)), MAX_JUDGED)
-        )
+        entries, most, where = self.hidden, 100_000, "held out"
+        if not self.hides:
+            entries, most, where = np.nonzero(~np.isnan(self.observed)), MAX_JUDGED, "where seen"
         rows, columns = (each[in_sample(each.size, most)] for each in entries)
-        where = "held out" if self.hides else "where seen"
         return Judged(self.original[rows, columns], rows, columns, where)
 
     @cached_property
@@ -297,11 +278,6 @@ class MatrixData:
         """The ends of the grey scale: of a matrix, few large entries do not take all of it."""
         low, high = map(float, np.nanpercentile(self.original, (1, 99)))
         return self.limits if self.picture is not None or low == high else (low, high)
-
-    @cached_property
-    def limits(self) -> tuple[float, float]:
-        """The smallest and the largest original value."""
-        return float(np.nanmin(self.original)), float(np.nanmax(self.original))
 
 
 def is_small(X: Any) -> bool:
@@ -339,9 +315,7 @@ def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int
 def mean_difference(a: Array, b: Array) -> float:
     """Return the mean absolute difference of entries that are both there."""
     with np.errstate(all="ignore"):
-        differences = np.abs(a - b)
-    finite = differences[np.isfinite(differences)]
-    return float(finite.mean()) if finite.size else 0.0
+        return float(pd.Series(np.abs(a - b).ravel()).mean())
 
 
 def is_photograph(X: Any) -> bool:

@@ -19,7 +19,6 @@ from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedTable, table_of
 from nmd_lab.data.units import facts_of, units_of_columns
-from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.request.options import Options
@@ -30,20 +29,18 @@ from nmd_lab.result.files import TABLES, check_export, write_table
 from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
-from .background import Judged, Record
+from .background import FitRun, Record
 from .charts import row_texts, texts
-from .fitting import ITERATIONS, MODEL, FitRun, prepared
+from .fitting import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
 from .given import NO_PICTURE, MatrixData, as_given, guessed_shape, is_photograph, is_small
-from .model_state import DRAWS, ModelState, split_code
 from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call
-from .state import Field, hidden_fields
+from .state import Field, hidden_fields, option
 from .tables import Grid
 from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
 
 SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}  # of few entries
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
-MAX_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 DAYS = """.assign(
         **{{name: (each[name] - pd.Timestamp(0)) / pd.Timedelta(days=1) for name in {}}}
@@ -75,7 +72,7 @@ class MatrixState(ModelState):
         Field("loss", "Loss", "choice", tuple(LOSSES), "again", "",
               {name: loss.label for name, loss in LOSSES.items()}, value="frobenius"),
         Field("rho", value="auto", check=as_penalty_rule),
-        Field("tol", value=Options().tol, check="tol"),
+        Field("tol", value=Options().tol, check=option("tol")),
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
@@ -90,6 +87,8 @@ class MatrixState(ModelState):
         self.shape, table = observations.shape, observations.labels.table or self._units
         self.has_kinds = is_frame(self.X) and table is not None
         self.draws_itself = table is None and math.prod(self.shape) <= 300_000
+        self.linear = {"nonlinearity": "identity", "loss": self._loss("frobenius")}
+        self.may_be_photograph = self.brought.channels > 1 or is_photograph(self.X)
         self.paint = Paint(self.shape)
         self.shows_fit = False  # whether a table is that of the fit although there are draws
         super().__init__(X, values, first=SIMPLE if is_small(self.X) else {})
@@ -110,29 +109,19 @@ class MatrixState(ModelState):
     # Data
 
     @property
-    def fitted_data(self) -> Any:
-        """The data of the fit; None before one."""
-        return self.fit.data
-
-    @property
     def data(self) -> MatrixData:
-        """The data of the present settings, with the present paint."""
-        return self.data_with(self.paint)
-
-    def data_with(self, paint: Paint) -> MatrixData:
-        """Return the data with the gaps of the present settings, and some paint."""
-        values = self.values
+        """The data with the gaps of the present settings, and the present paint."""
+        values, paint = self.values, self.paint
 
         def data() -> MatrixData:
-            others = self._layout(), self.brought.channels, paint, self._units
-            return MatrixData(self.X, values, *others)
+            return MatrixData(self.X, values, self.layout, paint, self._units)
 
         return self.memo("data", data, *(values[name] for name in (*OF_DATA, "shape")), paint)
 
     def shown_data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
         wrong = {*OF_DATA, "shape"} & set(self.problems())
-        return self.fitted_data if self.fit.phase == "running" or wrong else self.data
+        return self.fit.data if self.fit.phase == "running" or wrong else self.data
 
     @cached_property
     def _units(self) -> TypedTable | None:
@@ -142,9 +131,10 @@ class MatrixState(ModelState):
         apart = units_of_columns(facts_of(observations, by_column=observations.is_small_table))
         return None if apart is None else table_of(self.X, numbers_too=True)
 
-    def _layout(self) -> tuple[int, int] | None:
-        """Return the shape of the picture that each row is; None for that of the labels, if any."""
-        return self.values["shape"] or self.guessed
+    @property
+    def layout(self) -> tuple[int, int] | None:
+        """The shape of the picture that each row is; None for that of the labels, if any."""
+        return NO_PICTURE if self.brought.channels > 1 else self.values["shape"] or self.guessed
 
     @cached_property
     def guessed(self) -> tuple[int, int] | None:
@@ -155,9 +145,7 @@ class MatrixState(ModelState):
 
     def _is_photograph(self, data: MatrixData) -> bool:
         """Return whether the matrix is one picture, whose rows are no cases."""
-        if data.picture is not None or data.labels.table is not None:
-            return False
-        return data.channels > 1 or self.memo("is photograph", lambda: is_photograph(self.X))
+        return self.may_be_photograph and data.picture is None and data.labels.table is None
 
     # Settings and fit
 
@@ -172,9 +160,8 @@ class MatrixState(ModelState):
         values = self.values
 
         def shape() -> None:
-            layout = self._layout()
-            if layout is not None and layout != NO_PICTURE and self.brought.channels == 1:
-                picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), layout)
+            if self.layout not in (None, NO_PICTURE):
+                picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), self.layout)
 
         def loss() -> None:
             if not 0 <= values["missing"] < 1 or values["nonlinearity"] == "auto":
@@ -205,39 +192,29 @@ class MatrixState(ModelState):
             return name
         return {} if name == "frobenius" else dict.fromkeys(self.X.columns, name)
 
-    def to_fit(self, run: FitRun) -> tuple[Any, dict[str, Any]]:
-        """Return the present data, which are measured at the entries that a fit does not see."""
+    def to_fit(self, run: FitRun) -> None:
+        """Give the present data to a fit, which is measured at the entries that it does not see."""
         data = run.data = self.data
-        run.measure = data.judged.error if data.hides else None
-        options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
-        return data.seen, options
+        run.X, run.measure = data.seen, data.judged.error if data.hides else None
+        has_holes = bool(np.isnan(data.observed).any())
+        run.options = {"absent_are_zeros": not has_holes, "observed": data.mask}
 
-    def to_sample(self) -> tuple[Any, Any]:
-        """Return the data of the sampler, and what is not hidden or painted over."""
-        return self.X, self.data.mask
+    def to_sample(self) -> tuple[Any, Any, Any]:
+        """Return what a sampler sees, the entries that are hidden, and the mask of the brush."""
+        data = self.data
+        hidden = np.where(np.isnan(data.observed), data.original, np.nan)
+        return data.seen, hidden if data.hides else None, data.mask
 
-    def judged(self) -> Judged:
+    def judged(self) -> Any:
         """Return the held-out entries, or without any some that are seen."""
-        judged: Judged = self.fitted_data.judged
-        return judged
-
-    def rivals(self, fit: Decomposition) -> dict[str, float]:
-        """Return the errors of a linear model, and of the means of columns."""
-        data, errors = self.fitted_data, dict[str, float]()
-        if data is None or data.original.size > MAX_COMPARED:
-            return {}
-        linear = {"nonlinearity": "identity", "loss": self._loss("frobenius")}
-        if self.fit.arguments != self.fit.arguments | linear:
-            rival = self.rival(fit, data.seen, linear | {"observed": data.mask})
-            errors["linear"] = data.judged.error(rival._fitted)
-        return errors | {"average": data.judged.error_of_means(data.observed, fit._fitted)}
+        return self.fit.data.judged
 
     # Draws
 
     @property
     def drawn_table(self) -> Posterior | None:
         """The draws that the cells of a table show; None where these are of the fit."""
-        is_table = self.fitted_data is not None and self.fitted_data.labels.table is not None
+        is_table = self.fit.data is not None and self.fit.data.labels.table is not None
         return self.posterior if is_table and not self.shows_fit else None
 
     def _swap(self) -> None:
@@ -276,39 +253,43 @@ class MatrixState(ModelState):
         if interrupts := self.fit.phase == "running" and self.fit.before is None:
             self.fit.stop()
             self.fit.join(5.0)  # seconds
-        data, before = self.data_with(paint), self.fit.before
+        painted, self.paint = self.paint, paint
+        data, before = self.data, self.fit.before
         if np.isnan(data.observed).all():
+            self.paint = painted
             raise ValueError("the brush would mask all of it: take some back.")
         if before is None and self.fit.result is not None:
             before = self.fit.run
-        self.paint = paint
         self.forget_draws()
         if interrupts and (before is None or self.fit.is_look):  # before a choice was made
             return self.run(preview=self.fit.is_look)
         if before is None or not self.fit.arguments or self.changed:
             return  # the paint only counts in the next run
-        begun = self.fit.run
-        settings, arguments = begun.settings, begun.arguments
+        settings, arguments = self.fit.settings, self.fit.arguments
         run = FitRun(settings, arguments, before=before, planned=BRUSH_ITERATIONS)
-        X, options = self.to_fit(run)
-        plain = {"max_iter": BRUSH_ITERATIONS, "absent_are_zeros": False, "init": before.result}
-        arguments = arguments | options | plain
+        self.to_fit(run)
+        run.options["absent_are_zeros"] = False
+        more = run.options | {"max_iter": BRUSH_ITERATIONS, "init": before.result}
         run.remembers = not np.isnan(before.data.observed[data.hidden]).all()
-        self.fit.begin(run, lambda run: self._iterate(run, ResumableFit(prepared(X, arguments))))
+
+        def work(run: FitRun) -> None:
+            self._iterate(run, ResumableFit(prepared(run.X, arguments, **more)))
+
+        self.fit.begin(run, work)
 
     @property
     def painted(self) -> str:
         """Words on what was painted, for below the picture."""
-        data, fit = self.fitted_data, self.result
+        data, fit = self.fit.data, self.result
         if data is None or not data.paint.n_painted or fit is None or not data.hides:
             return ""
-        paint, seen, fitted, judged = data.paint, data.observed, fit._fitted, data.judged
+        paint, judged, hidden = data.paint, data.judged, np.isnan(data.observed)
 
         def words(stroke: str, under: Any) -> str:
-            error, other = judged.error(fitted, under), judged.error_of_means(seen, fitted, under)
-            return painted_words(stroke, {THIS: error, AVERAGE: other})
+            average = judged.error_of(means[judged.columns], fit._fitted.model, under)
+            return painted_words(stroke, {THIS: judged.error(fit._fitted, under), AVERAGE: average})
 
-        hidden = np.isnan(seen)
+        means = self.fit.run.means
         said: str = self.memo("painted", lambda: paint.in_words(words, hidden), fit, paint)
         return said
 
@@ -317,8 +298,7 @@ class MatrixState(ModelState):
     @property
     def title(self) -> str:
         """The data and their size."""
-        data = self.shown_data() if self.problems() else self.data
-        if data is None:
+        if (data := self.shown_data()) is None:
             return ""
         table, known, n = data.labels.table, ~np.isnan(data.original), data.shape[1]
         extent = self.brought.extent
@@ -348,24 +328,26 @@ class MatrixState(ModelState):
 
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error where entries are hidden, compared with the rivals."""
-        data, fit = self.fitted_data, self.result
-        if data is not None and fit is not None and data.hides:
-            if (guess := self.guess()) is None:
-                return None
-            if data.is_constant:
-                words = "Each column has one value, which is predicted to "
-                return Number(guess.error, words, least=math.inf)
-            if fit._fitted.model.is_mixed and data.labels.table is not None:
-                shown = (None, []) if of_fit else (self.drawn_table, self.off)
-                return self._number_of_table(data, *shown)
+        data, fit, errors = self.fit.data, self.result, self.errors
+        if errors and data.is_constant:
+            words = "Each column has one value, which is predicted to "
+            return Number(errors[THIS], words, least=math.inf)
+        if errors and data.labels.table is not None and fit._fitted.model.is_mixed:
+            shown = (None, []) if of_fit else (self.drawn_table, self.off)
+            return self._number_of_table(data, *shown)
         return super().number(of_fit=of_fit)
 
-    def guess(self) -> Number | None:
-        """Return how well the model guesses what is hidden."""
-        data = self.fitted_data
+    @property
+    def things(self) -> tuple[str, str]:
+        """What is guessed, and of what each has an average."""
+        data = self.fit.data
         is_picture = data.picture is not None or self._is_photograph(data)
-        words = ("pixels", "pixel") if is_picture else ("entries", "column")
-        return self._guess(*words, data.limits)
+        return ("pixels", "pixel") if is_picture else ("entries", "column")
+
+    @property
+    def limits(self) -> Any:
+        """The smallest and the largest value."""
+        return self.fit.data.limits
 
     def _number_of_table(self, data: Any, drawn: Posterior | None, off: list[int]) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -401,8 +383,9 @@ class MatrixState(ModelState):
         elif posterior is not None:
             parts["modelled"] = frame.arranged(self.drawn(frame)[0])
         if is_table:
-            parts |= self._grid(data, shown)
-        parts |= self.factors.parts(fitted, frame, data.labels)
+            cells = data.labels, data.original, data.observed
+            parts |= self.cells(*cells, shown, self.drawn_table)
+        parts |= self.components(frame, data.labels, texts(data.labels, "columns"))
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         is_fit = self.drawn_table is None
@@ -411,28 +394,18 @@ class MatrixState(ModelState):
         if is_table and fitted is not None:
             parts["facts"]["swap"] = "most uncertain cells" if is_fit else "components of the fit"
         if not is_table and self.fit.phase != "running":
-            at = None if fitted is None else self.memo("judged", self.judged, data)
-            parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, at)
+            judged = None if fitted is None else self.judged()
+            parts["drawing"] = self.drawing(frame, data.labels, data.original, judged)
         return parts
 
     def curves(self) -> dict[str, dict[int, float]]:
         """Return the curves of errors by iteration, in the unit of the data where it is known."""
-        data, run = self.fitted_data, self.fit.run
+        data, run = self.fit.data, self.fit.run
         unit = 1.0 if data is None else data.unit
         seen = {k: unit * error for k, error in dict(run.seen).items()}
         columns = data.labels.table.columns if data and data.labels.table else ()
         hidden = "hidden" + ", with classes" * any(column.is_class for column in columns)
         return {"seen": seen, hidden: run.guesses}
-
-    def _grid(self, data: Any, shown: Any) -> Record:
-        """Return the cells of a table, and those of which its draws are least sure."""
-        drawn, names = self.drawn_table, texts(data.labels, "rows")
-        grid = Grid(data.labels.table, data.original, data.observed, shown, drawn)
-        doubts = self.memo("doubts", lambda: grid.least_sure(names), data, drawn)
-        return {
-            "tables": [] if doubts is None else [doubts],
-            "grid": grid.shown(self.rows(data.shape[0]), names, self.order),
-        }
 
     @property
     def off(self) -> list[int]:
@@ -440,12 +413,10 @@ class MatrixState(ModelState):
         return [] if self.drawn_table is not None else super().off
 
     @property
-    def shown(self) -> FittedValues | None:
-        """The model of the last iterate, if it is of the data that are shown."""
-        fit = self.fit
-        others = any(self.values[name] != fit.settings.get(name) for name in OF_DATA)
-        state = None if others and fit.phase != "running" else fit.state
-        return self.factors.sorted(None if state is None else state._fitted)
+    def shown(self) -> Any:
+        """The model of the fit, if it is of the data that are shown."""
+        others = any(self.values[name] != self.fit.settings.get(name) for name in OF_DATA)
+        return None if others and self.fit.phase != "running" else super().shown
 
     def frame(self) -> Frame | None:
         """Return which entries are shown: selected rows, those of a component, or all."""
@@ -453,7 +424,7 @@ class MatrixState(ModelState):
             return None
         rows = self.rows(data.shape[0])
         key = None if rows is None else rows.tolist()
-        of_data = data.shape, data.picture, data.channels
+        of_data = data.shape, data.picture, self.brought.channels
         return self.memo("frame", lambda: frame_of(*of_data, rows), data, key)
 
     def _pictures(self, data: MatrixData, frame: Frame, posterior: Posterior | None) -> Record:
@@ -479,10 +450,9 @@ class MatrixState(ModelState):
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat the fit, or that make one if there is none."""
         run = self.fit.run
-        result, data, arguments, before = run.result, run.data, run.arguments, run.before
-        if not arguments or data is None or (result is None and before is None):
-            result, before, data, arguments = None, None, self.data, self.arguments(self.values)
-        body = fitting_code(data, arguments, result, before) + printing_code(data)
+        if run.result is None and run.before is None:
+            run = FitRun(arguments=self.arguments(self.values), data=self.data)
+        body, data = fitting_code(run) + printing_code(run.data), run.data
         drawn = self._drawn_code(body, data.paint)
         filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
         return (
@@ -520,13 +490,9 @@ class MatrixState(ModelState):
         return f"{drawn}{printing_code(self.data, 'posterior')}{report}\n"
 
 
-def fitting_code(
-    data: MatrixData,
-    arguments: Mapping[str, Any],
-    result: Decomposition | None,
-    before: FitRun | None,
-) -> str:
+def fitting_code(run: FitRun) -> str:
     """Return the lines that hide entries of X, and fit: before strokes and after them."""
+    data, arguments, before = run.data, run.arguments, run.before
     share = float(data.values["missing"])
     lines = split_code("X", share, int(data.values["seed"])) if share > 0 else ""
     seen = "seen" if lines else "X"
@@ -542,9 +508,9 @@ def fitting_code(
         return mask_code(seen, paint) + fit_call(result, "complete", "X", named | options)
 
     if before is None:
-        return lines + fit(result, data.paint)
+        return lines + fit(run.result, data.paint)
     first, now = fit(before.result, before.data.paint), {"init": Code("fit")}
-    return lines + first + fit(result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
+    return lines + first + fit(run.result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
 
 
 def printing_code(data: MatrixData, model: str = "fit") -> str:

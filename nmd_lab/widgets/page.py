@@ -185,12 +185,12 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def close(self) -> None:
         """Stop the fit, and give the model back."""
-        state: State | None = getattr(self, "state", None)  # None where settings were refused
-        if state is not None:
-            state.close()
+        has_state = hasattr(self, "state")  # it has none where settings were refused
+        if has_state:
+            self.state.close()
         super().close()
-        if state is not None:  # notebooks keep what a cell has returned, even if it is closed
-            for name in PARTS:
+        if has_state:
+            for name in PARTS:  # notebooks keep what a cell has returned, even if it is closed
                 setattr(self, name, None)
 
     def __repr__(self) -> str:
@@ -256,7 +256,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """Change a setting."""
         self.state.set(name, value)
         if name == "rank":  # another model has all its components
-            self.state.factors.forget()
+            self.state.forget_components()
         self._show_settings()
         self._refresh()
 
@@ -501,17 +501,12 @@ def shown_by(explorer: Any) -> Record:
         "components": components,
         "code_text": re.sub(r'(\(\s*")[^"\n]*/', r"\1", explorer.code_text or ""),
         "selection": explorer.selection,
-        "controls": [],
-        "runs": [],
-        "static_id": "",
     }
 
 
 def saved_facts(facts: Any) -> Record:
     """Return facts without what would fit something, or is not in a file."""
-    saved: Record = {name: each for name, each in (facts or {}).items() if name != "swap"}
-    if "shapes" in saved:
-        saved["shapes"] = []
+    saved: Record = {k: each for k, each in (facts or {}).items() if k not in ("swap", "shapes")}
     if lists := saved.get("lists"):
         known = [each | {"rating": each.get("rating", "")} for each in lists["known"]]
         saved["lists"] = lists | {"fields": [], "known": known}
@@ -525,12 +520,12 @@ def answers_of(state: Any, parts: Record) -> dict[str, Record]:
     """
     if not parts["grid"] and "lists" not in parts["facts"]:
         return {}
-    shown, old, answers = state.factors, answering(state, parts), dict[str, Record]()
-    before, count = (shown.switched, shown.chosen), parts["components"]["count"]
+    old, answers = answering(state, parts), dict[str, Record]()
+    before, count = (state.switched, state.chosen), parts["components"]["count"]
     ways = [(f"{sign}{k}", {k} if sign else set(), k) for k in range(count) for sign in ("", "-")]
-    for name, shown.switched, shown.chosen in [("", set(), None), *ways]:
+    for name, state.switched, state.chosen in [("", set(), None), *ways]:
         answers[name] = changes(answering(state, state.parts()), old)
-    shown.switched, shown.chosen = before
+    state.switched, state.chosen = before
     return answers
 
 
@@ -544,10 +539,7 @@ def answering(state: Any, parts: Record) -> Record:
 def changes(now: Any, old: Any) -> Any:
     """Return what of records, and of lists of as many, is not as it was."""
     if isinstance(now, dict) and isinstance(old, dict):
-        gone = dict.fromkeys(old.keys() - now.keys())
-        return gone | {
-            name: changes(x, old.get(name)) for name, x in now.items() if x != old.get(name)
-        }
+        return {k: changes(x, old.get(k)) for k, x in now.items() if x != old.get(k)}
     as_many = isinstance(now, list) and isinstance(old, list) and len(now) == len(old)
     if as_many and now and isinstance(now[0], dict):
         return [changes(*pair) for pair in zip(now, old, strict=True)]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
+from scipy import ndimage
+from scipy.interpolate import griddata
 
 from nmd_lab._runtime.checks import as_generator, check_integer, check_share, many, new_stream
-from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.labels import plain_array
 from nmd_lab.data.patches import Grid
 from nmd_lab.inpainting.inpaint import (
@@ -37,12 +37,10 @@ from .given import as_photograph
 from .pictures import Frame, Paint, at, frame_of
 from .printer import PRINT_HIDDEN, call
 from .state import Field, State, hidden_fields
-from .words import AVERAGE, LEVELS, Findings, Number, Piece, painted_words, size_words
+from .words import AVERAGE, LEVELS, Findings, Piece, painted_words, size_words
 
 ALL = "fill all pixels", "Fill the whole photograph, which takes longer"
 MAX_COMPARED = 500_000  # pixels of a picture that is interpolated, too, at most
-
-Box = tuple[slice, slice]  # rows and columns
 
 
 class Stopped(Exception):
@@ -57,7 +55,7 @@ class FillRun(Run):
     grid: Any = None  # the places of the patches
     mean: Array | None = None  # the picture so far
     rivals: dict[str, Array] = field(default_factory=dict)  # the picture by interpolation
-    touched: list[Box] = field(default_factory=list)  # what strokes have touched, not filled yet
+    touched: Any = False  # which pixels strokes have touched that are not filled yet
 
 
 def compared(
@@ -75,33 +73,30 @@ def compared(
     return errors, Findings(True, held)
 
 
-def interpolated(visible: Array, grid: Grid, stop: threading.Event) -> dict[str, Array]:
-    """Return the picture with its missing pixels by linear interpolation; nothing if stopped."""
+def in_bands(visible: Array, grid: Grid, stop: threading.Event) -> dict[str, Array]:
+    """Return the picture by interpolation of bands of its rows; nothing if stopped."""
     far, band = 2 * int(distance_to_seen(visible, grid).max()), max(1, 50_000 // visible.shape[1])
     result = visible.copy()
     for begin in range(0, len(visible), band):
         if stop.is_set():
             return {}
-        first, inside = max(begin - far, 0), slice(begin, begin + band)
-        around = _interpolated(visible[first : begin + band + far])
-        result[inside] = around[begin - first :][:band]
+        first = max(begin - far, 0)
+        around = interpolated(visible[first : begin + band + far])
+        result[begin : begin + band] = around[begin - first :][:band]
     return {"interpolation": result}
 
 
-def _interpolated(visible: Array) -> Array:
+def interpolated(visible: Array) -> Array:
     """Return pixels with missing ones by linear interpolation, outside by the nearest.
 
     A pixel is missing if one of its channels is.
     """
-    seen = ~np.isnan(visible).any(axis=tuple(range(2, visible.ndim)))
-    places, missing, result = np.argwhere(seen), np.argwhere(~seen), visible.copy()
-    found = np.full((len(missing), *visible.shape[2:]), np.nan)
+    seen, result = ~np.isnan(visible).any(axis=tuple(range(2, visible.ndim))), visible.copy()
+    places, missing = np.argwhere(seen), np.argwhere(~seen)
+    result[~seen] = griddata(places, visible[seen], missing, "nearest")
     if np.ptp(places, axis=0).min() > 0 and len(places) > 3:
-        found = LinearNDInterpolator(places, visible[seen])(missing)
-    outside = np.isnan(found).any(axis=tuple(range(1, found.ndim)))
-    if outside.any():
-        found[outside] = NearestNDInterpolator(places, visible[seen])(missing[outside])
-    result[~seen] = found
+        linear = griddata(places, visible[seen], missing)
+        result[~seen] = np.where(np.isnan(linear), result[~seen], linear)
     return result
 
 
@@ -115,7 +110,7 @@ class PhotographState(State):
         Field("groups", "Groups", "integer", (), "components", "Groups of patches at most",
               value=GROUPS, check=lambda n: check_integer("groups", n, 1)),
     )  # fmt: skip
-    filename, opens = "picture.nc", True
+    filename, opens, things = "picture.nc", True, ("pixels", "column")
     kind = FillRun
     fit: Background[FillRun]
 
@@ -124,6 +119,8 @@ class PhotographState(State):
         self.X = self.brought.data
         self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
+        self.shape: tuple[int, int] = self.pixels.shape[:2]
+        self.limits = float(np.nanmin(self.pixels)), float(np.nanmax(self.pixels))
         super().__init__(X, values)
         self._one_stroke = threading.Lock()  # so that those that no longer count do not slow it
         self.paint = Paint(self.shape)
@@ -132,17 +129,6 @@ class PhotographState(State):
             times = round(math.prod(np.shape(X)[:2]) / math.prod(self.shape))
             self.about, self.buttons["take"] = f"all take about {times} times as long", ALL
             self.actions["take"] = lambda _: PhotographState(X, whole=True, **values)
-
-    @property
-    def grid(self) -> Grid:
-        """The places of the patches."""
-        return default_grid(self.X, self.values["method"])
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width."""
-        height, width, *_ = self.pixels.shape
-        return height, width
 
     @property
     def mask(self) -> NDArray[np.bool_]:
@@ -175,20 +161,18 @@ class PhotographState(State):
 
     def run(self, *, preview: bool = False) -> None:
         """Fill the photograph with the present settings."""
-        settings = self._settings(self.values)
-        self._fill(replace(self.fit.run, settings=settings, of=object(), touched=[]))
+        self._fill(settings=self._settings(self.values), of=object(), touched=False)
 
-    def _fill(self, run: FillRun, touched: Box | None = None) -> None:
+    def _fill(self, **changes: Any) -> None:
         """Fill a photograph; what a stroke has touched comes first, with the groups as they are."""
-        run.data, run.visible, run.grid = self.X, self.visible, self.grid
-        with self.fit.lock:
-            run.touched += [] if touched is None else [touched]
-        run.planned, run.done = 100, 0  # percent
+        grid = default_grid(self.X, self.values["method"])
+        begun: Record = {"visible": self.visible, "grid": grid, "errors": {}}
+        run = replace(self.fit.run, planned=100, done=0, **begun, **changes)  # percent
         self.fit.begin(run, self._work)
 
     def _work(self, run: FillRun) -> None:
         """Fill the picture."""
-        visible, is_stroke = run.visible, bool(run.touched)
+        visible, is_stroke = run.visible, np.any(run.touched)
         doing = "filled by the groups so far; all of it follows" if is_stroke else "filling"
 
         def tell(share: float, mean: Array | None) -> None:
@@ -206,18 +190,16 @@ class PhotographState(State):
                 run.stop.wait(0.6)  # for another stroke
             method, groups, seed = (run.settings[name] for name in ("method", "groups", "seed"))
             plan, rng = Plan(groups, PASSES[method], tell=tell), new_stream(as_generator(seed))
-            with one_thread():
-                mean, std, groups = fill_by_groups(visible, run.grid, plan, rng)
+            mean, std, groups = fill_by_groups(visible, run.grid, plan, rng)
         except Stopped:
             run.result, run.errors, run.findings, run.rivals = None, {}, None, {}
             return self.fit.end(run, "stopped", "stopped before it was done")
-        filled = filled_dataset(run.data, ~np.isnan(visible), mean, std, groups)
-        with one_thread():  # SciPy solves a small system for each triangle: threads only wait
-            if few := visible.size <= MAX_COMPARED:
-                self.fit.show(run, "comparing with interpolation", now=True)
-            run.rivals = interpolated(visible, run.grid, run.stop) if few else {}
-            picture = plain_array(run.data).astype(float)
-            run.errors, run.findings = compared(picture, np.isnan(visible), filled, run.rivals)
+        filled = filled_dataset(self.X, ~np.isnan(visible), mean, std, groups)
+        run.rivals = {}
+        if visible.size <= MAX_COMPARED:
+            self.fit.show(run, "comparing with interpolation", now=True)
+            run.rivals = in_bands(visible, run.grid, run.stop)
+        run.errors, run.findings = compared(self.pixels, np.isnan(visible), filled, run.rivals)
         run.result, run.mean = filled, filled["picture"].to_numpy().astype(float)
         run.warnings = tuple(filter(None, [guess_in_words(visible, run.grid)]))
         run.done = 100
@@ -225,14 +207,10 @@ class PhotographState(State):
 
     def _refill(self, run: FillRun) -> None:
         """Fill what strokes have touched, and show it, even if another stroke has followed."""
-        visible = run.visible
-        with self.fit.lock:
-            groups, before = run.result, run.mean
-            if run.stop.is_set() or not run.touched or groups is None or before is None:
-                return
-            sides = list(zip(*run.touched, strict=True))
-            run.touched.clear()  # those of later strokes, too
-        box = tuple(slice(min(s.start for s in k), max(s.stop for s in k)) for k in sides)
+        visible, groups, before = run.visible, run.result, run.mean
+        if run.stop.is_set() or groups is None or before is None:
+            return
+        (box,), run.touched = ndimage.find_objects(run.touched.astype(int)), False
         channels = tuple(slice(0, n) for n in visible.shape[2:])
         mean = before.copy()
         mean[box] = visible[box]
@@ -241,8 +219,7 @@ class PhotographState(State):
             if self.fit.run.stop.is_set() or self.fit.phase != "running":
                 raise Stopped
 
-        with one_thread():
-            new = refill(mean, (*box, *channels), run.grid, groups, tell)
+        new = refill(mean, (*box, *channels), run.grid, groups, tell)
         mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
         with self.fit.lock:
             if self.fit.result is groups:
@@ -260,14 +237,11 @@ class PhotographState(State):
         if np.isnan(self.visible).all():
             self.paint = painted
             raise ValueError("the brush would mask all of it: take some back.")
-        rows, columns = np.nonzero(self.mask != before)
-        if not rows.size:
-            return
-        box = slice(rows.min(), rows.max() + 1), slice(columns.min(), columns.max() + 1)
-        if self.fit.result is None or self.changed:
+        touched = self.mask != before
+        if touched.any() and (self.fit.result is None or self.changed):
             self.run()
-        else:
-            self._fill(replace(self.fit.run), box)
+        elif touched.any():
+            self._fill(touched=self.fit.touched | touched)
 
     # The sentence
 
@@ -283,23 +257,10 @@ class PhotographState(State):
         """The groups and the size of their patches."""
         if self.result is None:
             return []
-        grid = self.grid
+        grid = self.fit.grid
         size = " × ".join(str(grid.size[axis]) for axis in grid.space)
         groups = many(self.result.sizes["group"], "group")
         return [(groups, "components"), (f" of patches of {size}", "")]
-
-    def number(self, *, of_fit: bool = False) -> Number | None:
-        """Return the error where pixels are hidden, once a run has ended."""
-        errors, found = self.fit.errors, self.fit.findings
-        if self.fit.phase == "running" or not errors:
-            return None
-        covered = "" if found is None else f"; {found.covers()}"
-        return Number.of_guess(errors, "pixels", "column", self.limits, covered)
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The smallest and the largest value of a pixel."""
-        return float(np.nanmin(self.pixels)), float(np.nanmax(self.pixels))
 
     @property
     def painted(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from itertools import product
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
-from .background import Array, Judged, Record, at_most
+from .background import Array, Judged, Limits, Record, Shape, at_most
 
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
 BEYOND = 0.05  # fraction of the uncertain entries that are beyond the end of their scale
@@ -73,14 +73,9 @@ class Frame(NamedTuple):
             means: Array = total / counts
         return means
 
-    def columns_at(self, pixels: Rows) -> Rows:
-        """Return the columns at pixels of a row that is a picture, where there are some."""
-        positions = None if self.picture is None else self.picture.positions
-        return pixels if positions is None else np.flatnonzero(np.isin(positions, pixels))
-
 
 def frame_of(
-    shape: tuple[int, int], picture: Picture | None, channels: int = 1, rows: Rows | None = None
+    shape: Shape, picture: Picture | None, channels: int = 1, rows: Rows | None = None
 ) -> Frame:
     """Return what is shown of a matrix."""
     m, n = shape
@@ -96,20 +91,15 @@ def frame_of(
 
 
 def pictures_part(
-    frame: Frame,
-    limits: tuple[float, float],
-    names: Sequence[str],
-    layers: Mapping[str, Array | None],
-    paint: Paint | None = None,
+    frame: Frame, limits: Limits, names: list[str], layers: Record, paint: Paint
 ) -> Record:
     """Return the pictures that stay as they are while a fit runs, given as layers by name.
 
     What is under the `paint` does not count in the scale of the uncertainty.
     """
-    painted = None if paint is None else paint.touches(frame)
+    count, hidden = paint.n_painted, 0.0
     rows, (low, high) = frame.rows.tolist() if frame.picture is not None else [0], limits
-    shown = dict.fromkeys(("original", "seen", "spread", "beside")) | dict(layers)
-    hidden = 0.0
+    shown: Record = dict.fromkeys(("original", "seen", "spread", "beside")) | layers
     if (seen := shown["seen"]) is not None and (original := shown["original"]) is not None:
         hidden = float(np.mean(np.isnan(seen) & ~np.isnan(original)))
     return {
@@ -123,16 +113,17 @@ def pictures_part(
         "ids": rows,
         "labels": [names[row] if names else "" for row in rows],
         **{name: None if x is None else frame.arranged(x) for name, x in shown.items()},
-        "many_missing": hidden > MANY_MISSING,
-        "most": 0.0 if shown["spread"] is None else end_of_scale(shown["spread"], painted),
+        "n_painted": count,
+        "many_missing": hidden > MANY_MISSING or count > 0,
+        "most": 0.0 if shown["spread"] is None else end_of_scale(shown["spread"], paint, frame),
     }
 
 
-def end_of_scale(spread: Array, painted: Array | None = None) -> float:
+def end_of_scale(spread: Array, paint: Paint, frame: Frame) -> float:
     """Return the uncertainty that has the deepest colour: few entries that are seen have more."""
     unsure = spread > 0
-    if painted is not None and (unsure & ~painted).any():
-        unsure &= ~painted
+    if paint.n_painted and (unpainted := unsure & ~paint.touches(frame)).any():
+        unsure = unpainted
     return float(np.quantile(spread[unsure], 1 - BEYOND)) if unsure.any() else 0.0
 
 
@@ -154,11 +145,7 @@ def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
 
 
 def drawing_part(
-    fitted: FittedValues,
-    frame: Frame,
-    rows: Array,
-    X: Array | None,
-    judged: Judged | None = None,
+    fitted: FittedValues, frame: Frame, rows: Array, X: Array | None, judged: Judged | None = None
 ) -> Record | None:
     """Return the numbers to draw f(WH) with; None for wide rows and several kinds of columns."""
     n = fitted.shape[1]
@@ -178,7 +165,10 @@ def drawing_part(
     high = low + steps * step
     with np.errstate(all="ignore"):
         table = fitted.model.expected(step * (np.round(low / step) + np.arange(steps + 1)))
-    errors, lost = ([], []) if judged is None else errors_of_terms(fitted, every_W, every_H, judged)
+    errors, lost, ranks = list[float](), list[float](), range(fitted.W.shape[1])
+    if judged is not None:  # of the first k components, from k = 0, and without each
+        errors = [judged.error(fitted.without(ranks[k:])) for k in (*ranks, len(ranks))]
+        lost = [judged.error(fitted.without([k])) for k in ranks]
     is_rows = frame.picture is not None
     codes = X is not None and is_rows and rows.size * n <= MAX_VALUES
     return {
@@ -197,21 +187,6 @@ def drawing_part(
     }
 
 
-def errors_of_terms(
-    fitted: FittedValues, W: Array, H: Array, judged: Judged
-) -> tuple[list[float], list[float]]:
-    """Return the RMSE at some entries of the first k components, from k = 0, and without each."""
-    x, rows, columns, _ = judged
-
-    def error(t: Array) -> float:
-        off = fitted.model.expected(t, rows, columns) - x
-        return float(np.sqrt(np.mean(np.square(off))))
-
-    *terms, of_rows, of_columns = W[rows].T * H[:, columns]
-    sums = np.cumsum([of_rows + of_columns, *terms], axis=0)
-    return [*map(error, sums)], [error(sums[-1] - term) for term in terms]
-
-
 def as_bytes(values: bytes) -> Record:
     """Return float32 numbers as codes 0 to 254, and what these stand for; 255 stands for NaN."""
     numbers = np.frombuffer(values, "<f4")
@@ -228,9 +203,9 @@ def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
     layers = {"data": pictures["seen"] or pictures["original"], "model": modelled}
     shown = {name: layer for name, layer in layers.items() if layer}
     size = [pictures[name] for name in ("count", "height", "width", "channels")]
-    sides = [mosaic(np.frombuffer(layer, "<f4").reshape(size)) for layer in shown.values()]
-    if not sides:
+    if not shown:
         return ""
+    sides = [mosaic(np.frombuffer(layer, "<f4").reshape(size)) for layer in shown.values()]
     picture = np.concatenate(sides, axis=1)[:-1, :-1]
     picture = picture[tuple(slice(None, None, -(-max(picture.shape) // 400)) for _ in "yx")]
     share = (picture - pictures["low"]) / ((pictures["high"] - pictures["low"]) or 1.0)
@@ -295,7 +270,8 @@ class Paint:
                     result.signs[rows, pixels * frame.channels + channel] = sign
             else:
                 rows, columns = disc((frame.height, frame.width), y, x, radius)
-                at = frame.columns_at(rows * frame.width + columns)
+                pixels = rows * frame.width + columns
+                at = np.flatnonzero(np.isin(frame.picture.positions, pixels))
                 result.signs[frame.rows[picture], at] = sign
         return result
 
@@ -327,14 +303,10 @@ def dry(shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return np.random.default_rng(0).random(shape) >= RAIN
 
 
-def disc(
-    shape: tuple[int, int], y: float, x: float, radius: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def disc(shape: Shape, y: float, x: float, radius: float) -> tuple[Rows, ...]:
     """Return rows and columns of the pixels whose centres are within a radius of a point."""
-    i, j = (np.arange(size) for size in shape)
-    i, j = i[np.abs(i - y) <= radius], j[np.abs(j - x) <= radius]
-    rows, columns = np.nonzero((i[:, None] - y) ** 2 + (j - x) ** 2 <= radius**2)
-    return i[rows], j[columns]
+    i, j = np.ogrid[: shape[0], : shape[1]]
+    return np.nonzero((i - y) ** 2 + (j - x) ** 2 <= radius**2)
 
 
 def runs(painted: NDArray[np.bool_]) -> list[tuple[int, int, int]]:

@@ -15,11 +15,11 @@ import xarray as xr
 from nmd_lab._runtime.checks import many
 from nmd_lab.api.messages import message_of_chains
 from nmd_lab.data.labels import picture_of
-from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
+from nmd_lab.result.selection import TRIAL
+from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts, validation_error
 from nmd_lab.studies import Study
 from nmd_lab.studies.cell import POSTERIOR_SCORES, select
 from nmd_lab.studies.summary import (
@@ -33,23 +33,19 @@ from nmd_lab.studies.summary import (
     variable,
 )
 
-from .background import Record, Run
+from .background import Record, Run, Shape, is_measured
 from .charts import chart, curves_chart, table, texts, trials_charts
-from .fitting import is_measured
 from .given import is_photograph
 from .pictures import Frame, frame_of
 from .printer import PRINT_ERROR, call
 from .state import Field, State
-from .tables import Grid
-from .words import Number, Piece, size_words
+from .words import THIS, Number, Piece, size_words
 
 
 class ResultState(State):
     """A fit or a posterior, of whose data nothing is known: nothing can be fitted here."""
 
-    def __init__(
-        self, outcome: Decomposition | Posterior, shape: tuple[int, int] | None = None
-    ) -> None:
+    def __init__(self, outcome: Decomposition | Posterior, shape: Shape | None = None) -> None:
         super().__init__(outcome, {})
         row = outcome._labels.label_columns(np.zeros((1, outcome._shape[1])))
         self.picture = picture_of(row.isel(component=0, drop=True), shape)
@@ -59,8 +55,10 @@ class ResultState(State):
         self.buttons = {}
         self.actions["arrange"] = self.order.arrange
         if self.posterior is None:
-            self.fit.recall(Run(phase="finished", message="", result=outcome))
-            self.actions |= self.factors.actions
+            error, self.trials = validation_error(outcome), self.input.selection
+            errors = {} if error is None else {THIS: error}
+            self.fit.recall(Run(phase="finished", message="", result=outcome, errors=errors))
+            self.actions["component"] = self._component
         else:
             warnings = tuple(message_of_chains(self.posterior).values())
             message = str(self.posterior.stop_reason)
@@ -70,12 +68,6 @@ class ResultState(State):
     def result(self) -> Any:
         """The fit or the posterior."""
         return self.input
-
-    @property
-    def choice(self) -> Any:
-        """The fit, if its settings were chosen by trials."""
-        is_chosen = self.posterior is None and self.input.selection.sizes["trial"]
-        return self.input if is_chosen else None
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
@@ -95,8 +87,8 @@ class ResultState(State):
         if self.off:  # without data its error is not known
             return None
         if self.posterior is None:
-            if self.choice is None or "validation_rmse" in outcome.history:
-                return super().number()
+            if not self.trials.sizes[TRIAL] or "validation_rmse" in outcome.history:
+                return super().number() or Number.of_seen(outcome)
             of = headline_of(outcome)
             return Number(float(of["value"]), "Its error is ", f" {of['text']}")
         if outcome._labels.table is not None:
@@ -105,7 +97,7 @@ class ResultState(State):
         return Number(spread, "A prediction is uncertain by ", " on average (standard deviation)")
 
     @property
-    def shown(self) -> FittedValues | None:
+    def shown(self) -> Any:
         """The model of a fit with its components as they are; None of a posterior."""
         return None if self.posterior else self.input._fitted
 
@@ -124,18 +116,16 @@ class ResultState(State):
             facts, spread = fit_facts(outcome), None
             without = fitted.without(self.off)
             shown = frame.means(outcome._shape, without.block)
-            parts |= self.factors.parts(fitted, frame, labels) | {
+            parts |= self.components(frame, labels, texts(labels, "columns")) | {
                 "curves": curves_chart(curves_of(outcome.history)),
-                "dots": trials_charts(self.choice),
-                "drawing": self.factors.drawing(fitted, frame, labels),
+                "dots": trials_charts(self.trials),
+                "drawing": self.drawing(frame, labels),
             }
         tables = [table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])]
         if labels.table is not None:
             nothing = np.full(outcome._shape, np.nan)
-            grid = Grid(labels.table, nothing, nothing, without, self.posterior)
-            parts["grid"] = grid.shown(self.rows(outcome._shape[0]), names, self.order)
-            doubts = self.memo("doubts", lambda: grid.least_sure(names))
-            tables += [] if doubts is None else [doubts]
+            parts |= self.cells(labels, nothing, nothing, without, self.posterior)
+            tables += parts["tables"]
         # As of the data: a linear model goes a little beyond them
         low, high = np.nanpercentile(shown, (1, 99))
         limits = float(low), float(high)
@@ -153,7 +143,7 @@ class ResultState(State):
             return f"posterior = {source or '...'}\nprint(posterior)\n"
         reading = "" if source == "fit" else f"fit = {source or '...'}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        plots += "fit.plot.selection()\n" if self.choice is not None else ""
+        plots += "fit.plot.selection()\n" * bool(self.trials.sizes[TRIAL])
         return f"{reading}{PRINT_ERROR}{plots}"
 
 
@@ -217,8 +207,8 @@ class StudyState(State):
         varied = [dim for dim in sizes if dim != x and sizes[dim] > 1]
         color = next(iter(varied), NO_DIMENSION)
         conditions = (dim for dim in trials(self.results) if dim in varied and dim != color)
-        first = {"metric": variable(self.results, None), "x": x, "color": color}
-        first["panel"] = next(conditions, NO_DIMENSION)
+        panel = next(conditions, NO_DIMENSION)
+        first = {"metric": variable(self.results, None), "x": x, "color": color, "panel": panel}
         super().__init__(study, values, first=first)
         self.buttons, self.points = {}, list[Labels]()
         self._shown: Record | None = None
@@ -336,8 +326,7 @@ class StudyState(State):
         """Return the chart, the fits of the chosen point or of the best model, and all models."""
         wrong = {"color", "panel"} & set(self.problems())
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays
-            layout = (self.values[name] for name in ("metric", "x", "color", "panel"))
-            self._shown = self.memo("chart", self._chart, *layout)
+            self._shown = self.memo("chart", self._chart, *self.values.values())
         chosen, best = self.selected, [] if self.models.empty else [self._labels()]
         return {
             "dots": {"study": self._shown},
@@ -353,7 +342,7 @@ class StudyState(State):
     def _chart(self) -> Record:
         """Return the chart of the present layout, and keep the labels of its points."""
         results, sizes = self.results, self.results.sizes
-        metric, x, color, panel = (self.values[name] for name in ("metric", "x", "color", "panel"))
+        metric, x, color, panel = self.values.values()
         shown = [dim for dim in dict.fromkeys((panel, color, x)) if dim != NO_DIMENSION]
         self.points = best_at_each(results, metric, shown)
         if not self.points:
@@ -376,7 +365,7 @@ class StudyState(State):
 
     def _drawn(self, k: int, places: list[float]) -> Record:
         """Return a point as the chart has it; bars of different colours stand side by side."""
-        x, color, panel = (self.values[name] for name in ("x", "color", "panel"))
+        _, x, color, panel = self.values.values()
         point, results, (mean, spread) = self.points[k], self.results, self.score(self.points[k])
         place = places[results[x].values.tolist().index(point[x])]
         if color in point and not is_numeric(results, x):
@@ -417,11 +406,9 @@ class StudyState(State):
         chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
         names = [n for n in dict.fromkeys([metric, *chosen, "n_iter", "seconds"]) if n in cells]
         frame = cells[names].to_dataframe().reset_index()
-        labels, values = (frame[each].to_numpy().tolist() for each in (dims, names))
-        rows = [
-            [*map(label_text, a), *map(_value_text, b, names)]
-            for a, b in zip(labels, values, strict=True)
-        ]
+        texts = [frame[dim].map(label_text) for dim in dims]
+        texts += [frame[name].map(partial(_value_text, of=name)) for name in names]
+        rows = pd.concat(texts, axis=1).to_numpy().tolist()
         mean, spread = self.score(point)
         caption = f"{_labels_text(point)}: {mean:.4g} (SD over seeds {spread:.2g})"
         head = [label_text(n.replace("n_iter", "iterations")) for n in dims + names]

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab._runtime.checks import check_share, check_word, sentence
-from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.request.options import Options
-from nmd_lab.result.summary import validation_error
+import numpy as np
 
-from .background import Background, History, Memo, Record, Run
-from .charts import FactorsPart
-from .pictures import Frame, Paint, drawn_at, pictures_part
+from nmd_lab._runtime.checks import check_share, check_word, sentence
+from nmd_lab.data.labels import Labels
+from nmd_lab.request.options import Options
+from nmd_lab.result.selection import trials_of
+
+from .background import Array, Background, History, Judged, Limits, Memo, Record, Run, Settings
+from .charts import component_words, components_part, leaning, plane_part, points_of, texts
+from .pictures import MAX_ROWS, Frame, Paint, drawing_part, drawn_at, pictures_part
 from .printer import cell, name_in_notebook
-from .tables import Order
-from .words import NEARLY_NONE, THIS, Number, Piece, choice_words, model_words
+from .tables import Grid, Order
+from .words import Number, Piece, choice_words, model_words
 
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
-
-Check = Callable[[Any], Any]  # raises an error if a value is wrong
 
 Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a state that it returns is shown from then on."""
@@ -46,19 +46,10 @@ class Field(NamedTuple):
     option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
     auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
     value: Any = None  # at first
-    check: Check | str | None = None  # refuses wrong values, or names an option of a fit that does
+    check: Callable[[Any], Any] = lambda value: None  # raises an error if a value is wrong
     searched: bool = False  # whether each letter that is entered searches
 
-    def verify(self, value: Any) -> None:
-        """Raise an error if a value is wrong whatever the other settings are."""
-        if isinstance(self.check, str):
-            Options.of({self.check: value})
-        elif self.check is not None:
-            self.check(value)
-
-    def shown(
-        self, values: Mapping[str, Any], problems: Mapping[str, str], unused: Collection[str] = ()
-    ) -> Record:
+    def shown(self, values: Settings, problems: Settings, unused: Sequence[str] = ()) -> Record:
         """Return the field as the page shows it, with its value and what is wrong with it."""
         return {
             **{name: getattr(self, name) for name in ("name", "label", "kind", "group")},
@@ -72,13 +63,18 @@ class Field(NamedTuple):
         }
 
 
+def option(name: str) -> Callable[[Any], Any]:
+    """Return what raises an error if a value is wrong for an option of a fit."""
+    return lambda value: Options.of({name: value})
+
+
 def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
     """Return the fraction of what is hidden at random, and the seed."""
     share, seed = f"Fraction of held-out {what}", f"Seed of held-out {what} and of the start"
     check = partial(check_share, name)
     return (
         Field(name, "Hidden", "share", (), "data", share, value=HIDDEN, check=check),
-        Field("seed", "Seed", "integer", (), "again", seed, value=0, check="random_state"),
+        Field("seed", "Seed", "integer", (), "again", seed, value=0, check=option("random_state")),
     )
 
 
@@ -124,26 +120,25 @@ class State:
     offered: tuple[str, ...] = ()  # data sets of the library, the present one first
     paint = Paint((0, 0))  # what the brush has done: nothing
     posterior: Any = None  # draws; None until they have been asked for
+    switched: set[int]  # components that are off
+    chosen: int | None  # component whose rows are shown
+    trials = trials_of({})  # of the last choice of settings
+    things: Any = ("entries", "column")  # what is guessed, and of what each has an average
+    limits: Any = None  # the smallest and the largest value, if the sentence has them
 
-    def __init__(
-        self,
-        X: Any,
-        values: Mapping[str, Any],
-        *,
-        first: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, X: Any, values: Settings, first: Settings | None = None) -> None:
         self.input = X  # what the user gave
         self.fit: Any = Background(self.kind)
         self.active = self.fit  # what was begun last; its progress is shown
         self.works: list[Background[Any]] = [self.fit]
         self.actions: dict[str, Action] = {"history": lambda m: self.history.show_left(m["number"])}
         self.buttons = dict(BUTTONS)
-        self.factors = FactorsPart()
+        self.forget_components()
         self.history = History()
         self.memo = Memo()
         self.order = Order()  # of the rows of a table
         self.selection: dict[str, Any] | None = None
-        self.values = {field.name: field.value for field in self.fields} | dict(first)
+        self.values = {field.name: field.value for field in self.fields} | (first or {})
         for name, value in values.items():
             self.set(name, value)
 
@@ -169,7 +164,7 @@ class State:
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
-        return {each.name: partial(each.verify, self.values[each.name]) for each in self.fields}
+        return {each.name: partial(each.check, self.values[each.name]) for each in self.fields}
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong and what to do, by the name of each wrong setting."""
@@ -273,7 +268,7 @@ class State:
         for work in self.works:
             work.reset()
             work.listeners.clear()
-        self.memo, self.factors, self.history, self.actions = Memo(), FactorsPart(), History(), {}
+        self.memo, self.history, self.actions = Memo(), History(), {}
 
     def undo(self) -> None:
         """Take the last stroke of the brush back."""
@@ -306,21 +301,12 @@ class State:
         """Return the parts of the page between the buttons and the runs, by their names."""
         raise NotImplementedError
 
-    def pictures(
-        self,
-        frame: Frame,
-        limits: tuple[float, float],
-        names: Sequence[str],
-        layers: Mapping[str, Any],
-    ) -> Record:
+    def pictures(self, frame: Frame, limits: Limits, names: list[str], layers: Record) -> Record:
         """Return the pictures that stay while a fit runs, given as layers by name."""
-        run, count = self.history.compared, self.paint.n_painted
-        shown = pictures_part(frame, limits, names, layers, self.paint if count else None)
-        return shown | {
+        run = self.history.compared
+        return pictures_part(frame, limits, names, layers, self.paint) | {
             "beside_title": "" if run is None else self.history.words(run),
             "can_brush": "brush" in self.actions,
-            "n_painted": count,
-            "many_missing": shown["many_missing"] or count > 0,
         }
 
     def drawn(self, frame: Frame) -> tuple[Any, Any]:
@@ -328,26 +314,84 @@ class State:
         of = self.posterior, frame.rows.tolist()
         return self.memo("drawn", lambda: drawn_at(self.posterior, frame), *of)
 
-    def rows(self, m: int) -> Any:
-        """Return selected ones of m rows, or those of a component; None for neither."""
-        return self.factors.shown_rows(self.shown, self.selection, m)
-
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
         self.selection = selection
         self.order.sought = (selection or {}).get("row")
         if selection is None or selection.get("rows"):  # in the place of those of a component
-            self.factors.chosen = None
+            self.chosen = None
+
+    # Components, some of which are switched off, and rows in the plane of two of them
+
+    @property
+    def shown(self) -> Any:
+        """The model that is shown, as the page numbers its components; None without one."""
+        return None
+
+    def forget_components(self) -> None:
+        """Switch all components on, since they are of another model."""
+        self.switched, self.chosen = set(), None
 
     @property
     def off(self) -> list[int]:
         """The components that are switched off, by size."""
-        return self.factors.off(self.shown)
+        rank = 0 if self.shown is None else self.shown.H.shape[0]
+        return sorted(k for k in self.switched if k < rank)
 
-    @property
-    def shown(self) -> FittedValues | None:
-        """The model that is shown, as the page numbers its components."""
-        return None
+    def cells(self, labels: Any, X: Array, seen: Array, fitted: Any, posterior: Any) -> Record:
+        """Return the cells of a table, and those of which its draws are least sure."""
+        grid, names = Grid(labels.table, X, seen, fitted, posterior), texts(labels, "rows")
+        doubts = self.memo("doubts", lambda: grid.least_sure(names), posterior)
+        shown = grid.shown(self.rows(len(X)), names, self.order)
+        return {"tables": [] if doubts is None else [doubts], "grid": shown}
+
+    def rows(self, m: int) -> Any:
+        """Return selected ones of m rows, or those of a component; None for neither."""
+        picked = [row for row in (self.selection or {}).get("rows") or [] if 0 <= row < m]
+        if picked:
+            return np.asarray(picked[:MAX_ROWS], np.intp)
+        fitted, k = self.shown, self.chosen
+        if fitted is None or k is None or k >= fitted.H.shape[0]:
+            return None
+        w = fitted.W[:, k]
+        return np.argsort(-leaning(w) * w, kind="stable")[:MAX_ROWS]
+
+    def components(self, frame: Frame | None, labels: Labels, names: list[str]) -> Record:
+        """Return the components and the plane of the rows."""
+        if (fitted := self.shown) is None:
+            return {}
+        W, H, _, _ = fitted
+        components = components_part(W, H, frame, names)
+        words = self.memo("words", lambda: component_words(fitted, components, labels), W, H)
+        points = self.memo("points", lambda: points_of(labels), labels)
+        plane = points | plane_part(W[points["rows"]], points["rows"])
+        return {
+            "components": components | {"off": self.off, "chosen": self.chosen, "words": words},
+            "scatter": plane if H.shape[0] > 1 else None,
+        }
+
+    def drawing(
+        self, frame: Frame, labels: Labels, X: Array | None = None, judged: Judged | None = None
+    ) -> Record | None:
+        """Return what the page draws the model with; the same while the model and X are."""
+        if (fitted := self.shown) is None:
+            return None
+        rows = self.memo("points", lambda: points_of(labels), labels)["rows"]
+        of = fitted.W, fitted.H, X, rows, frame
+        return self.memo("drawing", lambda: drawing_part(fitted, frame, rows, X, judged), *of)
+
+    def _component(self, message: Mapping[str, Any]) -> None:
+        """Switch a component off or on, or show the rows with most of it."""
+        k, what = int(message.get("k", 0)), message["what"]
+        if what == "on":
+            self.forget_components()
+        elif what == "off":
+            self.switched ^= {k}
+            self.chosen = self.chosen if k in self.switched else None
+        else:
+            self.chosen = None if self.chosen == k else k
+
+    # The sentence
 
     @property
     def title(self) -> str:
@@ -359,23 +403,29 @@ class State:
         """The model that is shown, in words that open popovers."""
         return [] if self.result is None else model_words(self.result)
 
-    @property
-    def choice(self) -> Any:
-        """The last fit whose settings were chosen by trials; None without one."""
-        return None
-
     def number(self, *, of_fit: bool = False) -> Number | None:
-        """Return the number of what is shown, or of the fit in any case; None before a fit."""
-        if self.result is None:
-            return None
-        where = "The relative error is ", " where seen; nothing is held out"
-        error = self.result._returned("relative_error")
-        return self.guess() or Number(error, *where, sign="", least=NEARLY_NONE)
+        """Return how well what is shown guesses what is hidden, or the fit in any case.
 
-    def guess(self) -> Number | None:
-        """Return how well the model guesses what is hidden; None where nothing is."""
-        error = validation_error(self.result)
-        return None if error is None else Number.of_guess({THIS: error})
+        None where nothing is hidden, and before a fit.
+        """
+        if not self.errors:
+            return None
+        return Number.of_guess(self.errors, self.things, self.limits, self.covered)
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """The errors of the fit and, once they are known, of its rivals, where it has not seen."""
+        return dict(self.fit.errors)
+
+    @property
+    def findings(self) -> Any:
+        """The coverage of intervals; None without any."""
+        return self.fit.findings
+
+    @property
+    def covered(self) -> str:
+        """Words on the intervals, for the end of the sentence."""
+        return "" if self.findings is None else f"; {self.findings.covers()}"
 
     def sentence(self, number: Number | None) -> list[Piece]:
         """Return the words about data, model and error."""
@@ -393,7 +443,7 @@ class State:
 
     def status(self, note: tuple[str, bool] | None) -> Record:
         """Return the status of the work that was begun last, or of an error in what is shown."""
-        active, choice = self.active, self.choice
+        active = self.active
         headline, pieces, endings = None, [("", "")], ""
         why_not = dict.fromkeys(self.buttons, "")
         try:
@@ -418,7 +468,7 @@ class State:
             "save": "" if self.result is not None else "there is no result yet",
             "headline": headline,
             "sentence": [list(piece) for piece in pieces],
-            "why": "" if choice is None else choice_words(choice),
+            "why": choice_words(self.trials),
             "buttons": {
                 name: {
                     "label": label,

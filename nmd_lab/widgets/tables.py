@@ -149,7 +149,7 @@ class Grid(NamedTuple):
         if column.kind == "date":  # with its time, if one of the data has one
             return date_text(number, time=bool(np.any(self.original[:, at[0]] % 1 > 0)))
         if not column.is_class:
-            return _short(number, digits)
+            return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.{digits}g}"
         return str(column.classes[int(np.clip(round(number), 0, len(column.classes) - 1))])
 
     def _interval(self, column: TypedColumn, ends: Any, at: Any) -> str:
@@ -240,11 +240,6 @@ def _likely(column: TypedColumn, shares: Array) -> str:
     """Return the most probable classes of a cell, with their probabilities."""
     likely = np.argsort(-shares, kind="stable")[:3]
     return ", ".join(f"{column.classes[k]} {100 * shares[k]:.0f} %" for k in likely)
-
-
-def _short(number: float, digits: int = 4) -> str:
-    """Return a number with so many significant digits, without an exponent below a million."""
-    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.{digits}g}"
 
 
 def _ends(low: float, high: float) -> str:

@@ -19,6 +19,7 @@ from nmd_lab.result.selection import TIED, as_text, excess_text
 from nmd_lab.result.summary import two_digits
 
 Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
+Errors = Mapping[str, float]  # of models by their names, that of the fit first
 SHAPES = {  # f in words, of which some have bounds
     "identity": "linear",
     "relu": "cut off at 0",
@@ -55,21 +56,20 @@ class Number(NamedTuple):
     least: float = 0.0  # error up to which it is nearly none
 
     @classmethod
-    def of_guess(
-        cls,
-        errors: Mapping[str, float],
-        things: str = "entries",
-        of: str = "column",
-        limits: tuple[float, float] | None = None,
-        more: str = "",
-    ) -> Number:
-        """Return the error of guesses; of the simplest one, the mean of each `of`, in words."""
-        low, high = limits or (0.0, 0.0)
+    def of_guess(cls, errors: Errors, things: tuple[str, str], limits: Any, more: str) -> Number:
+        """Return the error of guesses; of the simplest one, the mean of each thing, in words."""
+        (what, of), (low, high) = things, limits or (0.0, 0.0)
         range, least = range_words(low, high) * bool(limits), NEARLY_NONE * (high - low)
         (_, error), *rivals = errors.items()
         named = {f"each {of}'s average" if name == "average" else name: e for name, e in rivals}
-        before = f"Held-out {things} are predicted to "
+        before = f"Held-out {what} are predicted to "
         return cls(error, before, range, named, more=more, least=least)
+
+    @classmethod
+    def of_seen(cls, fit: Any) -> Number:
+        """Return the error of a fit that has seen everything."""
+        where = "The relative error is ", " where seen; nothing is held out"
+        return cls(fit._returned("relative_error"), *where, sign="", least=NEARLY_NONE)
 
     @property
     def pieces(self) -> list[Piece]:
@@ -114,7 +114,7 @@ def range_words(low: float, high: float) -> str:
     return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
 
 
-def painted_words(stroke: str, errors: Mapping[str, float], covered: str = "") -> str:
+def painted_words(stroke: str, errors: Errors, covered: str = "") -> str:
     """Return a line for a kind of strokes: its error, that of a rival, and the coverage."""
     (_, error), (rival, other) = errors.items()
     good = "worse than" if error >= other / BETTER else "about as good as"
@@ -132,9 +132,8 @@ def model_words(fit: Any) -> list[Piece]:
     return [(many(fit.rank, "component"), "components"), (", ", ""), (shape, "shape")]
 
 
-def choice_words(fit: Any) -> str:
-    """Return which number of components was chosen, and which ones are as good."""
-    table = fit.selection
+def choice_words(table: Any) -> str:
+    """Return which number of components was chosen by trials, and which ones are as good."""
     if "rank" not in table.attrs.get("options", "").split(", "):
         return ""
     rank, ranks = int(table["rank"][table.attrs["chosen"]]), table["rank"].values
@@ -152,7 +151,7 @@ def size_words(what: str, shape: tuple[Any, int], share: float = 1.0) -> str:
     return what.format(m, n) + (f", {percent} % known" if share < 1 else "")
 
 
-def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
+def shapes(chosen: str, errors: Errors) -> list[dict[str, Any]]:
     """Return the curves, and how much larger the lowest error of each is in trials."""
     best = errors.get(chosen, min(errors.values(), default=1.0))
 

@@ -146,15 +146,13 @@ def test_what_looks_alive_works(chromium, tmp_path, kind):
 
 def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
     explorer = table()
-    missing = explorer.grid["columns"][0]["state"].index(2)
+    column = explorer.grid["columns"][0]
+    missing = column["state"].index(2)
     with opened(chromium, explorer.save(tmp_path / "table.html")) as page:
         heads, cells = page.locator("thead button"), page.locator("tbody tr")
         assert heads.first.inner_text() == EVIL
         cells.nth(missing).locator("td").first.hover()
-        note = page.locator(
-            ".nmd-read output", has_text=explorer.grid["columns"][0]["sure"][missing]
-        )
-        note.wait_for()
+        page.locator(".nmd-read output", has_text=column["sure"][missing]).wait_for()
         heads.first.click()
         page.wait_for_selector("[aria-sort=ascending]")
         shown = page.locator("tbody tr th").all_inner_texts()

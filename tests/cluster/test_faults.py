@@ -14,9 +14,6 @@ from waiting import wait_for
 
 import nmd_lab as nmd
 from nmd_lab.cluster.sweeps import PartitionSweep
-from nmd_lab.data.inputs import observe
-from nmd_lab.kernels.products import StoredEntries
-from nmd_lab.model.model import make_model
 
 distributed = pytest.importorskip("distributed")
 
@@ -53,7 +50,8 @@ def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tm
     data = {"observed": options["observed"]}
     with pytest.raises(ValueError, match="was written with and without a cluster: give client="):
         nmd.resume(path, X, **data)
-    fit = nmd.resume(path, X, compute=nmd.Compute(client=own_client), **data)
+    own = nmd.Compute(client=own_client, checkpoint_every=0)  # writes before the first iteration
+    fit = nmd.resume(path, X, compute=own, **data)
     assert fit._n_iter == LONG["max_iter"]
     assert_close(expected, fit, 1e-6)
 
@@ -78,7 +76,7 @@ def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
     with processes(tmp_path) as (address, _):
         client = distributed.Client(address, timeout=10, set_as_default=False)
         client.wait_for_workers(1, timeout=60)
-        fit = nmd.resume(path, X, compute=nmd.Compute(client=client))
+        fit = nmd.resume(path, X, compute=nmd.Compute(client=client, checkpoint_every=0))
         client.close()
     assert fit._n_iter == 12
     assert_close(expected, fit)
@@ -139,10 +137,3 @@ def test_nothing_is_left_on_the_workers_after_a_fit(client):
 
 def _number_of_sweeps():
     return sum(isinstance(each, PartitionSweep) for each in gc.get_objects())
-
-
-def test_entries_that_move_take_the_addresses_of_their_process(client):
-    """A model of a curve has the addresses of its table."""
-    X = observe(made("dense")[0])
-    entries = StoredEntries(X, make_model("sigmoid", "frobenius"))
-    assert client.submit(lambda each: each.numbers == each.model.numbers, entries).result()

@@ -40,9 +40,11 @@ def test_iterates_of_all_pairs(nonlinearity, loss, storage, client):
 @pytest.mark.parametrize("storage", some(STORAGES, 1))
 def test_starts_of_the_library(storage, client):
     X, options = made(storage)
-    for pair, init in (("relu", "auto"), ("modulus", "auto"), ("relu", "random")):
-        one, other = both(X, client, 2, pair, init=init, **options)
+    for pair, init, n_init in (("relu", "auto", 1), ("modulus", "auto", 3), ("relu", "random", 1)):
+        one, other = both(X, client, 2, pair, init=init, n_init=n_init, **options)
         assert_close(one, other, 1e-6)
+        if n_init > 1:
+            np.testing.assert_allclose(one.starts["objective"], other.starts["objective"], 1e-6)
 
 
 @pytest.mark.parametrize("storage", some(["observed", "dense", "masked", "weights"], 1))
@@ -65,6 +67,7 @@ def test_offsets_and_ridges(storage, offsets, client):
         {"w_constraint": "nonnegative", "h_constraint": "nonnegative"},
         {"w_constraint": "simplex"},
         {"h_constraint": "simplex"},
+        {"h_constraint": "orthonormal"},
         {"w_constraint": "sparse", "h_constraint": nmd.SparseFactor(0.1)},
     ],
 )
@@ -75,12 +78,6 @@ def test_constraints(constraints, observed, client):
     one, other = both(X, client, 3, "relu", **constraints, **options)
     assert_close(one, other)
     assert other.parameters["optimality"] == pytest.approx(one.parameters["optimality"], rel=1e-5)
-
-
-@pytest.mark.exhaustive
-def test_orthonormal_H(client):
-    X, _ = made("dense")
-    assert_close(*both(X, client, 3, "relu", h_constraint="orthonormal", init="random"))
 
 
 @pytest.mark.parametrize("size", [1e-20, 1e9])
@@ -132,10 +129,3 @@ def test_stopping_history_and_callback_are_those_of_one_machine(client):
     np.testing.assert_allclose(np.asarray(theirs[3].W), ours[3].W, rtol=1e-7, atol=1e-9)
     assert theirs[3].W[np.array([5, 1])].shape == (2, 3)
     assert repr(theirs[0]).startswith("<nmd_lab.State>")
-
-
-@pytest.mark.exhaustive
-def test_several_starts(client):
-    X, options = made("dense")
-    one, other = both(X, client, 2, "modulus", n_init=3, **options)
-    np.testing.assert_allclose(one.starts["objective"], other.starts["objective"], rtol=1e-6)

@@ -69,6 +69,15 @@ def test_a_table_of_several_dimensions(rng):
     assert observed.column_labels[3] == (1, "w")
 
 
+def test_pairs_that_come_twice_are_mended_by_their_message():
+    table = nmd_lab.datasets.make_ratings(60, 40, 700, random_state=0)
+    frame = pd.concat([table, table.head(3).assign(rating=1.0)])
+    with pytest.raises(ValueError, match="more than once: give frame") as caught:
+        nmd_lab.observations_from_table(frame)
+    code = str(caught.value).split("give ")[1].split(", which")[0]
+    assert nmd_lab.observations_from_table(eval(code, {"frame": frame})).n_observed == 700
+
+
 LONG = pd.DataFrame([[1, 1, 3.0], [1, 2, 4.0], [2, 1, 5.0]], columns=["userId", "item", "rating"])
 
 

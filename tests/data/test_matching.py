@@ -8,7 +8,7 @@ from scipy import sparse
 
 import nmd_lab
 from nmd_lab.data.labels import labels_of
-from nmd_lab.data.matching import match, match_data, unknown_labels
+from nmd_lab.data.matching import known_positions, match, match_data
 
 
 def labels(*columns, name=None, index=None):
@@ -71,7 +71,8 @@ def test_several_dimensions_are_matched_one_by_one(rng):
     stranger = labels_of(part.assign_coords(lon=["d", "?", "a"]), "time")
     found = match(stranger, fit, "columns")
     assert found.reshape(3, 2)[1].tolist() == [-1, -1]
-    assert unknown_labels(stranger, fit, "columns") == "'lon', such as '?'"
+    with pytest.raises(ValueError, match=r"along 'lon, lat', such as \('\?', 30\), \('\?', 10\): "):
+        known_positions(stranger, fit, "columns")
     assert match(labels_of(np.zeros((5, 12))), fit, "columns").tolist() == list(range(12))
     assert match(labels_of(cube.drop_vars("lat").isel(lat=[0]), "time"), fit, "columns") is None
 

@@ -46,6 +46,7 @@ FRAMES = {
     "names": pd.DataFrame(np.ones((4, 2)), columns=["a", "b"]),
     "text labels": pd.DataFrame(np.eye(3), list("abc"), list("xyz")),
     "text index": pd.DataFrame(np.eye(3), list("abc")),
+    "dates": pd.DataFrame({"a": [1.5, 2.0], "b": pd.to_datetime(["2020-02-03", None])}),
 }
 
 
@@ -165,8 +166,8 @@ DAMAGED = {
     "complex": market("coordinate complex general\n2 3 1\n1 1 0.5 1\n"),
     "no sizes": market("coordinate real general\n% only a comment\n"),
     "zero byte": market("coordinate real general\n1 1 1\n1 1 0.5\0007\n"),  # ended SciPy
-    "column outside": npz("column 2000000000, and has columns 0 to 2", indices=[0, 2 * 10**9]),
-    "negative column": npz("column -1", indices=np.array([0, -1])),
+    "column outside": npz("indices must be < 3", indices=[0, 2 * 10**9]),
+    "negative column": npz("indices must be >= 0", indices=np.array([0, -1])),
     "rows too long": npz("index", indptr=np.array([0, 1, 9])),
     "rows falling": npz("", indptr=np.array([0, 2, 1])),
     "negative shape": npz("", shape=np.array([2, -3])),

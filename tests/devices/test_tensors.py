@@ -10,8 +10,8 @@ from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab as nmd
+from nmd_lab.model.entry import t_update
 from nmd_lab.model.model import make_model
-from nmd_lab.model.proximal import t_update
 
 torch = pytest.importorskip("torch")
 

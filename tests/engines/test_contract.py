@@ -8,7 +8,7 @@ from scipy import sparse
 from stored import stored
 
 import nmd_lab as nmd
-from nmd_lab.model.losses import KL_FLOOR
+from nmd_lab.model.positive import KL_FLOOR
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 
@@ -83,6 +83,7 @@ def compare(
     assert len(seen) == fit._n_iter == n_iter
     for state, product in zip(seen, trace.product, strict=True):
         np.testing.assert_allclose(np.asarray(state.W) @ state.H, product, atol=rtol * size)
+    np.testing.assert_allclose(np.matmul(*fit._factors), trace.product[-1], atol=rtol * size)
     np.testing.assert_array_equal(fit.history["penalty"], trace.penalty)
     assert fit.W.dtype == fit.H.dtype == dtype
     # A residual differs by the rounding of what it is the difference of.

@@ -75,6 +75,25 @@ def test_given_entries_go_by_label(X, held):
         nmd.complete(frame, 2, validation=entries.rename(index=str.upper), **OPTIONS)
 
 
+def test_validation_is_the_rmse_of_each_iteration_and_ends_a_fit_that_learns_noise(X, rng):
+    Y, entries, errors = X + 0.3 * rng.normal(size=X.shape), rng.random(X.shape) < 0.1, []
+
+    def record(state):
+        errors.append(np.sqrt(np.mean((state.W_aug @ state.H_aug - Y)[entries] ** 2)))
+
+    options = {"offsets": "both", "alpha": 0, "max_iter": 15, "callback": record}
+    options |= {"validation": np.where(entries, Y, np.nan), "solver": nmd.ADMM(patience=100)}
+    fit = nmd.complete(Y, 2, **options)
+    np.testing.assert_allclose(fit.history["validation_rmse"], errors, rtol=1e-10)
+    assert fit.parameters["iteration"] == int(np.argmin(errors)) + 1
+    error = nmd.metrics.rmse(Y, fit.reconstruct(), observed=entries)
+    assert error == pytest.approx(min(errors))
+    options = {"alpha": 0, "validation": 0.3, "max_iter": 300, "random_state": 0}
+    noise = nmd.complete(rng.normal(size=(60, 50)), 8, **options, solver=nmd.ADMM(patience=4))
+    assert noise.stop_reason == "validation: no lower error for 4 iterations"
+    assert noise._n_iter == noise.parameters["iteration"] + 4
+
+
 # Metrics -----------------------------------------------------------------------------------------
 
 

@@ -115,12 +115,8 @@ def test_a_start_that_is_behind_is_given_up(noisy):
         "behind: it would not reach the first start any more"
     }
     assert fit.stop_reason.code != "behind"
-
-
-def test_without_tolerance_every_start_runs_to_its_end(noisy):
-    fit = nmd_lab.decompose(noisy, 3, "square", "l1", init="random", tol=0,
-                            **{**OPTIONS, "max_iter": 150})  # fmt: skip
-    assert np.all(fit.starts["n_iter"] == 150)
+    every = nmd_lab.decompose(noisy, 3, "square", "l1", tol=0, **options | {"max_iter": 150})
+    assert np.all(every.starts["n_iter"] == 150)  # without tolerance
 
 
 def test_nothing_is_tried_again_once_nothing_can_be_gained():

@@ -3,6 +3,7 @@
 import bisect
 
 import numpy as np
+import pytest
 from given import PLAIN
 from scipy import sparse
 
@@ -54,3 +55,13 @@ def test_multiples_of_the_weights_and_the_ridge_change_nothing():
         for c in (1.0, 1024.0)
     )
     np.testing.assert_allclose(other.reconstruct(), one.reconstruct(), rtol=1e-6, atol=1e-6)
+
+
+def test_multiples_of_the_weights_leave_the_residuals():
+    weights, seen = np.random.default_rng(2).uniform(0.5, 2, size=(40, 30)), {}
+    options = {"alpha": 0, "solver": nmd.ADMM(refine=False), "tol": 0, "max_iter": 10}
+    for c in (1.0, 2.0**30, 2.0**-30):
+        options |= {"weights": c * weights, "callback": seen.setdefault(c, []).append}
+        nmd.complete(data(), 4, "relu", random_state=0, **options)
+    one, *others = ([each.relative_residual for each in states] for states in seen.values())
+    assert all(other == pytest.approx(one, rel=1e-9) for other in others)

@@ -13,7 +13,7 @@ from nmd_lab.api.fits import ResumableFit
 from nmd_lab.engines.refined import Refined
 from nmd_lab.fit.loop import FitProgress, fit_from
 from nmd_lab.fit.starts import engine_for
-from nmd_lab.kernels.products import SplitVariable
+from nmd_lab.kernels.sweep import Sweep
 
 
 def run_of(X, rank=3, **options):
@@ -81,13 +81,13 @@ def test_an_overflow_later_gives_the_best_so_far(small, monkeypatch):
 
 
 def test_few_frames_of_python_are_above_the_kernels(small, monkeypatch):
-    stacks, update = [], SplitVariable.update
+    stacks, update = [], Sweep.update
 
-    def spy(*arguments):
+    def spy(*arguments, **others):
         stacks.append([frame.function for frame in inspect.stack()])
-        return update(*arguments)
+        return update(*arguments, **others)
 
-    monkeypatch.setattr(SplitVariable, "update", spy)
+    monkeypatch.setattr(Sweep, "update", spy)
     nmd.decompose(small, 3, "relu", max_iter=2, tol=0)
     assert stacks[0].index("decompose") <= 9, stacks[0]
 

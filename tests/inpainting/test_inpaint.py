@@ -65,11 +65,14 @@ def test_colours_of_a_sensor_with_the_period_of_the_grid_are_filled(stripes):
     assert error(filled, colour, mosaic) < 0.12 * colour.std()
 
 
-def test_a_mask_has_the_dimensions_of_space_wherever_the_channels_are(stripes):
+def test_labels_come_back_and_a_mask_has_the_dimensions_of_space(stripes):
     picture, seen = stripes
-    bands = xr.DataArray(np.stack([picture, -picture]), dims=("band", "y", "x"))
+    both, lat = np.stack([picture, -picture]), {"lat": np.arange(48.0)}
+    bands = xr.DataArray(both, lat, ("band", "lat", "lon"), attrs={"units": "K"})
     filled = nmd.inpaint(bands, seen, groups=1, random_state=0)
     np.testing.assert_array_equal(filled["std"].values == 0, np.stack([seen, seen]))
+    assert filled["picture"].attrs == {"units": "K"}
+    xr.testing.assert_equal(filled["std"].coords["lat"], bands.coords["lat"])
 
 
 def test_photon_counts_are_cleaned_by_their_own_noise(stripes):
@@ -99,16 +102,6 @@ def test_results_are_bit_for_bit_identical_with_one_and_two_threads(stripes, mon
         monkeypatch.setattr("nmd_lab._runtime.machine.all_threads", lambda n=threads: n)
         results.append(nmd.inpaint(picture, seen, groups=2, random_state=0))
     xr.testing.assert_identical(*results)
-
-
-def test_labels_come_back(stripes):
-    picture, seen = stripes
-    labelled = xr.DataArray(
-        picture, dims=("lat", "lon"), coords={"lat": np.arange(48.0)}, attrs={"units": "K"}
-    )
-    filled = nmd.inpaint(labelled, seen, groups=1, random_state=0)
-    assert filled["picture"].attrs == {"units": "K"}
-    xr.testing.assert_equal(filled["std"].coords["lat"], labelled.coords["lat"])
 
 
 def test_a_stack_is_filled(stripes):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nmd_lab.data.patches import grid_of
-from nmd_lab.inpainting.similar_patches import N_PREDICTED, N_SIMILAR, SPREAD, Places
+from nmd_lab.inpainting import similar_patches
+from nmd_lab.inpainting.similar_patches import N_PREDICTED, N_SIMILAR, SPREAD, window_of
 
 SIZE, SHAPE = 4, (30, 34)
 
@@ -25,7 +26,8 @@ def places():
     """Places in a picture."""
     strides = np.array([SHAPE[1], 1])
     offsets = grid_of(np.empty(SHAPE), SIZE, SIZE).offsets
-    return Places(strides, np.subtract(SHAPE, SIZE), offsets @ strides)
+    last = np.subtract(SHAPE, SIZE)
+    return strides, last, window_of(last), offsets @ strides
 
 
 def dense(pixels, noise, estimate, spread, corner):
@@ -60,21 +62,24 @@ def test_predictions_are_those_of_dense_formulas(missing, most):
     picture = picture_of(missing, most=most)
     pixels, noise, estimate, spread = (each.reshape(-1) for each in picture)
     corners, of_picture = np.array([(0, 0), (13, 16), (26, 30)]), places()
-    ((positions, mean, variance),) = of_picture.predict(
-        (pixels, noise), (estimate, spread), corners, print
+    ((positions, mean, variance),) = similar_patches.predict_alike(
+        (pixels, noise), (estimate, spread), corners, of_picture, print
     )
     expected = [each for corner in corners for each in dense(*picture, corner)]
     at = [i * SHAPE[1] + j for (i, j), _, _ in expected]
-    np.testing.assert_array_equal(positions, np.array(at)[:, None] + of_picture.within)
+    np.testing.assert_array_equal(positions, np.array(at)[:, None] + of_picture[3])
     np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-8)
     np.testing.assert_allclose(variance, [each[2] for each in expected], atol=1e-8)
 
 
 def test_a_picture_of_one_patch_predicts_it():
     pixels = np.arange(16.0).reshape(4, 4)
-    places = Places(np.array([4, 1]), np.array([0, 0]), np.arange(16))
+    last = np.array([0, 0])
+    places = np.array([4, 1]), last, window_of(last), np.arange(16)
     flat, none = pixels.reshape(-1), np.full(16, 0.1)
-    found = places.predict((flat, none), (flat, none), np.array([[0, 0]]), print)
+    found = similar_patches.predict_alike(
+        (flat, none), (flat, none), np.array([[0, 0]]), places, print
+    )
     ((positions, mean, _),) = found
     np.testing.assert_array_equal(positions, [np.arange(16)])
     np.testing.assert_allclose(mean, [flat])

@@ -14,23 +14,20 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.nonlinearities import MinMax, PiecewiseLinear
 
 
-def test_each_part_of_the_package_has_a_label_of_its_own():
+def test_each_part_of_the_package_has_a_label_of_its_own_and_each_loss_its_noise():
     for table in (LOSSES, NONLINEARITIES):
         assert len({cls.label for cls in table.values()}) == len(table)
         assert all("label" in vars(cls) for cls in table.values())
+    noise = {name: cls.noise for name, cls in LOSSES.items()}
+    papers = {name: noise[name] for name in ("frobenius", "l1", "kl")}
+    assert papers == {"frobenius": "Gaussian", "l1": "Laplace", "kl": "Poisson"}
+    assert all(noise.values())
 
 
 @pytest.mark.parametrize("f", [name for name in NONLINEARITIES if name != "monotone"])  # learned
 def test_only_a_linear_map_says_that_it_is_linear(f):
     f = NONLINEARITIES[f]()
     assert f.linear == (f(-2.0) == -2 * f(1.0) and f(5.0) == 5 * f(1.0))
-
-
-def test_the_noise_of_each_loss():
-    noise = {name: cls.noise for name, cls in LOSSES.items()}
-    papers = {name: noise[name] for name in ("frobenius", "l1", "kl")}
-    assert papers == {"frobenius": "Gaussian", "l1": "Laplace", "kl": "Poisson"}
-    assert all(noise.values())
 
 
 T = np.array([-7.0, -1.0, -0.3, 0.0, 0.2, 1.0, 4.0, 1e6])

@@ -39,6 +39,7 @@ def at_limits(panel, table):
 def test_a_posterior_draws_within_the_limits_of_its_fit(panel, posterior, tmp_path):
     truth, X, below = panel
     assert "6 numeric ('a' above 0," in repr(posterior)
+    assert posterior._joint is not None
     posterior.save(tmp_path / "panel.nc")
     rows = X.index[::-7]  # some, in another order
     for each in (posterior, nmd.load(tmp_path / "panel.nc")):

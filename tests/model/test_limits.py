@@ -11,9 +11,11 @@ from scipy import integrate
 from scipy.stats import norm, truncnorm
 from some import some
 
-from nmd_lab.model.censored import CensoredFrobenius, moments_between
+from nmd_lab.kernels.passes import EntryPasses
+from nmd_lab.model.censored import CensoredFrobenius
 from nmd_lab.model.column_model import LimitModel, make_column_model
-from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, entry_maps
+from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, losses_within
+from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import log_probability
 
 N = 3000
@@ -57,9 +59,10 @@ def limited_loss(loss, x, y, limits, upper, smallest, sd):
 
 def solved(kind, v, x, rho, limits, upper):
     """T and loss at T of all entries, by the compiled functions."""
-    maps, t, losses = entry_maps(kind.structure, True), np.empty(v.size), np.empty(v.size)
-    maps.solve(v, x, rho, limits, upper, kind.numbers, t)
-    maps.losses(x, t, limits, upper, kind.numbers, losses)
+    t, u, losses = np.zeros(v.size), np.zeros(v.size), np.empty(v.size)
+    passes = EntryPasses(Model((kind,)), limited=True)
+    passes.update(x, v.copy(), 1 / rho, limits, upper, None, t, u, 1.0)
+    losses_within(kind.structure)(x, t, limits, upper, kind.numbers, losses)
     return t, losses
 
 
@@ -96,12 +99,25 @@ def test_t_update_is_the_minimum(f, loss, sd, smallest):
                 assert np.all((attained <= trial + 1e-9 * scale) | ~known | np.isnan(trial))
 
 
+@pytest.mark.parametrize("f", ["exp", "square"])
+def test_a_lower_limit_has_the_lowest_loss(f):
+    kind = make_column_model(f, "frobenius")._replace(limits=LimitModel(0.0, 0.3))
+    v, x, limits = np.array([1.0351332185865496]), np.array([1.9915189425240574]), [AT_LEAST]
+    t, _ = solved(kind, v, x, np.array([0.7]), np.array(limits, np.int8), x)
+    grid = np.linspace(-4, 4, 8001)
+    y = np.exp(grid) if f == "exp" else grid**2
+    x, limits, upper = (np.full(grid.size, each[0]) for each in (x, limits, x))
+    losses = limited_loss("frobenius", x, y, limits, upper, 0.0, 0.3) + 0.35 * (grid - v) ** 2
+    assert t == pytest.approx(grid[np.argmin(losses)], abs=2e-3)
+
+
 @given(st.floats(-30, 30), st.floats(1e-6, 50), st.sampled_from(["both", "low", "high"]))
 @settings(max_examples=300, deadline=None)
-def test_moments_between_limits(a, width, kind):
+def test_derivatives_are_those_of_the_moments_between_limits(a, width, kind):
     low, high = (a if kind != "high" else -math.inf), (a + width if kind != "low" else math.inf)
-    mean, variance = moments_between(0.0, low, high, 1.0)
-    assert max(low, -60) <= mean <= min(high, 60)
+    slope, curvature = CensoredFrobenius.derivatives(0.0, 0.0, (low, high, 1.0))
+    mean, variance = -slope, 1.0 - curvature
+    assert max(low, -60) - 1e-8 <= mean <= min(high, 60) + 1e-8
     assert 0 <= variance <= 1
     expected = truncnorm.mean(low, high)
     if np.isfinite(expected):

@@ -1,7 +1,5 @@
 """Mixed pairs: arrays of entries, kind by kind."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -60,14 +58,6 @@ def test_equal_models_are_equal():
     assert hash(MODEL) == hash(same)
     assert MODEL.shown == same.shown != other.shown
     assert make_model("relu", "l1") == make_model("relu", "l1") != make_model("relu", "kl")
-
-
-def test_the_numbers_of_a_model_are_not_sent_to_another_process():
-    model = make_model("identity", nmd.losses.Ordinal([0.0, 1.0, 2.0]))
-    assert model.numbers  # they hold an address
-    sent = pickle.loads(pickle.dumps(model))
-    assert sent == model
-    assert "numbers" not in vars(sent)
 
 
 def test_values_alone_do_not_tell_the_column():

@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numba.core import event
+from scipy.special import ndtri
 
 import nmd_lab as nmd
 from nmd_lab.losses import Ordinal
+from nmd_lab.model.ordinal import MIN_GAP, best_cut_points
 
 
 class Compilations(event.Listener):
@@ -71,3 +73,11 @@ def test_a_copy_has_numbers_of_its_own(copied):
     np.testing.assert_allclose(
         expected, -np.log(other.probabilities(y)[np.arange(12), other.codes(x)])
     )
+
+
+def test_cut_points_of_a_level_that_was_absent_are_found():
+    codes, y = np.random.default_rng(0).integers(4, size=400), np.zeros(400)
+    ties = np.array([-0.5, -0.5 + MIN_GAP, 0.6])
+    cuts = best_cut_points(codes, y, np.ones(400), ties)
+    below = np.searchsorted(np.sort(codes), [1, 2, 3]) / codes.size
+    np.testing.assert_allclose(cuts, ndtri(below), atol=1e-4)

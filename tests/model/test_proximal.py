@@ -1,6 +1,8 @@
 """The T-update ``nmd_lab.prox`` is the exact global minimiser, for every pair."""
 
+import functools
 import itertools
+import math
 
 import numpy as np
 import part_oracles
@@ -85,6 +87,12 @@ class Leaky(nmd_lab.nonlinearities.Nonlinearity):
         return piece(-np.inf, 0, slope, 0), piece(0, np.inf, 1, 0)
 
 
+def test_exp_is_solved_far_below_zero():
+    t = nmd_lab.prox(-240.0, 1.0, 0.01, nonlinearity="exp", loss="itakura_saito")
+    slope = 1 - np.exp(-t) + 0.01 * (t + 240)  # of x e^-t + t + rho/2 (t - v)²
+    assert abs(slope) < 1e-6
+
+
 def test_models_of_the_users_own_are_solved_and_parameters_compile_nothing_anew(rng):
     v, x = 3 * rng.normal(size=200), 2 * np.abs(rng.normal(size=200))
     rho = 10 ** rng.uniform(-2, 2, size=200)
@@ -95,3 +103,35 @@ def test_models_of_the_users_own_are_solved_and_parameters_compile_nothing_anew(
         np.testing.assert_allclose(loss(x, f(t)) + rho / 2 * (t - v) ** 2, lowest, rtol=1e-9)
     first, second = (make_column_model(Leaky(slope), "l1") for slope in (0.1, 0.3))
     assert compile_t_update(first.structure) is compile_t_update(second.structure)
+
+
+def wave(t):
+    return math.sin(t) + 0.1 * t
+
+
+class Pseudo(nmd_lab.losses.Loss):
+    """A loss with values alone."""
+
+    name = "pseudo_huber"
+
+    @staticmethod
+    def value(x, y, p):
+        return math.sqrt(1.0 + (x - y) ** 2) - 1.0
+
+
+WAVE, LOSSES = nmd_lab.nonlinearities.Smooth(wave), ["frobenius", "l1", "kl", Pseudo()]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("f", "d"), [*((WAVE, d) for d in LOSSES), (nmd_lab.ReLU(), Pseudo())])
+def test_no_point_of_a_grid_is_better(f, d):
+    loss = d if isinstance(d, Pseudo) else functools.partial(part_oracles.distance, (d,))
+    rng = np.random.default_rng(1)
+    v, rho = 3 * rng.normal(size=200), 10 ** rng.uniform(-2, 3, 200)
+    x = np.abs(rng.normal(size=200)) * 10 ** rng.uniform(-2, 0.7, 200)
+    t = nmd_lab.prox(v, x, rho, nonlinearity=f, loss=d)
+    best = loss(x, f(t)) + rho / 2 * (t - v) ** 2
+    for reach in (60.0, 1.0, 1e-2, 1e-4):
+        grid = (v if reach == 60 else t)[:, None] + reach * np.linspace(-1, 1, 20_001)
+        values = loss(x[:, None], f(grid)) + rho[:, None] / 2 * (grid - v[:, None]) ** 2
+        assert np.all(best <= np.nanmin(values, axis=1) * (1 + 1e-8) + 1e-15)

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.model.monotone import Monotone
-from nmd_lab.model.relations import LINE, with_relations
+from nmd_lab.model.monotone import LINE, Monotone, with_relations
 
 N = 500
 

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.sparse.linalg import aslinearoperator
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.kernels.lowrank import LanczosBreakdown, RowBlocks, largest_singular
+from nmd_lab.kernels.lowrank import RowBlocks
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
-from nmd_lab.problem.initialization import random_start
+from nmd_lab.problem.initialization import random_start, svd_by_random_range
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
@@ -18,7 +17,7 @@ INITS = ("auto", "svd", "randomized", "nndsvd", "random")
 
 
 def degenerate():
-    """Data on which Lanczos iterations break down, with zeros where nothing is stored."""
+    """Data with few or equal singular values, with zeros where nothing is stored."""
     rng = np.random.default_rng(3)
     few = rng.random((40, 30)) < 0.3
     low = np.round(rng.random((40, 2)) * 4) @ np.round(rng.random((2, 30)) * 3)
@@ -93,36 +92,29 @@ def test_constant_data_with_offsets(offsets, container):
     np.testing.assert_allclose(fit.reconstruct().values, 3.0, rtol=1e-6)
 
 
-# Lanczos -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", [(40, 25), (25, 40)])
-def test_the_largest_singular_values(rng, shape):
-    A = rng.normal(size=shape)
-    U, values, Vt = largest_singular(aslinearoperator(A), 4, rng.normal(size=25))
-    expected = np.linalg.svd(A, compute_uv=False)[:4]
-    np.testing.assert_allclose(values, expected, rtol=1e-2)
-    np.testing.assert_allclose(np.linalg.norm(A @ Vt.T, axis=0), values, rtol=1e-6)
-    np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-8)
+# Large and sparse data -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", [np.float32, np.float64, sparse.csr_array])
-def test_both_products_of_one_pass_have_the_bits_of_two(rng, form):
+@pytest.mark.parametrize("shape", [(60, 45), (45, 60)])
+def test_a_random_range_has_the_largest_singular_values(rng, shape, form):
+    A = rng.normal(size=shape)
+    W, H = svd_by_random_range(RowBlocks(form(A), 0.3, size=7), 4, rng, iterations=6)
+    left, values, right = np.linalg.svd(A + 0.3)
+    for sizes in (np.sum(W * W, axis=0), np.sum(H * H, axis=1)):
+        np.testing.assert_allclose(sizes, values[:4], rtol=1e-2)
+    best = np.linalg.norm((left[:, :4] * values[:4]) @ right[:4] - 0.3 - A)
+    assert np.linalg.norm(W @ H - 0.3 - A) == pytest.approx(best, rel=1e-2)
+
+
+@pytest.mark.parametrize("form", [np.float32, np.float64, sparse.csr_array])
+def test_products_of_blocks_are_those_of_the_matrix(rng, form):
     R = form(rng.normal(size=(40, 25)))
-    rows, v = RowBlocks(R, 0.3, size=7), rng.normal(size=25)
-    y, z = rows.both_products(v)
-    A = R.toarray() if sparse.issparse(R) else R.astype(np.float64)
-    np.testing.assert_array_equal(y, rows.product(v))
-    np.testing.assert_array_equal(z, rows.transposed_product(y))
-    np.testing.assert_allclose(z, (A + 0.3).T @ ((A + 0.3) @ v))
-
-
-@pytest.mark.parametrize("name", ["identity", "blocks", "levels", "2 x 2", "1 x n"])
-@pytest.mark.parametrize("transpose", [False, True])
-def test_a_breakdown_is_found(rng, name, transpose):
-    A = DATA[name].T if transpose else DATA[name]
-    with pytest.raises(LanczosBreakdown):
-        largest_singular(aslinearoperator(A), 1, rng.normal(size=min(A.shape)))
+    rows, V = RowBlocks(R, 0.3, size=7), rng.normal(size=(25, 3))
+    A = 0.3 + (R.toarray() if sparse.issparse(R) else R.astype(np.float64))
+    np.testing.assert_allclose(rows.gram(), A.T @ A)
+    np.testing.assert_allclose(rows.gram_product(V), A.T @ (A @ V))
+    np.testing.assert_allclose(rows.transposed_product(rows.product(V)), A.T @ (A @ V))
 
 
 def test_random_factors_have_the_size_of_the_data():

@@ -13,7 +13,7 @@ LIKELIHOODS = [
     (nmd.losses.ItakuraSaito(), lambda x, y: stats.gamma.logpdf(x, BETA, scale=y / BETA)),
     (nmd.losses.SquaredLog(), lambda x, y: stats.lognorm.logpdf(x, BETA**-0.5, scale=y)),
 ]
-"""Those of other losses are in tests/model/test_log_scores.py."""
+"""Those of other losses are in tests/model/test_likelihoods.py."""
 
 
 @pytest.mark.parametrize(("loss", "log_density"), LIKELIHOODS)

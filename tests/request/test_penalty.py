@@ -91,7 +91,7 @@ def test_names_keep_their_meaning(f, loss):
     assert rule_for(f, loss, rho="paper") == PenaltyRule(1.0, 10.0, 2.0, projected=True)
     assert rule_for(f, loss, rho=0.3) == PenaltyRule(0.3, math.inf)
     own = PenaltyRule(initial=7.0, factor=4.0, step=1.5)
-    assert rule_for(f, loss, rho=own) is own
+    assert rule_for(f, loss, rho=own) == own
 
 
 @pytest.mark.parametrize("rho", ["auto", "balanced", "paper"])

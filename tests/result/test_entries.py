@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy import sparse
 
 import nmd_lab
 from nmd_lab import metrics
@@ -34,20 +33,6 @@ def test_scores_of_perfect_and_zero_predictions():
     fit.W.values[:] = 0
     assert fit.score(X) == 0
     assert fit.score(np.zeros((3, 2))) == 1
-
-
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")  # of two iterations
-def test_a_huge_sparse_matrix_stays_sparse():
-    """Neither 10^10 predictions nor 10^10 zeros are made."""
-    rng = np.random.default_rng(0)
-    m = n = 100_000
-    rows, columns = rng.integers(0, m, 5000), rng.integers(0, n, 5000)
-    X = sparse.csr_array((rng.random(5000) + 1, (rows, columns)), shape=(m, n))
-    fit = nmd_lab.complete(X, 1, init="random", alpha=1, max_iter=2, tol=0, random_state=0)
-    assert fit.predict(X).nnz == X.nnz
-    assert np.isfinite(fit.score(X))
-    assert metrics.rmse(X, fit.predict(X)) == pytest.approx(float(nmd_lab.compare(fit, X).rmse[0]))
 
 
 def test_maps_over_time(rng):

@@ -151,3 +151,25 @@ def test_estimators_predict_rows_without_entries_from_offsets():
     mean, _, c = model.decomposition_.offsets
     for empty in (sparse.csr_array((1, 6)), np.full((1, 6), np.nan)):
         np.testing.assert_allclose(model.transform(empty)[0], mean + c)
+
+
+def test_an_unknown_person_has_the_interval_of_a_row_from_the_prior():
+    X = nmd.observations_from_table(nmd.datasets.make_ratings(60, 40, 700, random_state=0))
+    posterior = nmd.sample(X, 2, draws=50, random_state=0)
+    items = X.column_labels[:3]
+    ends = posterior.predict_interval(["nobody"] * 3, items, unknown="offsets")
+    empty = pd.Series([], dtype=float, name="nobody")
+    folded = posterior.fold_in(empty, unknown="offsets").predict_interval("nobody", items)
+    np.testing.assert_array_equal(ends, folded)
+    known = posterior.predict_interval(X.row_labels[0], items)
+    assert np.diff(ends).mean() > np.diff(known).mean()
+    first, every = X.row_labels[0], X.column_labels
+    pairs = ["nobody", "nobody", first], [items[0], "new", "new"]
+    three = posterior.predict_interval(*pairs, unknown="offsets")
+    np.testing.assert_array_equal(three[0], ends[0])
+    nobody = posterior.fold_in(empty, unknown="offsets")
+    for (low, _), rows, name in zip(three[1:], (nobody, posterior), ("nobody", first), strict=True):
+        above = rows.probability(name, every, above=low).mean()  # of one of the items, at random
+        assert above == pytest.approx(0.95, abs=0.04)
+    with pytest.raises((KeyError, TypeError)):
+        posterior.predict_interval("nobody", items)

@@ -40,13 +40,6 @@ def sampled():
     return frame, holed, nmd.sample(holed, draws=60, bounds=bounds, random_state=0)
 
 
-def test_copies_keep_what_is_observed_and_fill_every_kind(sampled):
-    _, holed, posterior = sampled
-    assert posterior._joint is not None
-    for copy in posterior.impute(holed, n=3, random_state=0):
-        check_filled(copy, holed)
-
-
 def test_copies_repeat_with_a_seed_and_after_a_file(sampled, read_back):
     _, holed, posterior = sampled
     of_each = posterior, posterior, read_back(posterior)
@@ -55,9 +48,12 @@ def test_copies_repeat_with_a_seed_and_after_a_file(sampled, read_back):
         pd.testing.assert_frame_equal(other, first)
 
 
-def test_draws_lie_within_bounds_and_positive_columns_stay_positive(sampled):
+def test_copies_keep_what_is_observed_within_bounds_and_positive_columns_positive(sampled):
     _, holed, posterior = sampled
+    assert posterior._joint is not None
     copies = posterior.impute(holed, n=50, random_state=0)
+    for copy in copies[:3]:
+        check_filled(copy, holed)
     dose, percent = (
         np.concatenate([copy[name] for copy in copies]) for name in ("dose", "percent")
     )
@@ -68,16 +64,6 @@ def test_draws_lie_within_bounds_and_positive_columns_stay_positive(sampled):
     assert ends["percent"].stack().between(0, 100).all()
 
 
-def test_a_weak_effect_is_that_of_the_full_table():
-    found, full = [], []
-    for seed in range(3):
-        frame, holed = table(seed)
-        copies = nmd.impute(holed, n=5, draws=20, tune=20, random_state=0)
-        found += [np.polyfit(copy["t"], copy["y"], 1)[0] for copy in copies]
-        full.append(np.polyfit(frame["t"], frame["y"], 1)[0])
-    assert abs(np.mean(found) - np.mean(full)) < 0.06  # the standard error is 0.03
-
-
 def test_new_rows_are_completed_given_what_they_show(sampled):
     _, holed, posterior = sampled
     new = holed.iloc[:2].assign(a=[-3.0, 3.0], percent=np.nan, dose=[0.1, 8.0])
@@ -86,17 +72,6 @@ def test_new_rows_are_completed_given_what_they_show(sampled):
         [copy["percent"] for copy in posterior.impute(new, n=50, random_state=0)], 0
     )
     assert low + 20 < high
-
-
-def test_cells_with_limits_are_completed_within_them():
-    _, holed = table()
-    below = pd.DataFrame(False, holed.index, holed.columns)
-    below["dose"] = holed["dose"] < 0.6
-    values = holed.assign(dose=holed["dose"].mask(below["dose"], 0.6))
-    posterior = nmd.sample(values, draws=60, at_most=below, random_state=0)
-    assert posterior._joint is not None
-    for copy in posterior.impute(values, n=5, random_state=0):
-        assert copy.loc[below["dose"], "dose"].between(0, 0.6, inclusive="right").all()
 
 
 def test_wrong_bounds_are_refused_in_words():

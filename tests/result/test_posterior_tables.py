@@ -216,15 +216,10 @@ def test_a_report_of_new_rows_and_of_an_array(posterior):
     assert "&lt;b" in report._repr_html_()
     assert report.summary.startswith("9 rows and 8 columns")
     assert report.held_out is None
+    nothing = posterior.report(with_holes(people(1, seed=5), 1.0).set_axis(["new"]))
+    assert nothing.summary == "1 row and 8 columns; 8 of 8 cells (100.0 %) are missing."
     X = np.zeros((4, 5))
     X[2, 3] = np.nan
     of_array = made_up(X, **PRIOR).report(X)
     assert of_array.most_certain[["row", "column"]].values.tolist() == [[2, 3]]
     assert "use chains=2" not in str(of_array)
-
-
-def test_a_report_of_rows_without_an_observed_cell():
-    table = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20.0) ** 2})
-    posterior = nmd.sample(table, 1, draws=8, tune=8, random_state=0)
-    report = posterior.report(pd.DataFrame({"a": [np.nan], "b": [np.nan]}))
-    assert report.summary == "1 row and 2 columns; 2 of 2 cells (100.0 %) are missing."

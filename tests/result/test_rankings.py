@@ -85,6 +85,14 @@ def test_rows_and_columns_of_several_dimensions(rng):
     assert fit.top(7, k=3).lon.item() == "c"
 
 
+def test_names_of_x_that_the_result_uses_too_keep_their_labels(X):
+    names = pd.Index(USERS, name="place"), pd.Index(ITEMS, name="position")
+    fit = nmd_lab.complete(pd.DataFrame(X, *names), 2, alpha=0, max_iter=5, tol=0)
+    best = fit.top(USERS[3], k=4)
+    assert list(best.X_position.values) == [ITEMS[j] for j in best.position.values]
+    assert best.X_place.item() == USERS[3]
+
+
 # Of components ----------------------------------------------------------------------------------
 
 

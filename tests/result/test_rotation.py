@@ -52,7 +52,7 @@ def test_every_form_has_the_same_product(fit, form):
 def test_equal_components_in_any_order_and_sign_have_one_form(fit, form):
     W, H = fit._factors
     order, signs = [2, 0, 3, 1], np.array([1, -1, -1, 1])
-    mixed = fit._labels.label_factors(W[:, order] * signs, H[order] * signs[:, None])
+    mixed = fit.W[:, order] * signs, fit.H[order] * signs[:, None]
     other = nmd_lab.Decomposition(**{**vars(fit), "W": mixed[0], "H": mixed[1]})
     one, two = fit.rotate(form), other.rotate(form)
     size = np.abs(W).max() * np.abs(H).max()

@@ -36,6 +36,8 @@ def test_the_trials_are_a_table(fit):
                      "offset_alpha": "f", "error": "f", "spread": "f", "n_iter": "i",
                      "seconds": "f", "tied": "b"}  # fmt: skip
     assert int(table["rank"][table.attrs["chosen"]]) == 8
+    table["error"][:] = 0.0  # it is its own
+    assert fit.selection["error"].min() == 2.5
 
 
 def test_its_attributes_say_how_and_why(fit):
@@ -117,11 +119,6 @@ def test_the_trials_survive(fit, read_back):
         xr.testing.assert_identical(other.selection, fit.selection)
         assert other.selection.attrs == fit.selection.attrs, name
     assert np.isnan(others["file"].selection["error"][4])
-
-
-def test_the_table_is_its_own(fit):
-    fit.selection["error"][:] = 0.0
-    assert fit.selection["error"].min() == 2.5
 
 
 def test_the_summary_says_what_was_chosen(plain):

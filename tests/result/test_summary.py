@@ -1,5 +1,5 @@
-"""A fit in short: its one number, what should worry about it, its page in a notebook, and the small
-picture of its model there: true, and without the matrix."""
+"""A fit in short: its one number, what should worry about it, where it comes from, its page in a
+notebook, and the small picture of its model there."""
 
 import base64
 import io
@@ -7,11 +7,11 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from chosen import selection, trials, with_selection
 from given import given
-from peaks import peak
 from PIL import Image
 from scipy import sparse
 
@@ -124,6 +124,37 @@ def test_the_picture_is_a_png_of_a_size_that_pages_do_not_change(fit):
     assert Image.open(io.BytesIO(content)).size == (15, 20)
 
 
+# What a fit says of its data -------------------------------------------------------------------
+
+
+def test_provenance(small):
+    one = nmd_lab.decompose(small, 3, max_iter=5, random_state=3)
+    two = nmd_lab.decompose(small + 1e-12, 3, max_iter=5)
+    assert one.parameters["random_state"] == 3
+    assert one.parameters["shape"] == [20, 15]
+    assert one.parameters["dtype"] == "float64"
+    assert one.parameters["observations_hash"] != two.parameters["observations_hash"]
+    assert one.parameters["versions"]["nmd_lab"] == nmd_lab.__version__
+    labelled = nmd_lab.decompose(pd.DataFrame(small), 3, max_iter=5)
+    assert labelled.parameters["observations_hash"] == one.parameters["observations_hash"]
+
+
+def test_the_hash_of_sparse_data_knows_what_absent_means(small):
+    X = sparse.csr_array(small)
+    zeros = nmd_lab.decompose(X, 2, max_iter=2).parameters["observations_hash"]
+    missing = nmd_lab.complete(X, 2, alpha=0, max_iter=2).parameters["observations_hash"]
+    assert zeros != missing
+    assert missing == nmd_lab.complete(X.tocoo(), 2, alpha=0).parameters["observations_hash"]
+
+
+def test_repr(small):
+    X = xr.DataArray(small, dims=("day", "gene"))
+    fit = nmd_lab.decompose(X, 3, max_iter=40, random_state=1)
+    for part in ("ReLU()", "frobenius", "day: 20", "gene: 15", "component: 3", "300 of 300",
+                 "40 iterations", fit.stop_reason):  # fmt: skip
+        assert part in repr(fit)
+
+
 # Small pictures of models -------------------------------------------------------------------------
 
 
@@ -132,17 +163,14 @@ def of(matrix, columns=None, **options):
     return small_picture(len(matrix), columns, lambda i, j: matrix[np.ix_(i, j)], **options)
 
 
-def test_a_small_matrix_is_shown_as_it_is(rng):
+def test_a_small_matrix_is_shown_as_it_is_and_a_large_one_by_means(rng):
     matrix = rng.random((7, 5))
     np.testing.assert_array_equal(of(matrix), matrix)
-
-
-@pytest.mark.parametrize("shape", [(500, 700), (3, 10_000), (100_000, 1), (81, 121)])
-def test_a_large_one_has_means_in_at_most_so_many_pixels(shape):
-    height, width = of(np.broadcast_to(2.5, shape)).shape
-    assert height <= HEIGHT
-    assert width <= WIDTH
-    assert np.all(of(np.broadcast_to(2.5, shape)) == 2.5)
+    for shape in ((500, 700), (3, 10_000), (100_000, 1), (81, 121)):
+        shown = of(np.broadcast_to(2.5, shape))
+        assert shown.shape[0] <= HEIGHT
+        assert shown.shape[1] <= WIDTH
+        assert np.all(shown == 2.5)
 
 
 def test_rows_that_are_pictures_stand_side_by_side():
@@ -151,11 +179,3 @@ def test_rows_that_are_pictures_stand_side_by_side():
     assert shown.shape == (3 * 9 - 1, 8 * 9 - 1)
     np.testing.assert_array_equal(shown[:8, :8], X.values[0].reshape(8, 8))
     assert np.isnan(shown[8]).all()
-
-
-def test_a_large_sparse_fit_is_shown_without_its_matrix():
-    m, n = 30_000, 20_000
-    X = sparse.random_array((m, n), density=1e-4, rng=np.random.default_rng(0), format="csr")
-    fit = nmd_lab.complete(X, 3, "identity", alpha=1.0, offsets="both", max_iter=2, tol=0)
-    assert ET.fromstring(fit._repr_html_()).find(".//img") is not None
-    assert peak(fit._repr_html_) < m * n / 20

@@ -17,7 +17,7 @@ from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem
 
 PARTICLES, SWEEPS, MEAN = 200_000, 4100, 0.2
-PRIOR = Prior(spread=1.5, spread_of_X=2.0, share=0.7, strength=3, noise_shape=3.0, noise_rate=0.5)
+PRIOR = Prior(1.5, np.array([2.0]), share=0.7, strength=3, noise_shape=3.0, noise_rate=0.5)
 X = np.array([[1.2, 0.0], [0.7, np.nan]])
 ABOVE = np.array([[5.0, 3.0], [4.0, np.nan]])
 """For ReLU with noise after f: at zeros WH may be anything below, where a chain moves slowly."""

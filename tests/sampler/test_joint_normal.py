@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.sampler.joint_normal import JointChain, draw_scores
+from nmd_lab.sampler.joint_normal import JointChain, Scores, draw_scores
 from nmd_lab.sampler.priors import RowPrior
-from nmd_lab.sampler.scores import Scores
 
 INF = np.inf
 COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 1.5, 0.4], [-0.3, 0.4, 0.8]])

@@ -37,7 +37,7 @@ def given(dtype=float):
     T[[0, 5]] = np.nan
     weights = rng.uniform(0.5, 2, size=(M, N))
     vectors = np.hstack([rng.normal(size=(N, RANK - 1)), np.ones((N, 1))])
-    other = OtherFactor(vectors.astype(dtype), rng.normal(size=N).astype(dtype), MEAN)
+    other = OtherFactor(vectors.astype(dtype), (rng.normal(size=N) + MEAN).astype(dtype))
     return T.astype(dtype), weights.astype(dtype), other
 
 
@@ -61,7 +61,7 @@ def dense_gaussian(T, weights, other, phi, unit):
     for i in range(M):
         seen = ~np.isnan(T[i])
         P, w = other.vectors[seen].astype(float), (RHO * weights[i])[seen]
-        linear[i] = P.T @ (w * (T[i, seen] - other.constants[seen] - MEAN))
+        linear[i] = P.T @ (w * (T[i, seen] - other.constants[seen]))
         each.append((P.T * w) @ P)
     covariance = np.linalg.inv(precision + block_diag(*each))
     return covariance @ linear.ravel(), covariance
@@ -125,7 +125,7 @@ def test_many_components_and_strong_memory_stay_finite():
     T = rng.normal(size=(m, n))
     T[5:40] = np.nan
     places = RowPlaces(np.cumsum(rng.choice([1e-9, 1.0, 1e6], m)), *np.zeros((2, m), np.int64))
-    other = OtherFactor(rng.normal(size=(n, d)), np.zeros(n), 0.0)
+    other = OtherFactor(rng.normal(size=(n, d)), np.zeros(n))
     phi = np.full(d, PHIS[-1])
     seen, rows = observe(T).as_sparse(), np.zeros((m, d))
     order = RowOrder.of(places)

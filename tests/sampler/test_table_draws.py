@@ -15,12 +15,12 @@ from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import (
     Chain,
     ChainState,
-    T_of,
     draw_cut_points,
     draw_noise,
     draw_rows,
     draw_T,
     sums_of_squares,
+    without_units,
 )
 from nmd_lab.sampler.priors import Prior, RowPrior
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
@@ -66,10 +66,9 @@ def test_each_column_has_its_noise_levels(table):
     of_rho, of_beta = np.empty((2, draws, 7))
     for k in range(draws):
         state.sweep = k
-        losses, without_units = draw_T(problem, state), T_of(problem, state)
-        of_rows = draw_rows(problem, state, without_units)
-        found = sums_of_squares(problem, state, without_units, of_rows)
-        draw_noise(problem, state, found, losses, rng)
+        losses, plain_T = draw_T(problem, state), without_units(problem, state.T)
+        draw_rows(problem, state, plain_T)
+        draw_noise(problem, state, sums_of_squares(problem, state, plain_T), losses, rng)
         T, v = np.zeros(X.shape), state.rows @ state.columns[:, :1].T + state.columns[:, 1]
         T[i, j] = state.T
         squares = np.where(after, weights > 0, weights) * ((T - centre) / size - v) ** 2
@@ -111,7 +110,7 @@ def test_each_column_has_its_cut_points(table, j):
     assert stats.ttest_1samp((2 * u - 1) ** 2, 1 / 3).pvalue > SIGNIFICANT  # their spread
 
 
-PRIOR = Prior(spread=3.0, spread_of_X=0.7, noise_shape=1.5, noise_rate=0.05)
+PRIOR = Prior(spread=3.0, spreads_of_X=np.array([0.7]), noise_shape=1.5, noise_rate=0.05)
 COUNT, MISFIT, LOSS_SUM = 20, 31.0, 7.0
 
 

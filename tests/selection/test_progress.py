@@ -5,12 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nmd_lab.problem.state import Iterate
 from nmd_lab.selection.progress import MAX_ITERATIONS, MAX_ITERATIONS_SLOW, Progress
-
-
-def iterate(objective, residual):
-    return Iterate(None, None, objective, 0.1, 0.1, 0.1, 1.0, residual)
 
 
 def followed(
@@ -24,7 +19,7 @@ def followed(
     """Return the progress of a trial that ends where it ends by itself."""
     progress = Progress(lowest, 3, is_slow=is_slow, keeps_best=keeps_best)
     for k, (mean, residual) in enumerate(zip(means, residuals, strict=False)):
-        progress.add(mean, iterate(objective(k), residual))
+        progress.add(mean, objective(k), residual)
         if progress.is_over:
             break
     return progress

@@ -13,7 +13,7 @@ from sklearn.model_selection import (
 from stored import mask_of
 
 from nmd_lab.data.folds import row_folds, row_splits
-from nmd_lab.data.inputs import observe
+from nmd_lab.data.inputs import observe, row_groups
 
 M, N = 60, 20
 X = np.random.default_rng(0).normal(size=(M, N))
@@ -88,3 +88,9 @@ def test_a_splitter_without_a_seed_gets_that_of_the_fit():
         np.testing.assert_array_equal(one, two)
     assert any(np.any(one[1] != two[1]) for one, two in zip(first, other, strict=True))
     assert splitter.random_state is None
+
+
+def test_groups_are_those_of_a_level_whose_name_a_dimension_has():
+    index = pd.MultiIndex.from_arrays([GROUPS, range(M)], names=["row", "visit"])
+    frame = pd.DataFrame(X, index)
+    np.testing.assert_array_equal(row_groups("row", frame, observe(frame)), GROUPS)

@@ -39,7 +39,7 @@ def run(X, kind, rng, count=None, size=1.0):
 @pytest.mark.parametrize("kind", ["none", "global", "rows", "columns", "both"])
 @pytest.mark.parametrize("size", [1.0, 1e6])
 def test_it_ends_at_a_minimum_of_the_objective(kind, size, rng, monkeypatch):
-    monkeypatch.setattr(squares, "SCORE_TOL", 0.0)
+    monkeypatch.setattr("nmd_lab.selection.progress.SCORE_TOL", 0.0)
     monkeypatch.setattr(squares, "MAX_STEPS", 2000)
     X = table(rng)
     folds, (losses, ends, count) = run(X, kind, rng, size=size)
@@ -66,13 +66,7 @@ def test_it_ends_at_a_minimum_of_the_objective(kind, size, rng, monkeypatch):
 
 
 def test_a_fold_ends_as_it_would_alone(monkeypatch):
-    monkeypatch.setattr(squares, "SCORE_TOL", -1.0)  # it takes all iterations
+    monkeypatch.setattr("nmd_lab.selection.progress.SCORE_TOL", -1.0)  # it takes all iterations
     X = table(np.random.default_rng(0))
     together, alone = (run(X, "both", np.random.default_rng(1), count)[1] for count in (None, 1))
     np.testing.assert_allclose(together[1][0].W, alone[1][0].W, rtol=1e-6)
-
-
-def test_it_ends_once_the_error_has_settled_or_cannot_win():
-    assert not squares._has_ended([4.0, 2.0, 1.0], math.inf, 3)
-    assert squares._has_ended([4.0, 1.4, 1.2], 0.1, 3)
-    assert squares._has_ended([4.0, 1.0, 1.0], math.inf, 3)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from given import NONNEGATIVE
 from oracles import distance, forward
-from peaks import peak
 from scipy import sparse
 
 import nmd_lab as nmd
@@ -122,21 +121,6 @@ def test_a_time_limit_ends_the_search_with_the_best_so_far():
     fit = nmd.decompose(counts(), "auto", "identity", "kl", time_limit=0.0, random_state=0)
     assert fit.rank == 1
     assert fit.selection.attrs["reason"].endswith("when the search was stopped")
-
-
-def test_no_array_has_the_size_of_the_matrix():
-    m, n = 8_000, 2_000
-    rng = np.random.default_rng(0)
-    at = rng.integers(m, size=6_000), rng.integers(n, size=6_000)
-    X = sparse.csr_array((rng.poisson(3, 6_000) + 1.0, at), shape=(m, n))
-    short = {"max_iter": 2, "tol": 0, "validation": nmd.Choice(ranks=[1, 2])}
-    short["compute"] = nmd.Compute(threads=1)  # each thread has tiles of 3 MiB, of any matrix
-
-    def fit(X):
-        return nmd.decompose(X, "auto", "identity", "kl", **short, random_state=0)
-
-    fit(counts())
-    assert peak(lambda: fit(X)) < 0.75 * m * n  # a mask of all entries has m * n bytes
 
 
 def test_the_rank_of_words_is_not_decided_by_those_at_a_mean_of_0():

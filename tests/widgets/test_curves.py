@@ -8,8 +8,8 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
+from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import curves_chart
-from nmd_lab.widgets.fitting import is_measured
 from nmd_lab.widgets.matrix import MatrixState
 
 ENDLESS = 10**9
@@ -17,11 +17,11 @@ ENDLESS = 10**9
 
 def check_curve(state, X, held_out, *, seed=0):
     """Compare the curve with fits that end at its iterations."""
-    hidden = np.isnan(np.asarray(state.fitted_data.seen))
+    hidden = np.isnan(np.asarray(state.fit.data.seen))
     rank = state.fit.settings["rank"]
     for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
         fit = nmd.complete(
-            state.fitted_data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,
+            state.fit.data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,
             tol=0,
         )  # fmt: skip
         expected = rmse(np.asarray(X), fit.reconstruct().values, observed=hidden)

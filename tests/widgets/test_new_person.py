@@ -7,7 +7,7 @@ from explorer_page import act, columns_of, done, lists, sure
 from scipy import sparse
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.ratings_data import DEFAULT_COLUMNS, Ratings
+from nmd_lab.widgets.ratings import DEFAULT_COLUMNS, Ratings
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
 TITLED = RATINGS.assign(title=[f"Film {item:02d}" for item in RATINGS["item"]])
@@ -50,13 +50,13 @@ def often(explorer, without=0):
 
 def series(explorer):
     """Return the ratings as `fold_in` takes them."""
-    labels, ratings = explorer.state.data.labels("columns"), explorer.state.data.stars
+    labels, ratings = explorer.state.data.column_labels, explorer.state.data.stars
     return pd.Series({labels[k]: x for k, x in ratings.items()}, name="you")
 
 
 def test_the_items_with_most_ratings_are_offered(explorer):
     counts = RATINGS["item"].value_counts()
-    labels = explorer.state.data.labels("columns")
+    labels = explorer.state.data.column_labels
     assert [counts[labels[k]] for k in offered(explorer)] == counts.to_numpy()[:8].tolist()
     assert set(rated(explorer).values()) == {0}
     assert len(lists(explorer, "top")) == 40  # what suits all
@@ -86,7 +86,7 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     explorer.select(column=columns_of(top)[0])  # why is it suggested?
     why = []
     for k in (a, b):
-        one_less = series(explorer).drop(explorer.state.data.labels("columns")[k])
+        one_less = series(explorer).drop(explorer.state.data.column_labels[k])
         less = fit.append(one_less, weights=often(explorer, 1))
         added = other.predict("you", items) - less.predict("you", items)
         by = added[columns_of(top)[0]] - added.mean()

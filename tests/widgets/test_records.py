@@ -137,7 +137,7 @@ def test_pictures():
     plane = explorer.scatter
     np.testing.assert_allclose(numbers(plane, "weights"), W.ravel(), rtol=1e-6)
     assert plane["groups"] == X.digit.values.tolist()
-    curves, unit = arrays_of(explorer.curves), explorer.state.fitted_data.unit
+    curves, unit = arrays_of(explorer.curves), explorer.state.fit.data.unit
     np.testing.assert_allclose(curves["seen"][1], unit * fit.history.relative_error)
     unseen = np.isnan(explorer.state.data.observed)
     off = np.sqrt(np.mean((model - X.values)[unseen] ** 2))
@@ -309,17 +309,12 @@ def test_the_numbers_of_a_table_and_of_ratings_are_those_of_the_cells_that_are_s
     settings = {"rank": 3, "alpha": 1.0, "nonlinearity": "identity", "iterations": 20}
     explorer = done(widgets.explore(people(60), missing=0.2, **settings))
     act(explorer, "component", k=0, what="off")
-    grid, errors = explorer.grid, []
-    for column in grid["columns"]:
-        numbers = column["data"], column["model"], column["state"]
+    errors = []
+    for column in explorer.grid["columns"]:
         if column["name"] in people(60).select_dtypes("number"):
-            known = [float(x) for x, _, state in zip(*numbers, strict=True) if state == 0]
-            spread = np.std(known)
-            errors += [
-                (float(x) - float(guess)) / spread
-                for x, guess, state in zip(*numbers, strict=True)
-                if state == 1
-            ]
+            x, guess = (pd.to_numeric(pd.Series(column[name])) for name in ("data", "model"))
+            state = np.array(column["state"])
+            errors += [*((x - guess)[state == 1] / x[state == 0].std(ddof=0))]
     assert explorer.status["headline"]["off"] == pytest.approx(
         np.sqrt(np.mean(np.square(errors))), rel=0.02
     )

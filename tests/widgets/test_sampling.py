@@ -9,7 +9,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.background import Background
 from nmd_lab.widgets.explorer import library
-from nmd_lab.widgets.model_state import COMPILING, NO_DRAW
+from nmd_lab.widgets.fitting import COMPILING, NO_DRAW
 from nmd_lab.widgets.ratings import RatingsState
 from nmd_lab.widgets.words import MAX_CHECKED
 

@@ -100,11 +100,26 @@ def test_filled_cells_have_the_intervals_of_the_posterior(explorer, frame):
     assert (shown["sure"][seen], shown["ends"][seen]) == ("", None)
     mean = explorer.posterior.predict([0], [1])[0]
     assert float(shown["model"][0]) == pytest.approx(mean, rel=1e-3)
+    check_coverage(explorer, 0, 2)
+
+
+def check_coverage(explorer, *numbers):
+    """Compare what intervals cover with columns of numbers: of classes they cover nearly all."""
     i, j = explorer.state.data.hidden
-    at = i[j < 2], j[j < 2]  # of numbers: nearly all intervals cover the 0 and 1 of classes
+    at = tuple(each[(numbers[0] <= j) & (j < numbers[1])] for each in (i, j))
     (low, high), x = explorer.posterior.predict_interval(*at).T, explorer.state.data.original[at]
     said = f"90 % intervals cover {100 * np.mean((low <= x) & (x <= high)):.0f} %"
     assert said in sentence(explorer)
+
+
+def test_intervals_are_those_of_hidden_numbers_even_if_no_hidden_cell_has_a_class(frame):
+    place = frame["place"].astype(str).where(frame.index != 30, "elsewhere")
+    text = pd.DataFrame({"place": place, "age": frame["age"], "income": 0.1 * frame["income"]})
+    explorer = sure(done(widgets.explore(text, missing=0.1, **SETTINGS)))
+    data = explorer.state.data
+    k, n = data.labels.table.labels.index("place=elsewhere"), data.shape[1]
+    assert not data.original[data.hidden][data.hidden[1] == k].any()
+    check_coverage(explorer, n - 2, n)
 
 
 def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(frame):
@@ -184,7 +199,7 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     assert expected.draws.identical(explorer.posterior.draws)
     assert 'nmd.sample(seen, rank="auto"' in explorer.code_text.replace("\n    ", "")
     unsure, posterior = table(explorer, "unsure"), explorer.posterior
-    observed = explorer.state.fitted_data.observed
+    observed = explorer.state.fit.data.observed
     assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
     hidden = np.isnan(observed[:, :4]).sum()
     assert (
