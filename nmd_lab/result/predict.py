@@ -58,7 +58,7 @@ def summarise(draws: Draws, entries: Entries, statistic: Statistic, width: int =
     return out
 
 
-def summarise_all(draws: Draws, statistic: Statistic) -> Array:
+def summarise_all(draws: Draws, statistic: Callable[[Predictive, Array], Array]) -> Array:
     """Return a statistic of the draws at each entry of X (m, n), by products of blocks."""
     (m, n), out = draws.shape, np.empty(draws.shape, draws.dtype)
     size = draws.batch(max(each.numbers for each in draws.predictives))
@@ -69,7 +69,7 @@ def summarise_all(draws: Draws, statistic: Statistic) -> Array:
         columns, block = np.tile(j, i.size), np.empty(i.size * j.size)
         v = draws.with_spread(draws.linear_block(i, j), columns)
         for predictive, at, of_columns in draws.by_noise(columns, v):
-            block[at] = statistic(predictive, of_columns, columns[at])
+            block[at] = statistic(predictive, of_columns)
         out[np.ix_(i, j)] = block.reshape(i.size, j.size)
     return out
 
@@ -90,7 +90,7 @@ def means(values: FittedValues | Draws, entries: Entries) -> FloatArray:
 def stds(draws: Draws, entries: Entries | None, noise: bool = True) -> Array:
     """Return the standard deviation at each entry, or at all; see `Posterior.predict_std`."""
 
-    def std(predictive: Predictive, v: Array, _: Positions) -> Array:
+    def std(predictive: Predictive, v: Array, _: Positions | None = None) -> Array:
         return np.sqrt(predictive.variance(v)) if noise else predictive.mean(v).std(axis=0)
 
     return summarise_all(draws, std) if entries is None else summarise(draws, entries, std)
@@ -136,7 +136,7 @@ def matrix(values: FittedValues | Draws) -> FloatArray:
     """Return f(WH), or the mean of E f(T) over draws, at each entry of X."""
     if isinstance(values, FittedValues):
         return values.block()
-    return summarise_all(values, lambda p, v, _: p.expected(v))
+    return summarise_all(values, lambda p, v: p.expected(v))
 
 
 TINY = np.finfo(np.float64).tiny
