@@ -18,8 +18,7 @@ SHORT_NOTEBOOKS := $(wildcard $(addprefix notebooks/,01_* 02_* 03_* 06_* 11_* pa
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
 # with some folders of tests each, and `make test-all` for each folder.
 CHAINS := $(addprefix tests/,model sampler devices)
-ENGINES := $(addprefix tests/,engines selection)
-FITS := $(addprefix tests/,request kernels problem fit inpainting)
+FITS := $(addprefix tests/,engines selection request kernels problem fit inpainting)
 FOLDERS := nmd_lab $(wildcard tests/test_*.py) $(sort $(dir $(wildcard tests/*/test_*.py tests/*/*/test_*.py)))
 
 # Variables of what `make test` runs after the tests of the model and the solver.
@@ -76,9 +75,8 @@ demo: $(VENV)/with-plot,io ## decompose, complete, impute and inpaint real data,
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 10 minutes)
 	$(PYTEST) $(CHAINS)
-	$(PYTEST) $(ENGINES)
 	$(PYTEST) $(FITS)
-	$(AFTER_NUMERICS) $(PYTEST) tests $(addprefix --ignore=,$(CHAINS) $(ENGINES) $(FITS))
+	$(AFTER_NUMERICS) $(PYTEST) tests $(addprefix --ignore=,$(CHAINS) $(FITS))
 	$(AFTER_NUMERICS) $(NBVAL) $(SHORT_NOTEBOOKS) nmd_lab
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)

@@ -54,6 +54,7 @@ def states(X: sparse.csr_array, rank: int, threads: int, count: int) -> list[flo
     fit = nmd.complete(
         X,
         rank,
+        alpha=0.1,
         init="random",
         max_iter=count,
         tol=0,

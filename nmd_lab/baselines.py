@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from scipy.linalg import svd
+from scipy.linalg import pinvh, svd
+from sklearn.utils.extmath import svd_flip
 
 from nmd_lab._runtime.checks import (
     as_generator,
@@ -283,15 +284,13 @@ def truncated_svd(
     observations = observe_dense(X, observed=observed, dtype=dtype)
     rank = check_rank(rank, observations.shape)
     objective = Objective(observations, Identity(), Frobenius())
-    filled = observations.values
-    if observations.weights is not None:
-        seen = observations.weights > 0
-        filled = np.where(seen, filled, filled[seen].mean(dtype=np.float64).astype(filled.dtype))
+    matrix = observations.to_array()
+    filled = np.nan_to_num(matrix, nan=float(np.nanmean(matrix, dtype=np.float64)))
     U, singular, Vt = svd(filled, full_matrices=False)
-    U, Vt, root = U[:, :rank], Vt[:rank], np.sqrt(singular[:rank])
     # The sign of a pair of singular vectors is arbitrary, and LAPACK's differs by machine.
-    sign = np.sign(Vt[np.arange(rank), np.abs(Vt).argmax(axis=1)])
-    W, H = U * (sign * root), (sign * root)[:, None] * Vt
+    U, Vt = svd_flip(U[:, :rank], Vt[:rank], u_based_decision=False)
+    root = np.sqrt(singular[:rank])
+    W, H = U * root, root[:, None] * Vt
     seconds = time.perf_counter() - began
     iterate = objective.evaluate(W, H, seconds=seconds)
     stop_reason = StopReason("direct", "direct: singular value decomposition")
@@ -513,7 +512,5 @@ def soft_impute(
 
 def _ridge(products: FloatArray, factor: FloatArray, shrinkage: float) -> FloatArray:
     """Return the solutions of ridge regressions on a factor (rank, n), one for each row."""
-    gram = factor @ factor.T
-    rounding = np.finfo(gram.dtype).eps * max(float(np.trace(gram)), np.finfo(gram.dtype).tiny)
-    gram[np.diag_indices_from(gram)] += shrinkage + rounding
-    return np.asarray(np.linalg.solve(gram, products.T).T)
+    gram = factor @ factor.T + shrinkage * np.eye(len(factor), dtype=factor.dtype)
+    return np.asarray(products @ pinvh(gram))

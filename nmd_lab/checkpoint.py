@@ -50,32 +50,6 @@ Recipe = tuple[Callable[[Any], Iterable[Any]], Callable[..., Any]]
 """A function of an object that returns arguments, and one of these that makes an equal object."""
 
 
-class Classes:
-    """The classes of the objects that a checkpoint may hold.
-
-    Parameters
-    ----------
-    others : iterable of type
-        Classes that are not of this package.
-    recipes : dict, optional
-        Recipes of classes whose objects only the caller can make again.
-    """
-
-    def __init__(
-        self, others: Iterable[type] = (), recipes: Mapping[type, Recipe] = MappingProxyType({})
-    ) -> None:
-        self._others = {name_of(cls): cls for cls in others}
-        self.recipes = {name_of(cls): recipe for cls, recipe in recipes.items()}
-
-    def find(self, name: str) -> type | None:
-        """Return a class by its name; None if there is none of this name."""
-        module, _, path = name.partition(":")
-        found = self._others.get(name)
-        if found is None and module.split(".")[0] == "nmd_lab":
-            found = getattr(sys.modules.get(module), path, None)
-        return found if isinstance(found, type) else None
-
-
 def name_of(cls: type) -> str:
     """Return the name of a class, with its module."""
     return f"{cls.__module__}:{cls.__qualname__}"
@@ -90,17 +64,33 @@ def _arguments_of(value: Any) -> tuple[list[Any], dict[str, Any]]:
     return list(value.settings if hasattr(value, "settings") else value.parameters), {}
 
 
-class Encoder:
-    """Turns values into JSON; the arrays are collected."""
+class Codec:
+    """Turns values into JSON with arrays beside it, and back.
 
-    def __init__(self, classes: Classes) -> None:
-        self._classes = classes
-        self.arrays: list[NDArray[Any]] = []
+    Parameters
+    ----------
+    arrays : list of ndarray
+        Arrays that are stored already.
+    others : iterable of type
+        Classes that are not of this package, of which there may be objects.
+    recipes : dict, optional
+        Recipes of classes whose objects only the caller can make again.
+    """
+
+    def __init__(
+        self,
+        arrays: Iterable[NDArray[Any]] = (),
+        others: Iterable[type] = (),
+        recipes: Mapping[type, Recipe] = MappingProxyType({}),
+    ) -> None:
+        self.arrays = [*arrays]
         self._numbers: dict[int, tuple[int, Any]] = {}  # with the array, which keeps its id
+        self._others = {name_of(cls): cls for cls in others}
+        self._recipes = {name_of(cls): recipe for cls, recipe in recipes.items()}
 
     def encode(self, value: Any) -> Any:
         """Return a value as JSON."""
-        kind, classes = type(value), self._classes
+        kind = type(value)
         if value is None or kind in (bool, str, int, float):
             return value
         if kind is list:
@@ -117,14 +107,14 @@ class Encoder:
         if isinstance(value, np.random.Generator):
             bits = value.bit_generator
             return {KEY: "rng", "of": type(bits).__name__, "state": self.encode(bits.state)}
-        if isinstance(value, type) and classes.find(name_of(value)) is value:
+        if isinstance(value, type) and self._class(name_of(value)) is value:
             return {KEY: "class", "of": name_of(value)}
         name, named = name_of(kind), dict[str, Any]()
-        if name in classes.recipes:
-            items = list(classes.recipes[name][0](value))
+        if name in self._recipes:
+            items = list(self._recipes[name][0](value))
         elif hasattr(value, "__array__"):
             return {KEY: "array", "number": self._number(value)}
-        elif classes.find(name) is kind:
+        elif self._class(name) is kind:
             items, named = _arguments_of(value)
         else:
             raise TypeError(f"a checkpoint cannot hold a {kind.__name__}")
@@ -139,22 +129,15 @@ class Encoder:
             self.arrays.append(array)
         return self._numbers[id(value)][0]
 
-
-class Decoder:
-    """Turns what `Encoder` returned back into values."""
-
-    def __init__(self, classes: Classes, arrays: list[NDArray[Any]]) -> None:
-        self._classes, self._arrays = classes, arrays
-
     def decode(self, plain: Any) -> Any:
-        """Return the value that `Encoder.encode` got."""
+        """Return the value that `encode` got."""
         if isinstance(plain, list):
             return [self.decode(each) for each in plain]
         if not isinstance(plain, dict):
             return plain
         kind, decode = plain[KEY], self.decode
         if kind == "array":
-            return self._arrays[plain["number"]]
+            return self.arrays[plain["number"]]
         if kind == "number":
             return np.dtype(plain["dtype"]).type(plain["value"])
         if kind == "rng":
@@ -166,13 +149,21 @@ class Decoder:
         if kind in ("tuple", "deque"):
             items = decode(plain["items"])
             return tuple(items) if kind == "tuple" else deque(items, plain["maxlen"])
-        _, make = self._classes.recipes.get(plain["of"], (None, self._classes.find(plain["of"])))
+        _, make = self._recipes.get(plain["of"], (None, self._class(plain["of"])))
         if make is None:
             raise LookupError(f"there is no class {plain['of']!r}")
         if kind == "class":
             return make
         named = {name: decode(each) for name, each in plain["named"].items()}
         return make(*decode(plain["items"]), **named)
+
+    def _class(self, name: str) -> type | None:
+        """Return a class that is allowed by its name; None if there is none of this name."""
+        module, _, path = name.partition(":")
+        found = self._others.get(name)
+        if found is None and module.split(".")[0] == "nmd_lab":
+            found = getattr(sys.modules.get(module), path, None)
+        return found if isinstance(found, type) else None
 
 
 DATA = ("observed", "weights", "at_most", "at_least", "upper", "valid")
@@ -189,14 +180,11 @@ class Call:
     function: str
     arguments: dict[str, Any]
 
-    def header(self, classes: Classes) -> dict[str, Any]:
-        """Return the call as JSON."""
-        stored = {
-            name: stored_form(name, value, classes)
-            for name, value in self.arguments.items()
-            if name != "callback" and value is not None
-        }
-        arguments = {name: each for name, each in stored.items() if each is not None}
+    def header(self, others: Iterable[type]) -> dict[str, Any]:
+        """Return the call as JSON; others are classes of the user."""
+        values = {n: v for n, v in self.arguments.items() if n != "callback" and v is not None}
+        forms = {name: stored_form(name, value, others) for name, value in values.items()}
+        arguments = {name: form for name, form in forms.items() if form is not None}
         return {"function": self.function, "arguments": arguments}
 
     def check(self, now: Mapping[str, Any], stored: Mapping[str, Any], path: str) -> None:
@@ -227,13 +215,13 @@ class Call:
             try:
                 if kind != "value":
                     raise LookupError(name)
-                arguments[name] = Decoder(Classes(), []).decode(value)
+                arguments[name] = Codec().decode(value)
             except LookupError:  # also for a class of the user
                 others.append(name)
         return arguments, sorted(others)
 
 
-def stored_form(name: str, value: Any, classes: Classes) -> list[Any] | None:
+def stored_form(name: str, value: Any, others: Iterable[type] = ()) -> list[Any] | None:
     """Return how an argument is stored, and its JSON or its hash; None if it is not."""
     if name in DATA:
         return ["data", None]
@@ -241,10 +229,10 @@ def stored_form(name: str, value: Any, classes: Classes) -> list[Any] | None:
         value = np.dtype(value).name
     elif isinstance(value, np.generic):
         value = value.item()
-    encoder = Encoder(classes)
+    codec = Codec(others=others)
     try:
-        encoded = encoder.encode(value)
-        if not encoder.arrays and not isinstance(value, np.random.Generator):
+        encoded = codec.encode(value)
+        if not codec.arrays and not isinstance(value, np.random.Generator):
             return ["value", encoded]
     except TypeError:
         pass
@@ -281,12 +269,11 @@ def _short(value: Any) -> str:
 HEADER = "nmd_lab_checkpoint"
 """Name of the header among the arrays."""
 
-DAMAGE = (AttributeError, LookupError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
-"""Exceptions that NumPy raises for a damaged file, in addition to those of a file cut short."""
-
-
-class DamagedCheckpointError(ValueError):
-    """Raised for a file that is no whole checkpoint."""
+DAMAGE = (
+    *(AttributeError, EOFError, LookupError, MemoryError, NotImplementedError, OSError),
+    *(TypeError, ValueError, zipfile.BadZipFile, zlib.error),
+)
+"""Exceptions that NumPy raises for a damaged file."""
 
 
 def earlier(path: Path) -> Path:
@@ -311,21 +298,18 @@ def write_file(path: Path, header: dict[str, Any], arrays: list[NDArray[Any]]) -
 def read_file(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:
     """Return header and arrays of the last checkpoint that is whole."""
     for candidate in (path, earlier(path)):
-        with contextlib.suppress(OSError, DamagedCheckpointError):
+        with contextlib.suppress(*DAMAGE):
             return _read(candidate)
-    raise DamagedCheckpointError(
+    raise ValueError(
         f"checkpoint={str(path)!r} is damaged, or nmd_lab did not write it, and there is no whole "
         "earlier one: remove it to begin anew."
     )
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            header = json.loads(stored[HEADER].tobytes())
-            return header, [stored[f"{k}"] for k in range(len(stored.files) - 1)]
-    except (EOFError, MemoryError, NotImplementedError, *DAMAGE) as error:
-        raise DamagedCheckpointError(f"{path.name} is damaged") from error
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        header = json.loads(stored[HEADER].tobytes())
+        return header, [stored[f"{k}"] for k in range(len(stored.files) - 1)]
 
 
 S = TypeVar("S", bound=Any)
@@ -357,11 +341,9 @@ class Checkpoint(Generic[S]):
         self.path = check_target(compute.checkpoint, "checkpoint")
         self._every = compute.checkpoint_every
         self._files = observations.checkpoint_files(Path(compute.checkpoint))
-        self._classes = Classes(
-            (type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)),
-            {} if self._files is None else self._files.recipes,
-        )
-        self._header = call.header(self._classes) | {"observations": observations.fingerprint()}
+        self._others = [type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)]
+        self._recipes = {} if self._files is None else self._files.recipes
+        self._header = call.header(self._others) | {"observations": observations.fingerprint()}
         self.state = self._read(call) if exists(self.path) else new
         self._written: float | None = time.monotonic()
 
@@ -383,7 +365,7 @@ class Checkpoint(Generic[S]):
         if self._files is not None:
             self._files.read(header["beside"])
         try:
-            state: S = Decoder(self._classes, arrays).decode(header["state"])
+            state: S = Codec(arrays, self._others, self._recipes).decode(header["state"])
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is of nmd_lab {header['version']}, which keeps "
@@ -399,12 +381,12 @@ class Checkpoint(Generic[S]):
 
     def write(self) -> None:
         """Write a checkpoint; if this fails, a warning appears, and the run continues without."""
-        encoder = Encoder(self._classes)
-        state = encoder.encode(self.state)
+        codec = Codec([], self._others, self._recipes)
+        state = codec.encode(self.state)
         header = {"call": self._header, "version": __version__, "state": state}
         try:
             header["beside"] = None if self._files is None else self._files.write()
-            write_file(self.path, header, encoder.arrays)
+            write_file(self.path, header, codec.arrays)
             if self._files is not None:
                 self._files.clean()
             self._written = time.monotonic()

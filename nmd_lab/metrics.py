@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_no_fit
-from nmd_lab.data.entries import FloatArray, check_weights
+from nmd_lab.data.entries import FloatArray, check_shape
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, labels_of
 from nmd_lab.data.matching import match_data
@@ -24,44 +24,29 @@ from nmd_lab.model.losses import Loss, as_loss
 
 from .data.labels import plain_array
 
-Compared = tuple[FloatArray, FloatArray, FloatArray | None]
-"""Observed entries of X, the same entries of Y, and their weights, flat; None: all are one."""
+Compared = tuple[FloatArray, FloatArray, FloatArray]
+"""Observed entries of X, the same entries of Y, and their weights, flat."""
 
 
 def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
-    """Return the observed entries of X and the same entries of Y."""
+    """Return the observed entries of X and those of Y, by label where both have labels."""
     check_no_fit("X", X)
     check_no_fit("Y", Y)
     has_labels = any(is_sparse(one) or is_frame(one) or _dims(one) for one in (X, Y))
     n_dims = {2 if is_sparse(one) else np.ndim(one) for one in (X, Y)}
-    if has_labels and (n_dims == {2} or (_dims(X) and _dims(Y) and min(n_dims) > 1)):
-        return _matched(X, Y, observed, weights)
-    x, y = _floats(X), _floats(Y)
-    if x.shape != y.shape:
-        raise ValueError(f"Y has shape {y.shape}: give it the shape of X, {x.shape}.")
-    seen = ~np.isnan(x)
-    if observed is not None:
-        seen &= _in_shape("observed", observed, x.shape).astype(bool)
-    if weights is not None:
-        weights = _in_shape("weights", weights, x.shape).astype(float)
-        check_weights(weights)
-        seen &= weights > 0
-    if not seen.any():
-        raise ValueError("X has no observed entry to compare: check observed= and the NaN in X.")
-    return x[seen], y[seen], None if weights is None else weights[seen]
-
-
-def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
-    """Return the observed entries of X and those of Y, by label where both have labels."""
+    if not (has_labels and (n_dims == {2} or (_dims(X) and _dims(Y) and min(n_dims) > 1))):
+        X, Y = _floats(X), _floats(Y)
+        named, shape = {"X": X, "Y": Y, "observed": observed, "weights": weights}, X.shape
+        X, Y, observed, weights = (_as_matrix(name, one, shape) for name, one in named.items())
     model = observe(Y) if is_sparse(Y) else None
     rows = _dims(Y)[0] if np.ndim(Y) > 2 else None
     labels = labels_of(Y, sample_dims=rows) if model is None else model.labels
     data = match_data(labels, X, observed=observed, weights=weights, owner="Y")
-    i, j, x = data.observations.entries()
+    i, j, _ = data.observations.entries()
+    x, entry_weights = data.observations.observed()
     i, j = data.rows[i], data.columns[j]
     y = labels.flatten(_floats(Y))[i, j] if model is None else _stored_at(model, i, j)
-    entry_weights = None if data.observations.weights is None else data.observations.observed()[1]
-    return x.astype(float), y.astype(float), entry_weights
+    return x, y.astype(float), entry_weights
 
 
 def _stored_at(model: Any, i: Any, j: Any) -> FloatArray:
@@ -89,12 +74,13 @@ def _floats(one: Any) -> FloatArray:
     return plain_array(one).astype(float)
 
 
-def _in_shape(name: str, array: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a mask or weights as an array of the shape of X."""
+def _as_matrix(name: str, array: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
+    """Return an array of the shape of X as a matrix, as a column if it is none; None as it is."""
+    if array is None:
+        return None
     result = plain_array(array)
-    if result.shape != shape:
-        raise ValueError(f"{name} has shape {result.shape}: give it the shape of X, {shape}.")
-    return result
+    check_shape(name, result.shape, shape)
+    return result if result.ndim == 2 else result.reshape(-1, 1)
 
 
 def rmse(
@@ -206,7 +192,6 @@ def relative_error(
     """
     x, y, w = _compared(X, Y, observed, weights)
     d = as_loss(loss)
-    w = np.ones(x.size) if w is None else w
     return d.relative_error(float(np.sum(w * d(x, y))), d.reference(x, w))
 
 

@@ -99,7 +99,7 @@ def pool(
     >>> pairs = [(copy.mean()[:2], copy.cov().iloc[:2, :2] / len(wine)) for copy in copies]
     >>> difference = {"alcohol - malic acid": {"alcohol": 1, "malic_acid": -1}}
     >>> nmd.pool(pairs, difference)["estimate"].round(1).tolist()
-    [10.6]
+    [10.7]
     """
     level = check_share("level", level, zero=False)
     lines, m, estimate, within, between, df = _read(results, contrasts, df)

@@ -30,7 +30,7 @@ def forget(table: Table, state: ChainState) -> None:
 
     T of counts is a step from the old T.
     """
-    problem, noises = table.problem, np.empty(table.problem.n_entries, object)
+    problem, noises = table.problem, np.empty(table.problem.storage.n_entries, object)
     is_count = np.zeros(noises.size, bool)
     for line in lines(table):
         noises[line.at], is_count[line.at] = line.noise, line.kind.loss.name == "kl"

@@ -305,10 +305,10 @@ def entries(table: Table) -> tuple[Array, Array]:
 
 def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None:
     """Draw T and X given the parameters, and put them into the problem and the state."""
-    problem, (i, j) = table.problem, entries(table)
+    problem, (i, j), given = table.problem, entries(table), table.problem.observations.weights
     v = products(table, state)[i, j]
     for k, (at, noise, kind, limit_here) in enumerate(lines(table)):
-        weights = np.ones(at.size) if problem.weights is None else problem.weights[at]
+        weights = np.ones(at.size) if given is None else given[at]
         of_T = 1.0 if noise == "after" else weights
         T = v[at] + rng.standard_normal(at.size) / np.sqrt(state.rho[k] * of_T)
         T = kind.centre + kind.size * T

@@ -83,7 +83,7 @@ def frame(request):
     return request.param(kinds, table)
 
 
-def test_each_call_that_fills_takes_them(frame):
+def test_each_call_that_fills_takes_them_and_intervals_have_a_column_for_each_end(frame):
     fit = nmd.complete(frame, 2, alpha=0.1, random_state=0)
     filled, posterior = nmd.impute(frame, return_posterior=True, **QUICK)
     model = nmd.MatrixCompletion(1, inference="sample", n_draws=4, n_tune=2, random_state=0)
@@ -98,10 +98,6 @@ def test_each_call_that_fills_takes_them(frame):
     assert type(train) is type(test) is type(frame)
     assert len(posterior.reliability(test)) > 0
     assert "Enum" in posterior.report(frame)._repr_html_()
-
-
-def test_intervals_have_a_column_for_each_end(frame):
-    posterior = nmd.sample(frame, **QUICK)
     intervals = posterior.intervals(frame)
     assert type(intervals) is type(frame)
     inside, within = pandas_of(intervals), posterior.intervals(pandas_of(frame))

@@ -10,7 +10,6 @@ from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab._runtime import checks
-from nmd_lab._runtime.progress import StopReason
 
 
 def number(given):
@@ -49,8 +48,6 @@ def test_what_is_refused():
          lambda rank: checks.check_rank(rank, (9, 3)), 4),
         ("^random_state=.* is not a seed", checks.as_generator, "seed", -1, 1.5),
         ("^random_state='x' is not a seed", checks.check_seed, "x"),
-        (r"^code='done' is unknown: choose one of \['converged'", lambda code: StopReason(code, ""),
-         "done"),
     ])  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""``decompose`` and ``complete``: starts, and degenerate data."""
+"""``decompose`` and ``complete`` with degenerate data."""
 
 import contextlib
 
@@ -11,25 +11,6 @@ import nmd_lab
 
 def finite(fit):
     return bool(np.isfinite(fit.W.values).all() and np.isfinite(fit.H.values).all())
-
-
-# Starts -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_going_on_from_a_fit(small, rng, missing):
-    X = np.where(rng.random(small.shape) < missing, np.nan, small)
-    first = nmd_lab.decompose(X, 3, max_iter=60, tol=0)
-    before = first.W.values.copy()
-    second = nmd_lab.decompose(X, 3, init=first, max_iter=60, tol=0)
-    fresh = nmd_lab.decompose(X, 3, init="svd", max_iter=60, tol=0)
-    reached = float(first.history["objective"][-1])
-    assert float(second.history["objective"][-1]) <= reached * (1 + 1e-3)
-    assert float(second.history["objective"][0]) < float(fresh.history["objective"][0])
-    np.testing.assert_array_equal(first.W.values, before)
-
-
-# Degenerate data --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("init", ["svd", "random", "auto"])

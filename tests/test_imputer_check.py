@@ -33,7 +33,7 @@ class Spy:
         return self.whole.to_numpy()
 
 
-def test_hidden_cells_have_the_shape_of_the_missing_ones(frame):
+def test_hidden_cells_have_the_shape_of_the_missing_ones_and_errors_are_those_of_numpy(frame):
     spy = Spy(frame.bfill().ffill())
     table = nmd.check_imputer({"spy": spy}, frame, random_state=0)
     hidden = frame.notna() & spy.seen.isna()
@@ -45,15 +45,6 @@ def test_hidden_cells_have_the_shape_of_the_missing_ones(frame):
         **hidden.sum()[["x", "word", "yes"]],
         "all": hidden.to_numpy().sum(),
     }
-    whole = frame.bfill().ffill()
-    nmd.check_imputer(Spy(whole), whole, random_state=0)
-    nmd.check_imputer({"spy": spy}, whole, random_state=0)
-    assert (whole.notna() & spy.seen.isna()).sum().min() > 0
-
-
-def test_errors_are_those_of_numpy(frame):
-    spy = Spy(frame.bfill().ffill())
-    table = nmd.check_imputer({"spy": spy}, frame, random_state=0)
     assert table.loc[("spy", "x"), "error"] == 0
     assert table.loc[("spy", "word"), "correct"] == 1
     assert np.isnan(table.loc[("spy", "all"), "score"])
@@ -66,6 +57,8 @@ def test_errors_are_those_of_numpy(frame):
     assert table.loc["median", "correct"].mean() == pytest.approx(
         table.loc[("median", "all"), "correct"]
     )
+    nmd.check_imputer(spy, spy.whole, random_state=0)
+    assert (spy.whole.notna() & spy.seen.isna()).sum().min() > 0
 
 
 def test_copies_of_the_right_distribution_have_coverage_and_crps(rng):

@@ -48,7 +48,7 @@ def noisy():
 @pytest.fixture(autouse=True)
 def _nothing_is_left():
     yield
-    assert progress._current is None
+    assert getattr(progress._of_thread, "interruption", None) is None
 
 
 # Sessions and scripts ---------------------------------------------------------------------------

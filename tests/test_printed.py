@@ -35,13 +35,11 @@ def ones() -> list[object]:
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
-def test_one_thing_is_not_many():
-    for value in ones():
+def test_one_thing_is_not_many(tmp_path):
+    (tmp_path / "x.csv").write_text("1.5\n", encoding="utf-8")
+    about = read_file(tmp_path / "x.csv")[1]
+    assert about.startswith("1 row x 1 column from x.csv")
+    for value in [*ones(), about]:
         html = getattr(value, "_repr_html_", str)()
         text = f"{value!r} {re.sub('<[^>]*>', ' ', html)}"
         assert not [text[match.start() :][:60] for match in PLURAL_OF_ONE.finditer(text)]
-
-
-def test_a_file_with_one_row_and_one_column_is_said_to_have_these(tmp_path):
-    (tmp_path / "x.csv").write_text("1.5\n", encoding="utf-8")
-    assert read_file(tmp_path / "x.csv")[1].startswith("1 row x 1 column from x.csv")

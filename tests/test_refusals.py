@@ -23,7 +23,7 @@ LEVELS = np.column_stack(
 )
 STORED = sparse.csr_array(GOOD)
 ALL, FITS, SAMPLE = ("decompose", "complete", "sample"), ("decompose", "complete"), ("sample",)
-COMPLETE, BATCH = ("complete",), ("decompose",)
+COMPLETE, BATCH, TABLES = ("complete",), ("decompose",), ("sample", "complete")
 NUMBERS = [1.0, 2.0, 4.0, 3.0]
 BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 ONE_FIT = {"alpha": 0.1, "max_iter": 2, "progress": False}
@@ -145,10 +145,8 @@ REFUSED = [
     (SAMPLE, "1200 categories in column 'x'.*merge",
      {"X": pd.DataFrame({"a": np.arange(1200.0), "x": pd.Categorical(range(1200))}), "rank": 1}),
     (SAMPLE, "infinity at row 1, column 2", table([1.0, np.inf, 2.0, 3.0])),
-    (SAMPLE, "X has one row", {"X": pd.DataFrame({"a": [1.0], "b": [2.0]}), "rank": 1}),
-    (COMPLETE, "X has one row", {"X": pd.DataFrame({"a": [1.0], "b": [2.0]}), "rank": 1}),
-    (SAMPLE, "column 'a' twice: make", {"X": pd.DataFrame(np.eye(3), columns=["a", "b", "a"])}),
-    (COMPLETE, "column 'a' twice: make", {"X": pd.DataFrame(np.eye(3), columns=["a", "b", "a"])}),
+    (TABLES, "X has one row", {"X": pd.DataFrame({"a": [1.0], "b": [2.0]}), "rank": 1}),
+    (TABLES, "column 'a' twice: make", {"X": pd.DataFrame(np.eye(3), columns=["a", "b", "a"])}),
     (SAMPLE, "with weights", {
         "X": GOOD.round(), "nonlinearity": "relu", "loss": "kl", "at_most": MASK,
         "weights": np.full(GOOD.shape, 2.0)}),

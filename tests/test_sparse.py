@@ -95,20 +95,6 @@ def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
         np.testing.assert_allclose(low_rank(fits[0]), low_rank(one), rtol=0, atol=1e-8)
 
 
-def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
-    X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
-    weights = np.random.default_rng(2).integers(1, 4, X.shape).astype(float)
-    everywhere = nmd.ADMM(split="everywhere")
-    options = {"init": init, "tol": 0, "max_iter": 15, "alpha": 0, "solver": everywhere}
-    dense = nmd.complete(np.where(seen, X, np.nan), 5, "relu", weights=weights, **options)
-    for values in (weights, sparse.csr_array(np.where(seen, weights, 0))):
-        fit = nmd.complete(stored(X, seen), 5, "relu", weights=values, **options)
-        np.testing.assert_allclose(low_rank(fit), low_rank(dense), rtol=0, atol=1e-8)
-    Y = low_rank(dense)[seen]
-    expected = 0.5 * np.sum(weights[seen] * (X[seen] - np.maximum(Y, 0)) ** 2)
-    assert dense.objective == pytest.approx(expected, rel=1e-10)
-
-
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**7)
@@ -170,3 +156,15 @@ def test_sparse_data_are_never_made_dense(call):
     before = X.copy()
     assert peak(lambda: do(X)) < 0.8 * m * n  # a mask of all entries has a byte for each
     assert (before != X).nnz == 0
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl"])
+def test_zeros_under_constraints_are_not_stored(loss):
+    X = sparse.random_array((2000, 2000), density=0.002, rng=np.random.default_rng(0), format="csr")
+    options = {"w_constraint": "nonnegative", "h_constraint": "nonnegative", "random_state": 0}
+
+    def fit():
+        nmd.decompose(X, 4, "identity", loss, alpha=0, max_iter=18, tol=0, **options)
+
+    fit()
+    assert peak(fit) < 0.25 * X.shape[0] * X.shape[1] * X.dtype.itemsize

@@ -243,6 +243,9 @@ def test_a_missing_date_becomes_the_day_that_the_other_columns_tell():
     ends = posterior.intervals(frame)["when"]
     assert (ends["low"] <= filled["when"])[holes].all()
     assert "date" in posterior.report(frame).columns["kind"].tolist()
+    days = (when - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    at = np.arange(60), ["when"] * 60
+    np.testing.assert_allclose(posterior.log_density(*at, when), posterior.log_density(*at, days))
 
 
 TIMES = {
@@ -319,15 +322,6 @@ def test_dates_of_a_table_without_any_are_not_cut_at_those_of_nanoseconds():
     none = frame.assign(when=np.full(60, "NaT", "M8[s]"))
     filled = nmd.complete(frame, 1, alpha=0.01).impute(none)["when"]
     assert set(filled.dt.year) == {1599, 1600}
-
-
-def test_the_density_of_a_date_is_that_of_its_days():
-    frame, when = of_dates()
-    posterior = nmd.sample(frame, 1, **QUICK)
-    days = (when - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    rows, columns = np.arange(60), ["when"] * 60
-    found = posterior.log_density(rows, columns, when)
-    np.testing.assert_allclose(found, posterior.log_density(rows, columns, days))
 
 
 @pytest.mark.parametrize("repeats", [1, 4])

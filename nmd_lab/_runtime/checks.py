@@ -133,10 +133,6 @@ SYNONYMS = {word: option for option, words in SYNONYMS_OF.items() for word in wo
 """Options of this package by the names that they have in other libraries."""
 
 
-OF_SAMPLE = ("order", "bounds", "groups", "draws", "chains", "noise")
-"""Options that only posteriors have."""
-
-
 def check_option_names(names: Iterable[str], options: Iterable[str], owner: str) -> None:
     """Raise TypeError if a keyword is not an option; the message names the nearest one."""
     options = list(options)
@@ -145,7 +141,7 @@ def check_option_names(names: Iterable[str], options: Iterable[str], owner: str)
             hint = nearest(name, options)
             if SYNONYMS.get(name) in options:
                 hint = f"did you mean {SYNONYMS[name]!r}?"
-            if name in OF_SAMPLE:
+            if name in ("order", "bounds", "groups", "draws", "chains", "noise"):
                 hint = "use sample() or impute()."
             hint = hint or f"the options are {options}."
             raise TypeError(f"{name}= is not an option of {owner}: {hint}")

@@ -18,7 +18,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
@@ -201,8 +202,7 @@ def source_hash(function: Callable[..., Any]) -> str:
     The sources are the files of the function and of all functions that it captures, directly or
     indirectly, the names of these functions, and the values of all captured constants.
     """
-    files: dict[tuple[str, str], str] = {}
-    constants: set[str] = set()
+    parts = {_file_hash(__file__)}  # which has the compiler's options
     waiting, visited = [_plain_function(function)], set()
     while waiting:
         current = waiting.pop()
@@ -210,17 +210,14 @@ def source_hash(function: Callable[..., Any]) -> str:
             continue
         visited.add(current)
         path = current.__code__.co_filename
-        files[Path(path).name, path] = _file_hash(path)
-        constants.add(f"{current.__code__.co_qualname} {current.__code__.co_firstlineno}")
-        for name, value in _captured(current):
+        parts.add(f"{Path(path).name} {_file_hash(path)}")
+        parts.add(f"{current.__code__.co_qualname} {current.__code__.co_firstlineno}")
+        captured = inspect.getclosurevars(current)
+        for name, value in [*captured.nonlocals.items(), *captured.globals.items()]:
             if _is_constant(value):
-                constants.add(f"{name}={value!r}")
+                parts.add(f"{name}={value!r}")
             waiting.append(_plain_function(value))
-    digest = hashlib.sha256(_file_hash(__file__).encode())  # this file has the compiler's options
-    for (name, _), content in sorted(files.items()):
-        digest.update(f"{name} {content}".encode())
-    digest.update("\n".join(sorted(constants)).encode())
-    return digest.hexdigest()[:12]
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:12]
 
 
 def _plain_function(value: Any) -> FunctionType | None:
@@ -234,15 +231,6 @@ def _is_constant(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_constant, value))
     return value is None or isinstance(value, bool | int | float | str)
-
-
-def _captured(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of the closure variables and globals of a function."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield name, cell.cell_contents
-    for name in function.__code__.co_names:
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
 
 
 @cache

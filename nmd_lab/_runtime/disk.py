@@ -13,6 +13,7 @@ range.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import mmap
 import os
@@ -21,7 +22,6 @@ import shutil
 import tempfile
 import time
 import uuid
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -104,18 +104,14 @@ def _prefix(path: Path) -> str:
 
 def _remove_leftovers(path: Path) -> None:
     """Remove the temporary files of runs that ended while they wrote this file."""
-    host = _prefix(path).removesuffix(f"{os.getpid()}-")
-    for leftover in path.parent.iterdir():
-        name = leftover.name
-        if name.startswith(f".{path.name}.") and name.endswith(".partial"):
-            process = name.removeprefix(host).partition("-")[0] if name.startswith(host) else ""
-            # Another process may have removed it, or its number may be none of a process.
-            with contextlib.suppress(OSError, OverflowError):
-                age = time.time() - leftover.stat().st_mtime
-                if age > MAX_WRITE_SECONDS or (
-                    process.isdigit() and not psutil.pid_exists(int(process))
-                ):
-                    leftover.unlink()
+    ours = _prefix(path).removesuffix(f"{os.getpid()}-")
+    for leftover in path.parent.glob(f"{glob.escape(f'.{path.name}.')}*.partial"):
+        process = leftover.name.removeprefix(ours).partition("-")[0]  # a number if of this machine
+        # Another process may have removed it, or its number may be none of a process.
+        with contextlib.suppress(OSError, OverflowError):
+            is_over = process.isdigit() and not psutil.pid_exists(int(process))
+            if is_over or time.time() - leftover.stat().st_mtime > MAX_WRITE_SECONDS:
+                leftover.unlink()
 
 
 WINDOW_BYTES = 32 << 20
@@ -128,13 +124,10 @@ MIN_ENTRIES = 1024
 class FileArray:
     """An array in a file, flat or of rows, read and written by ranges of its first axis."""
 
-    def __init__(
-        self, array: NDArray[Any], mapping: mmap.mmap, start: int = 0, used: list[int] | None = None
-    ) -> None:
+    def __init__(self, array: NDArray[Any], mapping: mmap.mmap, start: int = 0) -> None:
         self.array, self.dtype, self.size = array, array.dtype, array.size
-        self.shape, self.ndim, self.nbytes = array.shape, array.ndim, array.nbytes
-        self._mapping, self._start = mapping, start
-        self._used = [0] if used is None else used  # bytes, in any shape of the array
+        self.shape, self.ndim = array.shape, array.ndim
+        self._mapping, self._start, self._used = mapping, start, 0  # bytes since the last advice
 
     def __getitem__(self, where: Any) -> Any:
         """Return a range as a view, or single entries."""
@@ -144,13 +137,8 @@ class FileArray:
 
     def __setitem__(self, where: Any, values: Any) -> None:
         """Set a range, or all of the array."""
-        first, last, _ = where.indices(len(self)) if isinstance(where, slice) else (0, 0, 1)
-        step = max(WINDOW_BYTES // self.array.strides[0], 1)
-        if np.ndim(values) == 0 and last - first > step:
-            for begin in range(first, last, step):
-                self[begin : min(begin + step, last)] = values
-            return
-        self._use(slice(first, last))
+        if isinstance(where, slice):
+            self._use(where)
         self.array[where] = values
 
     def __len__(self) -> int:
@@ -162,60 +150,38 @@ class FileArray:
 
     def reshape(self, *shape: Any) -> FileArray:
         """Return the same numbers in another shape, in C order."""
-        return FileArray(self.array.reshape(*shape), self._mapping, self._start, self._used)
-
-    def ravel(self) -> FileArray:
-        """Return the entries, flat."""
-        return self.reshape(-1)
+        return FileArray(self.array.reshape(*shape), self._mapping, self._start)
 
     def _use(self, where: slice) -> None:
         """Give used ranges back from time to time, and ask for the next one."""
         (first, last, _), size = where.indices(len(self)), self.array.strides[0]
-        before, self._used[0] = self._used[0], self._used[0] + (last - first) * size
-        if self._used[0] < WINDOW_BYTES and before:
+        before, self._used = self._used, self._used + (last - first) * size
+        if first == last or (self._used < WINDOW_BYTES and before):
             return
-        self._used[0] = 1
-        self._advise("MADV_DONTNEED", 0, self.nbytes)
-        self._advise("MADV_WILLNEED", first * size, 2 * WINDOW_BYTES)
-
-    def _advise(self, name: str, begin: int, length: int) -> None:
-        """Announce to the system which pages are needed, where it has such a call."""
-        advice = getattr(mmap, name, None)
-        if advice is None:  # not on Windows
-            return
-        page = mmap.PAGESIZE
-        first = -(-(self._start + begin) // page) * page
-        last = min(self._start + self.nbytes, self._start + begin + length) // page * page
-        if last > first:
-            self._mapping.madvise(advice, first, last - first)
+        self._used = 1
+        if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+            self._mapping.madvise(mmap.MADV_DONTNEED)
+            page = (self._start + first * size) // mmap.PAGESIZE
+            self._mapping.madvise(mmap.MADV_WILLNEED, page * mmap.PAGESIZE, 2 * WINDOW_BYTES)
 
 
 class Scratch:
-    """A folder for the files of one fit, which is removed with this object."""
+    """A folder for the arrays of a fit, in files without a name, which are gone with the arrays."""
 
     def __init__(self, work_dir: str | os.PathLike[str] | None = None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=work_dir))
-        self._count = 0
-        self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-
-    def close(self) -> None:
-        """Remove the folder; the space is free as soon as the arrays are no longer used."""
-        self._remove()
+        self.folder = Path(work_dir or tempfile.gettempdir()).absolute()
 
     def zeros(self, size: int, dtype: DTypeLike) -> FileArray:
         """Return a new array of zeros in a file."""
-        dtype, self._count = np.dtype(dtype), self._count + 1
+        dtype = np.dtype(dtype)
         length = max(size * dtype.itemsize, 1)
         free = shutil.disk_usage(self.folder).free
         if 1.02 * length > free:  # some is for other files
             raise OSError(
-                f"work_dir={str(self.folder.parent)!r} has {free / 2**30:.3g} GiB left, and "
+                f"work_dir={str(self.folder)!r} has {free / 2**30:.3g} GiB left, and "
                 f"{length / 2**30:.3g} GiB more are needed: give another folder."
             )
-        path = self.folder / str(self._count)
-        with path.open("wb+") as file:
+        with tempfile.TemporaryFile(dir=self.folder) as file:
             file.truncate(length)
             mapping = mmap.mmap(file.fileno(), length)
-        if os.name == "posix":  # the space is free as soon as the mapping is
-            path.unlink()
         return FileArray(np.frombuffer(mapping, dtype, size), mapping)

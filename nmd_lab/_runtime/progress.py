@@ -48,9 +48,7 @@ class StopReason(str):
     code: StopCode
 
     def __new__(cls, code: StopCode, text: str) -> Self:
-        """Check the code and create the string."""
-        if code not in get_args(StopCode):
-            raise ValueError(f"code={code!r} is unknown: choose one of {list(get_args(StopCode))}.")
+        """Create the string."""
         reason = super().__new__(cls, text)
         reason.code = code
         return reason
@@ -85,7 +83,6 @@ class Interruption:
     def __init__(self) -> None:
         self.reported = False
         self._came = False
-        self._is_noting = False
 
     def __bool__(self) -> bool:
         """Return whether Ctrl-C came."""
@@ -100,7 +97,6 @@ class Interruption:
         """Note Ctrl-C from now on, in the main thread; a handler of the user stays."""
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._is_noting = True
             signal.signal(signal.SIGINT, self._note)
 
     def end(self) -> None:
@@ -121,9 +117,8 @@ class Interruption:
         self._came = True
 
     def _restore(self) -> None:
-        if self._is_noting:
+        if signal.getsignal(signal.SIGINT) == self._note:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            self._is_noting = False
 
 
 @contextmanager
@@ -137,25 +132,22 @@ def without_interruption() -> Iterator[None]:
         interruption.end()
 
 
-_current: Interruption | None = None
+_of_thread = threading.local()
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Give the `Interruption` of the outermost fit in the main thread; others never note any."""
-    global _current
-    if threading.current_thread() is not threading.main_thread():
-        yield Interruption()
+    """Give the `Interruption` of the outermost fit; outside the main thread it never notes any."""
+    outer: Interruption | None = getattr(_of_thread, "interruption", None)
+    if outer is not None:
+        yield outer
         return
-    if _current is not None:
-        yield _current
-        return
-    _current = Interruption()
+    _of_thread.interruption = interruption = Interruption()
     try:
-        yield _current
+        yield interruption
     finally:
-        ended, _current = _current, None
-        ended.end()
+        _of_thread.interruption = None
+        interruption.end()
 
 
 @contextmanager

@@ -311,8 +311,6 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
                 warn(messages_after(fit, facts, options), stacklevel=3)
             if signals and not signals.reported:
                 fit = package(decided, stopped_by(signals, run), starts)
-            if observations.scratch is not None:
-                observations.scratch.close()
             return fit
     finally:
         if form.in_files or form.is_dask or asked.compute.client is not None:

@@ -191,16 +191,14 @@ def _codes_apart(column: Any) -> list[int]:
     """Return the codes of a column of numbers that are far from all its other values."""
     if getattr(column.dtype, "kind", "O") not in "iuf":
         return []
-    x, found = column.dropna().to_numpy(dtype=np.float64), []
-    for code in CODES_OF_MISSING:
-        is_code = x == code
-        others = x[~is_code]
-        enough = 10  # cells with other values
-        if np.count_nonzero(is_code) >= 3 and others.size >= enough:
-            rest = others[~np.isin(others, CODES_OF_MISSING)]
-            if rest.size >= enough and np.abs(rest - code).min() > np.ptp(rest) > 0:
-                found.append(code)
-    return found
+    x = column.dropna().to_numpy(dtype=np.float64)
+    rest = x[~np.isin(x, CODES_OF_MISSING)]
+    width = np.ptp(rest) if rest.size >= 10 else 0.0  # of enough other values
+    return [
+        code
+        for code in CODES_OF_MISSING
+        if 0 < width < np.abs(rest - code).min() and np.count_nonzero(x == code) >= 3
+    ]
 
 
 def message_of_limits(posterior: Posterior, facts: Facts) -> Messages:
@@ -255,11 +253,8 @@ def _far_predictions(fit: Decomposition, facts: Facts) -> str:
     m, n = facts.shape
     if not facts.n_missing:
         return ""
-    most = 20_000  # entries that are compared with the data
-    if m * n > most:
-        positions = np.random.default_rng(0).integers(m * n, size=most)
-    else:
-        positions = np.arange(m * n)
+    # So many entries are enough to compare.
+    positions = np.random.default_rng(0).choice(m * n, min(20_000, m * n), replace=False)
     rows, columns = np.divmod(positions, n)
     seen = (facts.counts[0] > 0)[rows] & (facts.counts[1] > 0)[columns]
     rows, columns, kinds = rows[seen], columns[seen], fit._kinds

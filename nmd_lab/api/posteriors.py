@@ -26,7 +26,6 @@ from nmd_lab.data.units import (
     scale_of,
     units_of_columns,
 )
-from nmd_lab.fit.loop import nothing
 from nmd_lab.fit.support import DATA, features_of_data, refuse
 from nmd_lab.model.losses import as_loss
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
@@ -316,10 +315,6 @@ def impute(
     return (filled, posterior) if return_posterior else filled
 
 
-N_PROPOSED_DRAWS = 50
-"""Number of draws that the message about memory proposes."""
-
-
 def draw_posterior(
     X: Any, asked: SampleOptions, interruption: Interruption, *, copies: bool = True
 ) -> Posterior:
@@ -369,14 +364,11 @@ def draw_posterior(
         )
     _refuse_large(asked, problem.numbers, problem.work_bytes)
     rng, kinds = as_generator(asked.random_state), model.column_models
-    state, save = PosteriorState(copy.deepcopy(rng)), nothing
+    state, save = PosteriorState(copy.deepcopy(rng)), lambda: None
     if asked.compute.checkpoint is not None:
         state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng), is_table=is_table)
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
-    joint = None
-    if copies and reason.code == "draws":
-        joint = joint_draws(ensemble, state.members, asked)
     decided = replace(asked, tune=ensemble.warm_up)
     if places is not None:
         drawn |= places._asdict()
@@ -384,8 +376,8 @@ def draw_posterior(
     posterior = package(*arguments, is_table=is_table)
     if reason.code == "draws":
         posterior.parameters.update(ensemble.coverage(state.members))
-    if joint is not None:
-        posterior = replace(posterior, _joint=dataset_of_joint(joint))
+        if copies and (joint := joint_draws(ensemble, state.members, asked)) is not None:
+            posterior = replace(posterior, _joint=dataset_of_joint(joint))
     warn(message_of_limits(posterior, facts), stacklevel=3)
     return posterior
 
@@ -407,7 +399,7 @@ def _refuse_large(asked: SampleOptions, numbers: int, of_data: int) -> None:
     n_draws = -(-asked.draws // asked.step(numbers)) * asked.chains
     needed = 8 * n_draws * numbers + of_data  # the draws are stacked at the end
     what = f"a posterior with draws={asked.draws} of {numbers} numbers each"
-    refuse_above(needed, what, f"keep fewer, for example keep={N_PROPOSED_DRAWS}")
+    refuse_above(needed, what, "keep fewer, for example keep=50")
 
 
 def package(

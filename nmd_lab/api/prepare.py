@@ -22,7 +22,7 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import refuse_table
 from nmd_lab.devices import device_of
 from nmd_lab.fit.held_out import hold_out, refuse_empty, score_of
-from nmd_lab.fit.loop import FitState, nothing
+from nmd_lab.fit.loop import FitState
 from nmd_lab.fit.starts import all_starts, with_estimated_sd
 from nmd_lab.fit.summary import Decided, describe, formulate
 from nmd_lab.fit.support import features_of_data, features_of_fit, refuse
@@ -50,7 +50,7 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     observations = observed(X, form, rank, asked)
     summary = describe(observations, rank, asked, is_table=form.is_frame)
     rng, kinds = asked.generator(), summary.model.column_models
-    state, save = FitState(copy.deepcopy(rng)), nothing
+    state, save = FitState(copy.deepcopy(rng)), lambda: None
     if asked.compute.checkpoint is not None:
         state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
     if asked.validation.splitter is not None:
@@ -92,7 +92,6 @@ def observed(X: Any, form: Form, rank: int | None, asked: Options) -> Observatio
     if client is None:
         observations = observe(X, **data, scratch=scratch, form=form)
     else:
-        del data["limits"]
         observations = observe_on_cluster(X, client, **data)
     if zeros:
         refuse_empty(observations)

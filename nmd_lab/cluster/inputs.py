@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import coo_array
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.folds import rows_of
+from nmd_lab.data.entries import check_matrix, check_shape
 from nmd_lab.data.inputs import form_of, observe, observe_dense, observe_sparse
 from nmd_lab.data.labels import Labels, labels_of, plain_array
 from nmd_lab.data.observations import Observations, float_dtype
@@ -87,10 +87,6 @@ def _sources_of_table(X: Any, client: Any, how: Options) -> tuple[Iterable[Sourc
     return sources, Labels(dims, (rows.size, columns.size), dims[:1], coords, str(names[2]))
 
 
-MAX_PARTITION_BYTES = 64 << 20
-"""Largest size of a partition, in bytes."""
-
-
 def checked_client(X: Any, client: Any) -> Any:
     """Return the client of a fit: that which is given, or the active one.
 
@@ -133,7 +129,7 @@ def _sources_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], La
     ends = np.arange(m + 1) * n if plain.pattern is None else plain.pattern[0]
     ranges = pairwise(_borders(ends, plain.dtype.itemsize, client).tolist())
     sources: Iterable[Source] = (
-        (b - a, client.submit(partial(as_given, rows_of(plain, slice(a, b))), pure=False))
+        (b - a, client.submit(partial(as_given, plain.of_rows(slice(a, b))), pure=False))
         for a, b in ranges
     )
     return sources, plain.labels
@@ -143,7 +139,7 @@ def _number_of_partitions(n_bytes: int, client: Any) -> int:
     """Return the number of partitions for data of some size."""
     threads: int = max(sum(client.nthreads().values()), 8)
     partitions = 1 << (threads - 1).bit_length()  # as other workers have, which can resume a run
-    return max(partitions, -(-n_bytes // MAX_PARTITION_BYTES))
+    return max(partitions, -(-n_bytes // (64 << 20)))  # of at most 64 MiB
 
 
 def _borders(ends: NDArray[Any], itemsize: int, client: Any) -> NDArray[np.intp]:
@@ -167,10 +163,7 @@ def _blocks_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Lab
         matrix = X.transpose(*labels.rows, *labels.columns).data.reshape(labels.matrix_shape)
     if any(np.isnan(size) for size in matrix.shape):
         raise ValueError("X has unknown chunk sizes: call X.compute_chunk_sizes() before.")
-    if matrix.size == 0:
-        raise ValueError(f"X has shape {matrix.shape}, which holds no entry: give a larger matrix.")
-    if matrix.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {matrix.dtype}: convert it to real numbers.")
+    check_matrix(matrix)
     wanted = float_dtype(matrix, how["dtype"])
     m, n = matrix.shape
     n_bytes = m * n * wanted.itemsize
@@ -189,10 +182,7 @@ def _like(name: str, other: Any, matrix: Any) -> Any:
     import dask.array
 
     array = dask.array.asarray(other if form_of(other).is_dask else plain_array(other))
-    if array.shape != matrix.shape:
-        raise ValueError(
-            f"{name} has shape {array.shape}, and X {matrix.shape}: give one of that shape."
-        )
+    check_shape(name, array.shape, matrix.shape)
     return array.rechunk(matrix.chunks).to_delayed().ravel()
 
 

@@ -21,13 +21,13 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.checkpoint import Classes, Decoder, Encoder, Recipe, read_file, write_file
+from nmd_lab.checkpoint import Codec, Recipe, read_file, write_file
 from nmd_lab.data.entries import FloatArray, GivenOffsets, IntArray, Transform
-from nmd_lab.data.folds import rows_of, split, without
+from nmd_lab.data.folds import split, without
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 
-from .partitions import ClusterEntries, ClusterRows, Partitions, RowProducts, stack
+from .partitions import ClusterEntries, ClusterRows, Partitions, stack
 
 
 class PartitionFiles:
@@ -52,12 +52,9 @@ class PartitionFiles:
         """Return what makes a matrix again, and note its blocks."""
         return self._noted(rows.blocks), rows.columns, rows.dtype.str, rows.ndim, rows.products
 
-    def _rows(
-        self, number: int, columns: Any, dtype: str, ndim: int, products: RowProducts | None
-    ) -> ClusterRows:
+    def _rows(self, number: int, columns: Any, dtype: str, *others: Any) -> ClusterRows:
         """Return a matrix whose rows have been read."""
-        blocks = self._read[number]
-        return ClusterRows(self.partitions, blocks, columns, np.dtype(dtype), ndim, products)
+        return ClusterRows(self.partitions, self._read[number], columns, np.dtype(dtype), *others)
 
     def _of_entries(self, entries: ClusterEntries) -> tuple[int]:
         """Note T and U, of which the client has nothing else."""
@@ -108,29 +105,22 @@ class PartitionFiles:
         return [str(folder / f"{number}.part") for number in range(len(self.partitions))]
 
 
-PLAIN = Classes()
-"""The file of a partition has arrays and numbers alone."""
-
-
 def write_partition(path: str, *parts: Any) -> None:
     """Write T and U of a partition, and its rows of matrices."""
-    encoder = Encoder(PLAIN)
-    state = encoder.encode([vars(x.sweep.state) if hasattr(x, "sweep") else x for x in parts])
-    write_file(Path(path), {"state": state}, encoder.arrays)
+    codec = Codec()
+    state = codec.encode([vars(x.sweep.state) if hasattr(x, "sweep") else x for x in parts])
+    write_file(Path(path), {"state": state}, codec.arrays)
 
 
 def read_partition(path: str) -> list[Any]:
     """Return what `write_partition` has written."""
     header, arrays = read_file(Path(path))
-    state: list[Any] = Decoder(PLAIN, arrays).decode(header["state"])
+    state: list[Any] = Codec(arrays).decode(header["state"])
     return state
 
 
 MAX_RESULT_BYTES = 1 << 28
 """Size of a factor up to which a result has it as an array."""
-
-NO_PATTERN = (np.empty(0, np.intp), np.empty(0, np.intp))
-"""What stands for the pattern of sparse data, which the client does not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +168,7 @@ class ClusterObservations(Observations):
         types = [each for each in weights if each is not None]
         return cls(
             *(partitions, labels, parts, dtype, sum(stored), sum(observed)),
-            *(NO_PATTERN if sparse else None, zeros),
+            *((np.empty(0, np.intp),) * 2 if sparse else None, zeros),
             np.empty(0, max(types, key=lambda each: each.itemsize)) if types else None,
             (min(low), max(high)),
             np.sum(counts, axis=0),
@@ -209,15 +199,13 @@ class ClusterObservations(Observations):
 
     def stacked(self, pieces: Sequence[Any], dtype: Any) -> ClusterRows:  # type: ignore[override]
         """Return a W of pieces side by side: matrices on the workers, arrays, numbers."""
-        local: list[Any] = []
-        for each in pieces:
-            if isinstance(each, ClusterRows):
-                local.append(each.parts)
-            elif isinstance(each, np.ndarray):
-                ranges = self.partitions.ranges
-                local.append([each[rows].astype(dtype, copy=False) for rows in ranges])
-            else:
-                local.append([each] * len(self.partitions))
+        ranges = self.partitions.ranges
+        local = [
+            each.parts
+            if isinstance(each, ClusterRows)
+            else [each[rows] if isinstance(each, np.ndarray) else each for rows in ranges]
+            for each in pieces
+        ]
         blocks = self.partitions.map(partial(stack, np.dtype(dtype)), *local)
         width = sum(each.shape[1] if np.ndim(each) == 2 else 1 for each in pieces)
         return ClusterRows(self.partitions, blocks, np.eye(width), np.dtype(dtype))
@@ -341,4 +329,4 @@ def _(
 ) -> tuple[ClusterObservations, ClusterObservations]:
     """Let each partition hold out its rows of a matrix."""
     ranges = observations.partitions.ranges
-    return observations.divided(without, [rows_of(held_out, rows) for rows in ranges])
+    return observations.divided(without, [held_out.of_rows(rows) for rows in ranges])

@@ -21,20 +21,12 @@ from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
-
-WORKER_LOST = (
-    "a worker of the cluster is gone, and with it a part of the fit: call nmd_lab.resume() with "
-    "the checkpoint if there is one, or start the fit again."
-)
-SCHEDULER_LOST = (
-    "the scheduler of the cluster is gone: start a cluster, and call nmd_lab.resume() with the "
-    "checkpoint if there is one."
-)
 
 
 class Partitions:
@@ -117,13 +109,19 @@ class Partitions:
         try:
             threads: dict[str, int] = self.client.nthreads()
         except (OSError, RuntimeError, AttributeError) as error:  # the last two if it is closed
-            raise ConnectionError(SCHEDULER_LOST) from error
+            raise ConnectionError(
+                "the scheduler of the cluster is gone: start a cluster, and call nmd_lab.resume() "
+                "with the checkpoint if there is one."
+            ) from error
         return threads
 
     def _check(self) -> None:
         """Raise ConnectionError if the scheduler or a worker of a partition is gone."""
         if not self.threads().keys() >= set(self.workers):
-            raise ConnectionError(WORKER_LOST) from None
+            raise ConnectionError(
+                "a worker of the cluster is gone, and with it a part of the fit: call "
+                "nmd_lab.resume() with the checkpoint if there is one, or start the fit again."
+            ) from None
 
     def _submit(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """Return the future of a task."""
@@ -145,10 +143,10 @@ def run(function: Callable[..., Any], shared: tuple[Any, ...], *local: Any) -> A
 
     at_hand = [
         get_worker().state.actors[each.key] if isinstance(each, Actor) else aligned(each)
-        for each in local
+        for each in (*local, *shared)
     ]
     with one_thread():
-        return function(*at_hand, *aligned(shared))
+        return function(*at_hand)
 
 
 def add_answers(*answers: Any) -> Any:
@@ -159,18 +157,12 @@ def add_answers(*answers: Any) -> Any:
 
 
 def aligned(argument: Any) -> Any:
-    """Return an argument with its arrays aligned in memory, as those of a single machine are.
+    """Return an argument, an array aligned in memory, as those of a single machine are.
 
     An array that came over a network may not be, for which kernels would be compiled again.
     """
-    if isinstance(argument, np.ndarray):
-        return np.require(argument, requirements="A")
-    if isinstance(argument, tuple | list):
-        items = [aligned(each) for each in argument]
-        return argument._make(items) if hasattr(argument, "_make") else type(argument)(items)
-    if isinstance(argument, dict):
-        return {name: aligned(each) for name, each in argument.items()}
-    return argument
+    is_array = isinstance(argument, np.ndarray)
+    return np.require(argument, requirements="A") if is_array else argument
 
 
 class RowProducts(NamedTuple):
@@ -207,7 +199,7 @@ class ClusterEntries:
 
 
 @dataclass(eq=False)
-class ClusterRows:
+class ClusterRows(NDArrayOperatorsMixin):
     """A matrix (m, k), or one column of it (m,), whose rows lie on the workers.
 
     Attributes
@@ -262,20 +254,14 @@ class ClusterRows:
         self.columns = self.columns.copy()
         self.columns[where] = 0
 
-    def __mul__(self, number: float) -> ClusterRows:
-        """Return a multiple, which stays where the rows are."""
-        return self.with_columns(self.columns * number, self.ndim)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, number: float) -> ClusterRows:
-        """Return a multiple, likewise."""
-        return self * (1 / number)
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Multiply by powers of two where the rows are; do everything else with an array."""
-        if ufunc is np.ldexp and method == "__call__" and np.ndim(inputs[1]) == 0 and not options:
-            return self * float(np.ldexp(1.0, inputs[1]))
+        """Multiply by numbers where the rows are; do everything else with an array."""
+        if "out" in options:  # rows on the workers are not changed in place
+            return NotImplemented
+        others = [each for each in inputs if not isinstance(each, ClusterRows)]
+        is_scaled = ufunc is np.multiply or (ufunc in (np.divide, np.ldexp) and inputs[0] is self)
+        if is_scaled and [*map(np.ndim, others)] == [0] and method == "__call__" and not options:
+            return self.with_columns(ufunc(self.columns, *others), self.ndim)
         arrays = [np.asarray(each) if isinstance(each, ClusterRows) else each for each in inputs]
         return getattr(ufunc, method)(*arrays, **options)
 
@@ -287,15 +273,12 @@ class ClusterRows:
 
     def at(self, positions: NDArray[np.integer]) -> FloatArray:
         """Return rows at some positions."""
-        positions = np.where(positions < 0, positions + len(self), positions)
-        ranges = self.partitions.ranges
-        here = [(positions >= each.start) & (positions < each.stop) for each in ranges]
-        local = [positions[at] - each.start for at, each in zip(here, ranges, strict=True)]
-        out = np.empty((positions.size, self.columns.shape[1]), self.dtype)
-        answers = self.partitions.answers(getitem, self.parts, local)
-        for at, rows in zip(here, answers, strict=True):
-            out[at] = rows
-        return out if self.ndim == 2 else out[:, 0]
+        ranges, positions = self.partitions.ranges, positions % len(self)
+        which = np.searchsorted([each.stop for each in ranges], positions, side="right")
+        local = [positions[which == k] - each.start for k, each in enumerate(ranges)]
+        rows = np.concatenate(self.partitions.answers(getitem, self.parts, local))
+        rows = rows[np.argsort(np.argsort(which, kind="stable"))]
+        return rows if self.ndim == 2 else rows[:, 0]
 
     def copy(self) -> ClusterRows:
         """Return the matrix itself, whose rows never change."""

@@ -19,7 +19,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.engines.constrained_descents import kind_of_descent, relative_move
 from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
 from nmd_lab.fit.held_out import HeldOut, score_of
-from nmd_lab.kernels.constrained_rows import ConstrainedColumns, proximal_move
+from nmd_lab.kernels.constrained_rows import proximal_move
 from nmd_lab.kernels.envelope import Evaluation, MoreauEnvelope
 from nmd_lab.kernels.lowrank import RowBlocks, singular_factors, vectors_of_gram
 from nmd_lab.kernels.products import Entries
@@ -101,10 +101,6 @@ class ClusterPasses(Sweep):
 
     def __post_init__(self) -> None:
         """Threads are those of the workers."""
-
-    def on(self, partitions: Partitions, *, complete: bool) -> None:
-        """Set where the rows are."""
-        self.partitions, self.complete, self.factor = partitions, complete, 1.0
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next pass."""
@@ -197,7 +193,7 @@ def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = N
         *(1, W_constraint, H_constraint),
         *(() if problem.observed_only else (problem.empty[1],)),
     )
-    sweep.on(partitions, complete=not problem.sparse)
+    sweep.partitions, sweep.complete, sweep.factor = partitions, not problem.sparse, 1.0
     return sweep
 
 
@@ -225,7 +221,7 @@ def _(observations: ClusterObservations, problem: Any, W_aug: Any, H_aug: FloatA
     partitions = observations.partitions
     if problem.is_constrained and kind_of_descent(problem) == "divergence":
         return math.nan  # the envelope is flat where x = y = 0
-    gram = partitions.sum(gram_of, W_aug.parts)
+    gram = partitions.sum(lambda W: W.T.astype(np.float64) @ W, W_aug.parts)
     M, H = np.eye(len(gram)), H_aug.astype(np.float64)
     if not problem.is_constrained:
         columns = problem.offset_columns.components(len(gram))
@@ -240,6 +236,11 @@ def _(observations: ClusterObservations, problem: Any, W_aug: Any, H_aug: FloatA
     if not problem.is_constrained:
         squares_H = np.square(columns_of_H).sum(axis=0)
         ridge = 0.5 * float(alphas[0] @ squares_W + alphas[1] @ squares_H)
+
+    def squared_move(result: Evaluation, W: FloatArray, length: float) -> float:
+        slopes = result.gradient_W[:, solved_W] + alphas[0] * W[:, solved_W]
+        return float(np.sum(proximal_move(W[:, solved_W], slopes, length, constrained[0]) ** 2))
+
     lowest, without = math.inf, replace(problem, observations=None)
     for units in OPTIMALITY_PENALTIES:
         shared = (without, H.astype(H_aug.dtype), units * problem.penalty_scale)
@@ -248,19 +249,12 @@ def _(observations: ClusterObservations, problem: Any, W_aug: Any, H_aug: FloatA
             lambda each: (each.data_term, each.primal**2, each.gradient_H), evaluations
         )
         size = 2 * max(data_term + ridge, problem.reference) or 1.0
-        step = (solved_W, alphas[0], norm_W**2 / size, constrained[0])
-        squared_W = partitions.sum(squared_move, evaluations, rows, shared=step)
+        squared_W = partitions.sum(squared_move, evaluations, rows, shared=(norm_W**2 / size,))
         slopes = slopes_H[solved_H].T + alphas[1] * columns_of_H
         move_H = relative_move(columns_of_H, slopes, size, constrained[1])
         primal = math.sqrt(squared_primal) / problem.norm_of_initial_T
         lowest = min(lowest, max(math.sqrt(squared_W) / norm_W, move_H, primal))
     return lowest
-
-
-def gram_of(W: FloatArray) -> FloatArray:
-    """Return Wᵀ W of a partition."""
-    rows = W.astype(np.float64)
-    return rows.T @ rows
 
 
 def evaluation(
@@ -269,20 +263,6 @@ def evaluation(
     """Return the augmented Lagrangian of a partition at U = 0, and its gradients."""
     entries = problem_of(observations, problem).entries
     return MoreauEnvelope(entries, 1).evaluate(W, H, penalty)
-
-
-def squared_move(
-    result: Evaluation,
-    W: FloatArray,
-    solved: slice,
-    alphas: FloatArray,
-    length: float,
-    constrained: ConstrainedColumns | None,
-) -> float:
-    """Return the squared length of a proximal gradient step of W with the factor `length`."""
-    rows = W[:, solved]
-    move = proximal_move(rows, result.gradient_W[:, solved] + alphas * rows, length, constrained)
-    return float(np.sum(move * move))
 
 
 def _balancing(gram: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -321,9 +301,8 @@ def _(
 
     A = partitions.map(residual, observations.parts, observations.each_offsets(filled_offsets))
 
-    def twice(v: FloatArray) -> FloatArray:
-        total = partitions.sum(RowBlocks.gram_product, A, shared=(v.reshape(-1, 1),))
-        return np.asarray(total.ravel())
+    def twice(v: FloatArray) -> Any:
+        return partitions.sum(lambda A, v: A.transposed_product(A.product(v)), A, shared=(v,))
 
     if n <= max(MAX_GRAM, rank):
         gram = partitions.sum(RowBlocks.gram, A)

@@ -75,26 +75,20 @@ class DenseObservations(Observations):
         """Mask of the observed entries, shape (m, n)."""
         return np.concatenate([self._seen(rows) for rows in self._row_blocks()])
 
-    @property
-    def n_observed(self) -> int:
-        """Number of observed entries."""
-        return sum(int(np.count_nonzero(self._seen(rows))) for rows in self._row_blocks())
-
     def reader(self) -> FloatArray:
         """Return the values, flat; anything at missing entries."""
-        return self.stored.ravel()
+        return self.stored.reshape(-1)
 
     def weight_reader(self) -> NDArray[Any] | None:
         """Return the weights, flat; None if every one is 1."""
-        return None if self.weights is None else self.weights.ravel()
+        return None if self.weights is None else self.weights.reshape(-1)
 
     def centred(self, transform: Transform, offsets: GivenOffsets) -> tuple[FloatArray, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
         (mean, rows, columns), (m, n) = offsets, self.shape
         T, fill = self.transformed(transform).reshape(m, n), 0.0
         if not has_offsets(offsets):
-            blocks = ((T[block], self._seen(block)) for block in self._row_blocks())
-            fill = sum(float(x[seen].sum(dtype=np.float64)) for x, seen in blocks) / self.n_observed
+            fill = self.sum_of(lambda x, _: transform(x)) / self.n_observed
         by_row = np.zeros(m) if rows is None else rows
         by_column = np.zeros(n) if columns is None else columns
         for block in self._row_blocks():
@@ -114,10 +108,6 @@ class DenseObservations(Observations):
             return np.ones((rows.stop - rows.start, self.shape[1]), bool)
         return self.weights[rows] > 0
 
-    def _known(self, rows: slice) -> FloatArray:
-        """Return the values of a range of rows, 0 at missing entries."""
-        return np.where(self._seen(rows), self.stored[rows], self.dtype.type(0))
-
     def entries(self) -> ObservedEntries:
         """Return the observed entries, sorted by row and column."""
         seen = self.seen
@@ -130,19 +120,15 @@ class DenseObservations(Observations):
         seen[seen] = keep
         return replace(self, weights=seen if self.weights is None else self.weights * seen)
 
-    def of_rows(self, rows: slice | IntArray, labels: Labels) -> DenseObservations:
-        """Return some rows, by position, with other labels; nothing else is read."""
-        weights, limits = self.weights, self.limits
+    def of_rows(self, rows: slice | IntArray, labels: Labels | None = None) -> DenseObservations:
+        """Return some rows, by position, with other labels or without; nothing else is read."""
+        stored, weights, limits = np.asarray(self.stored[rows]), self.weights, self.limits
         if weights is not None:
             weights = np.asarray(weights[rows])
         if limits is not None:
             m, n = self.shape
             limits = limits.at((np.arange(m)[rows, None] * n + np.arange(n)).ravel())
-        return DenseObservations(np.asarray(self.stored[rows]), weights, labels, limits)
-
-    def to_array(self) -> FloatArray:
-        """Return the matrix (m, n), with NaN at missing entries."""
-        return np.where(self.seen, self.stored, self.dtype.type(np.nan))
+        return DenseObservations(stored, weights, labels or Labels.plain(stored.shape), limits)
 
     def as_sparse(self) -> SparseObservations:
         """Return the observed entries as `SparseObservations`."""
@@ -169,6 +155,7 @@ class DenseObservations(Observations):
 
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
         """Yield values and weights block by block; see `Observations.content`."""
-        yield f"values {self.dtype} {self.shape}", map(self._known, self._row_blocks())
+        known = (np.where(self._seen(rows), self.stored[rows], 0) for rows in self._row_blocks())
+        yield f"values {self.dtype} {self.shape}", known
         if (w := self.weights) is not None:
             yield f"weights {w.dtype} {self.shape}", (w[rows] for rows in self._row_blocks())

@@ -106,18 +106,12 @@ class CsrRows(NamedTuple):
     limits: EntryLimits | None = None
 
     @classmethod
-    def of(
-        cls, indptr: Any, indices: Any, values: Any, weights: Any, limits: EntryLimits | None = None
-    ) -> CsrRows:
-        """Return the arrays with the types above; without weights, each weight is one."""
-        weights = np.ones(values.size) if weights is None else weights
-        return cls(
-            np.asarray(indptr, dtype=np.int64),
-            np.asarray(indices, dtype=np.int64),
-            np.asarray(values, dtype=np.float64),
-            np.asarray(weights, dtype=np.float64),
-            limits,
-        )
+    def of(cls, rows: Any) -> CsrRows:
+        """Return sparse observations with the types above; without weights, each weight is one."""
+        weights = np.ones(rows.values.size) if rows.weights is None else rows.weights
+        indptr, indices = (np.asarray(each, np.int64) for each in (rows.indptr, rows.indices))
+        values, weights = (np.asarray(each, np.float64) for each in (rows.values, weights))
+        return cls(indptr, indices, values, weights, rows.limits)
 
     @property
     def row_of_entry(self) -> IntArray:
@@ -143,7 +137,7 @@ class CsrRows(NamedTuple):
 def row_pointers(rows: IntArray, n_rows: int) -> IntArray:
     """Return `indptr` of entries, given the row of each entry, of the smallest type."""
     counts = np.bincount(rows, minlength=n_rows)
-    return np.append(0, np.cumsum(counts)).astype(index_dtype(rows.size))
+    return np.append(0, np.cumsum(counts)).astype(sparse.get_index_dtype(maxval=rows.size))
 
 
 def row_of_entries(indptr: IntArray, dtype: Any = np.intp) -> IntArray:
@@ -164,11 +158,6 @@ def entries_of_rows(indptr: IntArray, rows: slice | NDArray[Any]) -> tuple[IntAr
     return pointers, at
 
 
-def index_dtype(size: int) -> type[np.signedinteger]:
-    """Return the smallest integer type, of 32 or 64 bits, that holds a size."""
-    return np.int32 if size < 2**31 else np.int64
-
-
 def first_duplicate(rows: IntArray, columns: IntArray) -> int | None:
     """Return the position of the first of two equal neighbours in sorted entries, None if none."""
     duplicate = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
@@ -180,8 +169,6 @@ def sorted_entries(X: Any) -> tuple[NDArray[Any], IntArray, IntArray]:
 
     Arrays that are sorted are not copied: they may lie in files.
     """
-    if X.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {X.dtype}: convert it to real numbers, X.astype(float).")
     csr = checked_csr("X", X)
     if X.format == "coo" and csr.nnz < X.nnz:  # the conversion added duplicates up
         order = np.lexsort((X.col, X.row))
@@ -259,6 +246,20 @@ def as_booleans(
             f"{name} has dtype {observed.dtype}: give booleans or 0 and 1{such}, {meaning}."
         )
     return observed.astype(bool)
+
+
+def check_matrix(X: Any) -> None:
+    """Raise an error if X holds no entry, or other entries than real numbers."""
+    if 0 in X.shape:
+        raise ValueError(f"X has shape {X.shape}, which holds no entry: give a larger matrix.")
+    if X.dtype.kind not in "buif":
+        raise TypeError(f"X has dtype {X.dtype}: convert it to real numbers, X.astype(float).")
+
+
+def check_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    """Raise ValueError if an argument has another shape than X."""
+    if shape != wanted:
+        raise ValueError(f"{name} has shape {shape}: give it the shape of X, {wanted}.")
 
 
 def check_weights(weights: NDArray[Any]) -> None:

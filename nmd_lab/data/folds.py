@@ -23,10 +23,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from nmd_lab._runtime.checks import as_generator
 
-from .entries import FloatArray, IntArray
+from .entries import FloatArray, IntArray, ObservedEntries
 from .inputs import observe
 from .labels import Labels, any_frame
 from .matching import like
@@ -79,19 +80,15 @@ def split(
     observations: Observations, test_size: Any, rng: np.random.Generator
 ) -> tuple[Observations, Observations]:
     """Return a training and a test set of observations; see `split_observed`."""
-    test = test_set(*observations.entries(), observations.labels.table, test_size, rng)
+    test = test_set(observations.entries(), observations.labels.table, test_size, rng)
     return observations.select(~test), observations.select(test)
 
 
 def test_set(
-    rows: IntArray,
-    columns: IntArray,
-    values: FloatArray,
-    table: TypedTable | None,
-    test_size: Any,
-    rng: np.random.Generator,
+    entries: ObservedEntries, table: TypedTable | None, test_size: Any, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return which entries are in the test set; each row and column keeps another one."""
+    rows, columns, values = entries
     order, test = rng.permutation(rows.size), np.zeros(rows.size, bool)
     # The last entry of each row and column stays.
     stays = [~pd.Series(each[order]).duplicated(keep="last") for each in (rows, columns)]
@@ -148,12 +145,6 @@ def _test_count(test_size: Any, n_observed: int) -> int:
         f"test_size={test_size!r} is out of range: give a fraction between 0 and 1, or a number "
         f"below the {n_observed} observed entries."
     )
-
-
-def rows_of(observations: Observations, rows: slice) -> Observations:
-    """Return a range of rows, without labels; nothing else is read."""
-    labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
-    return observations.of_rows(rows, labels)
 
 
 def some_rows(
@@ -221,15 +212,15 @@ def draw_folds(
 ) -> tuple[list[Fold], str]:
     """Return the folds, none if nothing can be held out, and how they were drawn.
 
-    The kind "blocks" moves the missing regions; without one the data decide.  A few thousand
-    held-out entries are enough to tell settings apart.  If a fold has fewer, there are several.
+    Without a kind the data decide.  A few thousand held-out entries are enough to tell settings
+    apart.  If a fold has fewer, there are several.
     """
     if isinstance(observations, SparseObservations) and observations.absent_are_zeros:
         return thinned(observations, rng), "by thinning"
-    blocks = kind == "blocks" or holes_depend_on_each_other(observations)
-    hide = moved_holes if blocks else at_random
+    kind = kind or ("blocks" if holes_depend_on_each_other(observations) else None)
+    hide, how = KINDS[kind] if kind else (at_random, "at random")
     share = min(HELD_OUT_SHARE, MAX_HELD_OUT / observations.n_observed)
-    fewest = 2 if blocks else 1
+    fewest = 2 if kind else 1
     folds: list[Fold] = []
     for _ in range(MAX_FOLDS):
         if len(folds) >= fewest and n_held_out(folds) >= MIN_HELD_OUT:
@@ -238,7 +229,7 @@ def draw_folds(
         hidden = hidden if hidden.any() else at_random(observations, share, rng)
         if hidden.any():
             folds.append(make_fold(observations, hidden))
-    return folds, "as the missing entries are" if blocks else "at random"
+    return folds, how
 
 
 def n_held_out(folds: list[Fold]) -> int:
@@ -269,7 +260,7 @@ def at_random(
 ) -> NDArray[np.bool_]:
     """Return a mask of a fraction of the observed entries."""
     if observations.n_observed > 1:
-        return test_set(*observations.entries(), observations.labels.table, share, rng)
+        return test_set(observations.entries(), observations.labels.table, share, rng)
     return np.zeros(observations.n_observed, bool)
 
 
@@ -335,6 +326,12 @@ def moved_holes(
     return np.asarray(hidden[rows, columns])
 
 
+KINDS = {"blocks": (moved_holes, "as the missing entries are")}
+"""Kinds of folds by the word for `splitter`: what hides entries, and how they were drawn."""
+
+ALONG = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 0]])  # neighbours in a line
+
+
 def moved_runs(
     observations: Observations,
     share: float,
@@ -355,7 +352,8 @@ def moved_runs(
     empty = missing[:, has_gaps].all(axis=1, keepdims=True)
     rows = np.roll(empty, rng.integers(1, m), axis=0)
     cells = (missing & ~empty)[(np.arange(m)[:, None] - rng.integers(1, m, n)) % m, np.arange(n)]
-    of_rows, of_cells = _runs(rows), _runs(cells)
+    # The number, from 1, of the run along its column that each entry is in
+    of_rows, of_cells = (ndimage.label(each.T, ALONG)[0].T for each in (rows, cells))
     run = np.where(rows, of_rows, of_rows.max(initial=0) + of_cells)
     t, k = np.nonzero((rows & has_gaps | cells) & ~missing)
     # One run after another, at random; the last one may be cut.
@@ -367,12 +365,6 @@ def moved_runs(
     found[sequence] = hidden[:, of_column]
     i, j, _ = observations.entries()
     return np.asarray(found[i, j])
-
-
-def _runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the number, from 1, of the run along its column that each entry of a mask is in."""
-    begins = mask & ~np.vstack([np.zeros_like(mask[:1]), mask[:-1]])
-    return np.asarray(np.cumsum(begins.T).reshape(mask.T.shape).T)
 
 
 def missing_in_runs(observations: Observations, sequence: NDArray[np.integer]) -> bool:
@@ -449,14 +441,11 @@ def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations
 
     Neither rows that would keep no entry nor columns that no other row has are judged.
     """
-    m, n = observations.shape
-    rows, columns, _ = observations.entries()
+    m, (rows, columns, _) = observations.shape[0], observations.entries()
     in_test, in_split = (np.isin(np.arange(m), each) for each in (split[1], np.concatenate(split)))
     held = in_test[rows] & hidden[columns]
     rest = in_split[rows] & ~held
-    known_rows, known_columns = np.zeros(m, bool), np.zeros(n, bool)
-    known_rows[rows[rest]], known_columns[columns[rest]] = True, True
-    held &= known_rows[rows] & known_columns[columns]
+    held &= np.isin(rows, rows[rest]) & np.isin(columns, columns[rest])
     return make_fold(observations, held, rest) if held.any() else None
 
 

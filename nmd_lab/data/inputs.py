@@ -30,6 +30,8 @@ from .entries import (
     EntryLimits,
     IntArray,
     as_booleans,
+    check_matrix,
+    check_shape,
     check_weights,
     checked_csr,
     infinity_error,
@@ -168,11 +170,8 @@ def observe_dense(
         single = {str(dtype).lower() for dtype in plain.dtypes} == {"float32"}
         plain = plain.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
     array, seen = values_and_mask(plain)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {array.dtype}: convert it to real numbers, X.astype(float).")
     array, seen = labels.flatten(array), labels.flatten(seen)
-    if array.size == 0:
-        raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
+    check_matrix(array)
     if observed is not None:
         seen = seen & as_booleans(dense_values("observed", observed, X, labels))
     with np.errstate(over="ignore"):  # what overflows is found later
@@ -202,14 +201,11 @@ def observe_stored(
     block into a file of the working folder, once.
     """
     labels = labels_of(X, sample_dims) if isinstance(X, xr.DataArray) else Labels.plain(X.shape)
-    if X.size == 0:
-        raise ValueError(f"X has shape {X.shape}, which holds no entry: give a larger matrix.")
+    check_matrix(X)
     stored = _matrix(X, labels, dtype, scratch)
     for name, array in (("observed", observed), ("weights", weights)):
-        if array is not None and np.shape(array) != stored.shape:
-            raise ValueError(
-                f"{name} has shape {np.shape(array)}, and X {stored.shape}: give one of that shape."
-            )
+        if array is not None:
+            check_shape(name, np.shape(array), stored.shape)
     found = _weights(stored, observed, weights, scratch, may_be_empty=may_be_empty)
     return DenseObservations(stored, found, labels, scratch=scratch)  # type: ignore[arg-type]
 
@@ -245,8 +241,7 @@ def _weights(
     """
     m, n = stored.shape
     dtype, rows, n_seen = bool if weights is None else stored.dtype, max(1, BLOCK // n), 0
-    found: Any = np.empty(m * n, dtype) if scratch is None else scratch.zeros(m * n, dtype)
-    found = found.reshape(m, n)
+    new, found = np.zeros if scratch is None else scratch.zeros, None
     for first in range(0, m, rows):
         block = slice(first, min(first + rows, m))
         x = stored[block]
@@ -261,11 +256,15 @@ def _weights(
         if np.any(np.isinf(x) & seen):
             i, j = np.argwhere(np.isinf(x) & seen)[0]
             raise infinity_error(first + i, j)
-        found[block] = found_here
         n_seen += int(np.count_nonzero(seen))
+        if found is None and (weights is not None or n_seen < block.stop * n):
+            found = new(m * n, dtype).reshape(m, n)
+            found[:first] = 1
+        if found is not None:
+            found[block] = found_here
     if not (n_seen or may_be_empty):
         raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
-    return None if weights is None and n_seen == m * n else found
+    return found
 
 
 def observe_sparse(
@@ -279,9 +278,7 @@ def observe_sparse(
 ) -> SparseObservations:
     """Return the observations of a sparse input, which is neither modified nor made dense."""
     labels = X.labels if isinstance(X, SparseObservations) else labels_of(X)
-    m, n = labels.matrix_shape
-    if m * n == 0:
-        raise ValueError(f"X has shape {(m, n)}, which holds no entry: give a larger matrix.")
+    check_matrix(X)
     if isinstance(X, SparseObservations):
         X.check("X")  # again, since arrays can change
         stored, indptr, indices = X.values, X.indptr, X.indices
@@ -293,7 +290,7 @@ def observe_sparse(
     keep = ~np.isnan(values)
     if observed is not None:
         rows = row_of_entries(indptr, indices.dtype)
-        keep &= as_booleans(at_entries("observed", observed, (m, n), rows, indices))
+        keep &= as_booleans(at_entries("observed", observed, X.shape, rows, indices))
     infinite = np.isinf(values)
     infinite &= keep
     if infinite.any():
@@ -301,7 +298,7 @@ def observe_sparse(
         raise infinity_error(int(np.searchsorted(indptr, k, side="right")) - 1, indices[k])
     if weights is not None:
         rows = row_of_entries(indptr, indices.dtype)
-        weights = at_entries("weights", weights, (m, n), rows, indices).astype(values.dtype)
+        weights = at_entries("weights", weights, X.shape, rows, indices).astype(values.dtype)
         check_weights(weights)
         keep &= weights > 0
     if absent_are_zeros and (weights is not None or not keep.all()):
@@ -407,8 +404,7 @@ def at_entries(
         other = plain_array(other)
         if other.shape == rows.shape:
             return np.asarray(other)
-    if other.shape != shape:
-        raise ValueError(f"{name} has shape {other.shape}: give it the shape of X, {shape}.")
+    check_shape(name, other.shape, shape)
     if other.dtype.kind not in "buif":
         raise TypeError(f"{name} has dtype {other.dtype}: give real numbers or booleans.")
     if not sparse.issparse(other):

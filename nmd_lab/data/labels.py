@@ -86,8 +86,6 @@ def _column(series: Any) -> Any:
         return series.to_numpy()
     if kind.is_decimal():
         return series.to_numpy().astype(float)
-    if not series.null_count() and (kind.is_integer() or name == "Boolean"):
-        return series.to_numpy() if name == "Boolean" else pd.array(series.to_numpy(), dtype=name)
     values = [None if value is pd.NA else value for value in series.to_list()]
     if kind.is_integer() or name == "Boolean":
         return pd.array(values, dtype=name.replace("Boolean", "boolean"))
@@ -113,9 +111,8 @@ def as_given(result: Any, X: Any) -> Any:
         )
     if is_pandas or is_arrow:
         types = X.dtypes if is_pandas else {f.name: pd.ArrowDtype(f.type) for f in X.schema}
-        arrow = {n: t for n, t in types.items() if isinstance(t, pd.ArrowDtype)}
-        back = [n for n in result.columns if n in arrow and _goes_back(result[n], arrow[n])]
-        result = result.astype({n: arrow[n] for n in back})
+        arrow = {n: t for n, t in types.items() if isinstance(t, pd.ArrowDtype) and n in [*result]}
+        result = result.astype({n: t for n, t in arrow.items() if _goes_back(result[n], t)})
         return type(X).from_pandas(result, preserve_index=False) if is_arrow else result
     import narwhals
 
@@ -289,23 +286,13 @@ class Labels:
         counts = {dim: np.arange(labelled.sizes[dim]) for dim in dims if dim == COMPONENT}
         return labelled.assign_coords(counts)
 
-    def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Return the labels of some rows (or columns) by dimension, positions where it has none."""
-        along = np.unravel_index(positions, [self.sizes[dim] for dim in dims])
-        indexes = self.coords.indexes
-        return {
-            dim: np.asarray(indexes[dim][place]) if dim in indexes else np.asarray(place)
-            for dim, place in zip(dims, along, strict=True)
-        }
+    def flat_index(self, dims: Sequence[str]) -> Any:
+        """Return the index of the rows (or columns), positions along dimensions without labels."""
+        return self.labelled(np.empty(self.size(dims)), dims).coords.to_index(dims)
 
     def flat(self, dims: Sequence[str]) -> NDArray[Any]:
         """Return the label of each row (or column): tuples if several dimensions make them."""
-        along = list(self.at_positions(dims, np.arange(self.size(dims))).values())
-        if len(along) == 1:
-            return along[0]
-        labels = np.empty(self.size(dims), dtype=object)
-        labels[:] = list(zip(*along, strict=True))
-        return labels
+        return np.asarray(self.flat_index(dims))
 
     def rename(self, names: Mapping[str, str]) -> Labels:
         """Return the labels with new names of dimensions and coordinates, given by old name."""
@@ -459,40 +446,31 @@ class Picture:
 
 
 def picture_of(array: xr.DataArray, shape: tuple[int, int] | None) -> Picture | None:
-    """Return how the values of an array make a picture, or None if they do not make one."""
+    """Return how the values of an array make a picture, or None if they do not make one.
+
+    They do if they have two dimensions, or two coordinates that make a grid.
+    """
     if shape is not None:
         if len(shape) != 2 or shape[0] * shape[1] != array.size:
             raise ValueError(
                 f"shape={shape} does not hold {array.size} columns: give (height, width)."
             )
         return Picture((int(shape[0]), int(shape[1])), np.arange(array.size))
-    if array.ndim == 2:
-        height, width = array.shape
-        pixels = np.arange(array.size).reshape(height, width)
-        upward = _points_up(array.coords.get(array.dims[0]), str(array.dims[0]))
-        return Picture((height, width), (pixels[::-1] if upward else pixels).ravel())
-    return _picture_of_grid(array) if array.ndim == 1 else None
-
-
-def _picture_of_grid(array: xr.DataArray) -> Picture | None:
-    """Return the picture that two coordinates of a 1-D array make, or None without such a grid."""
     along = {n: c for n, c in array.coords.items() if c.dims == array.dims and n not in array.dims}
     names = ["y", "x"] if {"y", "x"} <= set(along) else list(along)
-    if len(names) != 2:
+    if array.ndim == 2:
+        (height, width), names = array.shape, list(array.dims)
+        i, j = np.indices(array.shape).reshape(2, -1)
+        rows = array[names[0]].values
+    elif array.ndim == 1 and len(names) == 2:
+        (rows, i), (columns, j) = (np.unique(along[n].values, return_inverse=True) for n in names)
+        height, width = len(rows), len(columns)
+    else:
         return None
-    (rows, i), (columns, j) = (np.unique(along[n].values, return_inverse=True) for n in names)
-    height, width = len(rows), len(columns)
+    if str(names[0]).lower().startswith("lat") and rows[0] <= rows[-1]:
+        i = height - 1 - i  # the first row is the lowest
     positions = i * width + j
     sparse = height * width > 2 * array.size  # coordinates of scattered points make no picture
     if sparse or len(np.unique(positions)) < array.size:
         return None
-    if _points_up(along[names[0]], str(names[0])):
-        positions = (height - 1 - i) * width + j
     return Picture((height, width), positions)
-
-
-def _points_up(coordinate: xr.DataArray | None, name: str) -> bool:
-    """Return whether the first row is the lowest, as with latitudes that increase."""
-    if not name.lower().startswith("lat"):
-        return False
-    return coordinate is None or coordinate.values[0] <= coordinate.values[-1]

@@ -19,7 +19,7 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from .entries import FloatArray, IntArray, first_duplicate, index_dtype, row_of_entries
+from .entries import FloatArray, IntArray, first_duplicate, row_of_entries
 from .inputs import observe_sparse
 from .labels import Labels, check_no_component, is_frame, valid_range
 from .matching import first_few
@@ -389,7 +389,7 @@ def _in_rows(
     _sort_rows(indptr, indices, values, labels, names)
     coords = xr.Dataset(coords=dict(zip(names, labels, strict=False)))
     of_table = Labels(names[:2], (labels[0].size, labels[1].size), names[:1], coords, names[2])
-    pointers = indptr.astype(index_dtype(size))
+    pointers = indptr.astype(sparse.get_index_dtype(maxval=size))
     return SparseObservations(values, None, pointers, indices, of_table)
 
 

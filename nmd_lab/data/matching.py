@@ -7,6 +7,7 @@ sparse matrix does not store are missing, and no sparse input is made dense.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -51,30 +52,17 @@ class MatchedData(NamedTuple):
     def as_sparse(self, labels: Labels) -> SparseObservations:
         """Return the observed entries at their positions in the other matrix, with its labels."""
         observations: SparseObservations = self.observations.as_sparse()
-        i, j, values = observations.entries()
+        i, j, _ = observations.entries()
         rows, columns = self.rows[i], self.columns[j]
-        order = np.lexsort((columns, rows))
-        weights, limits = observations.weights, observations.limits
-        pointers = row_pointers(rows, labels.matrix_shape[0])
-        return SparseObservations(
-            values[order],
-            None if weights is None else weights[order].astype(values.dtype),
-            pointers,
-            columns[order].astype(pointers.dtype),
-            labels,
-            limits=None if limits is None else limits.at(order),
-        )
+        m, n = labels.matrix_shape
+        order, pointers = np.lexsort((columns, rows)), row_pointers(rows, m)
+        here = Labels.plain((observations.shape[0], n))
+        moved = replace(observations, indices=columns.astype(pointers.dtype), labels=here)
+        return moved.at(order, pointers, labels)
 
     def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:
         """Return some rows of the other matrix, NaN where nothing is observed."""
-        position_of = np.full(shape[0], -1)
-        position_of[positions] = np.arange(positions.size)
-        i, j, observed = self.observations.entries()
-        i = position_of[self.rows[i]]
-        array: FloatArray = np.full((positions.size, shape[1]), np.nan, observed.dtype)
-        array[i[i >= 0], self.columns[j[i >= 0]]] = observed[i >= 0]
-        array = array[position_of[positions]]  # a row that is asked for twice has one place
-        return array
+        return self.as_sparse(Labels.plain(shape)).of_rows(positions).to_array()
 
 
 def match_data(

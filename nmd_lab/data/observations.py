@@ -74,9 +74,9 @@ class Observations(ABC):
         return self.labels.matrix_shape
 
     @property
-    @abstractmethod
     def n_observed(self) -> int:
         """Number of observed entries."""
+        return int(self.counts(1).sum())
 
     @property
     @abstractmethod
@@ -213,19 +213,6 @@ class Observations(ABC):
         """Return the sum of a function of the values and weights of a block over the blocks."""
         return sum((function(x, w) for x, w in self.observed_blocks()), 0.0)
 
-    def row_sums(self, transform: Transform) -> FloatArray:
-        """Return the sum of transform(X) over the stored entries of each row.
-
-        Unlike `sum_of`, it is bit-for-bit identical wherever the rows lie.
-        """
-        m, n = self.shape
-        starts = np.arange(m + 1) * n if self.pattern is None else self.pattern[0]
-        sums, filled = np.zeros(m), np.flatnonzero(np.diff(starts))
-        if filled.size:
-            values = self.transformed(transform).ravel().astype(np.float64, copy=False)
-            sums[filled] = np.add.reduceat(values, starts[filled])
-        return sums
-
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
         ranges = [(x.min(), x.max()) for x, _ in self.observed_blocks() if x.size]
@@ -247,14 +234,12 @@ class Observations(ABC):
         """Return observations of those `entries` at which `keep` is True."""
 
     @abstractmethod
-    def of_rows(self, rows: slice | IntArray, labels: Labels) -> Observations:
-        """Return the observations of some rows, by position, with other labels."""
+    def of_rows(self, rows: slice | IntArray, labels: Labels | None = None) -> Observations:
+        """Return the observations of some rows, by position, with other labels or without."""
 
     def csr_rows(self, block: slice) -> CsrRows:
         """Return the observed entries of a range of rows."""
-        labels = Labels.plain((block.stop - block.start, self.shape[1]))
-        rows = self.of_rows(block, labels).as_sparse()
-        return CsrRows.of(rows.indptr, rows.indices, rows.values, rows.weights, rows.limits)
+        return CsrRows.of(self.of_rows(block).as_sparse())
 
     @abstractmethod
     def as_sparse(self) -> Any:

@@ -88,7 +88,8 @@ def row_places(observations: Observations, order: Any) -> RowPlaces:
         values = list(np.atleast_1d(order))
         return _checked(values, np.zeros(len(values), np.int64), observations.shape[0])
     *of_series, last = names
-    of_rows = _names_of_rows(observations.labels)
+    labels = observations.labels  # by dimension, or by level of the index
+    of_rows = labels.flat_index(labels.rows).to_frame(index=False)
     of_series += [each for each in of_rows if last in of_rows and each not in names]
     for name in names:
         if name not in of_rows:
@@ -111,19 +112,6 @@ def has_dates_in_order(labels: Labels) -> bool:
     index = labels.index(labels.rows[0])
     is_one = len(labels.rows) == 1 and isinstance(index, DATES)
     return is_one and index.is_monotonic_increasing and index.is_unique
-
-
-def _names_of_rows(labels: Labels) -> pd.DataFrame:
-    """Return the labels of the rows by dimension, or by level of the index."""
-    along = np.unravel_index(
-        np.arange(labels.size(labels.rows)), [labels.sizes[dim] for dim in labels.rows]
-    )
-    found: dict[str, Any] = {}
-    for dim, at in zip(labels.rows, along, strict=True):
-        index: Any = labels.index(dim)
-        index = pd.RangeIndex(labels.sizes[dim], name=dim) if index is None else index
-        found |= {name: index.get_level_values(name)[at] for name in index.names}
-    return pd.DataFrame(found)
 
 
 def _column(observations: Observations, name: str) -> NDArray[Any]:

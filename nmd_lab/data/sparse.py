@@ -88,12 +88,6 @@ class SparseObservations(Observations):
         check_arrays(name, sparse.csr_array, self.shape, self.values, self.indices, self.indptr)
 
     @property
-    def n_observed(self) -> int:
-        """Number of observed entries."""
-        m, n = self.shape
-        return m * n if self.absent_are_zeros else self.values.size
-
-    @property
     def pattern(self) -> tuple[IntArray, IntArray] | None:
         """`indptr` and `indices`, or None if absent entries are zeros."""
         return None if self.absent_are_zeros else (self.indptr, self.indices)
@@ -134,15 +128,6 @@ class SparseObservations(Observations):
         """Return row and column of the stored entries; of all entries if absent ones are zeros."""
         return super().stored_positions() if self.absent_are_zeros else (self.rows, self.indices)
 
-    def transformed(self, transform: Transform) -> FloatArray:
-        """Return transform(X) at the stored entries; at all if absent ones are zeros."""
-        if not self.absent_are_zeros:
-            return super().transformed(transform)
-        absent = transform(np.zeros(1, self.dtype))[0]
-        T: FloatArray = np.full(self.shape, absent, self.dtype)
-        T[self.rows, self.indices] = transform(self.values)
-        return T.ravel()
-
     def centred(
         self, transform: Transform, offsets: GivenOffsets
     ) -> tuple[sparse.csr_array, float]:
@@ -182,19 +167,21 @@ class SparseObservations(Observations):
             limits=None if self.limits is None else self.limits.at(where),
         )
 
-    def of_rows(self, rows: slice | IntArray, labels: Labels) -> SparseObservations:
-        """Return some rows, by position, with other labels; a range of them is not copied."""
+    def of_rows(self, rows: slice | IntArray, labels: Labels | None = None) -> SparseObservations:
+        """Return some rows, by position, with other labels or none; a range is not copied."""
         indptr, entries = entries_of_rows(self.indptr, rows)
+        labels = labels or Labels.plain((indptr.size - 1, self.shape[1]))
         return self.at(entries, indptr.astype(self.indptr.dtype, copy=False), labels)
 
     def csr_rows(self, block: slice) -> CsrRows:
         """Return the observed entries of a range of rows, with zeros that are not stored."""
         if not self.absent_are_zeros:
             return super().csr_rows(block)
-        m, n = block.stop - block.start, self.shape[1]
-        rows = self.of_rows(block, Labels.plain((m, n)))
-        indptr, (_, columns) = np.arange(m + 1) * n, rows.stored_positions()
-        return CsrRows.of(indptr, columns, rows.to_array().ravel(), None, rows.limit_reader())
+        rows = self.of_rows(block)
+        i, j = rows.stored_positions()
+        every, limits = rows.to_array().ravel(), rows.limit_reader()
+        pointers = row_pointers(i, rows.shape[0])
+        return CsrRows.of(SparseObservations(every, None, pointers, j, rows.labels, limits=limits))
 
     def as_sparse(self) -> SparseObservations:
         """Return the observations themselves."""
@@ -212,13 +199,13 @@ class SparseObservations(Observations):
         the names of the dimensions and of the data ("value" if they have none).  Of a table with
         sorted lines that `observations_from_table` took, this is a copy.
         """
-        columns: dict[str, Any] = {}
-        for dims, positions in ((self.labels.rows, self.rows), (self.labels.columns, self.indices)):
-            columns |= self.labels.at_positions(dims, positions)
-        name = self.labels.name or "value"
-        while name in columns:
+        axes = ((self.labels.rows, self.rows), (self.labels.columns, self.indices))
+        frames = [self.labels.flat_index(dims)[at].to_frame(index=False) for dims, at in axes]
+        table, name = pd.concat(frames, axis=1).infer_objects(), self.labels.name or "value"
+        while name in table:
             name += "_"
-        return pd.DataFrame({**columns, name: self.values})
+        table[name] = self.values
+        return table
 
     def with_values(self, values: FloatArray) -> SparseObservations:
         """Return other values with the same pattern, weights and labels."""
@@ -276,7 +263,8 @@ class _DenseRowReader:
         self.matrix = matrix
 
     def __getitem__(self, entries: slice) -> FloatArray:
-        """Return the values of whole rows, flat."""
+        """Return the values of a range of entries, flat."""
         n = self.matrix.shape[1]
-        block = self.matrix[entries.start // n : entries.stop // n]
-        return np.asarray(block.toarray().ravel())
+        first, last = entries.start // n, -(-entries.stop // n)
+        rows = self.matrix[first:last].toarray().ravel()
+        return np.asarray(rows[entries.start - first * n : entries.stop - first * n])

@@ -368,16 +368,14 @@ class TypedColumn:
     ) -> Any:
         """Return a pandas.Series of classes, some of which are given by their positions."""
         chosen = [self.classes[k] for k in np.rint(values).astype(int)]
-        if self.kind == "boolean" and column.dtype != object:
-            column = column.astype("boolean") if column.dtype != bool else column.copy()
-            column[missing] = np.array(chosen, dtype=bool)
-            return column
+        if self.kind == "boolean" and column.dtype not in (object, bool):
+            column = column.astype("boolean")
         whole = column.astype(object).to_numpy(copy=True)
         whole[missing] = np.array([*chosen, None], dtype=object)[:-1]
         dtype = column.dtype  # of text, if it has it
         if hasattr(dtype, "categories"):
             dtype = pd.CategoricalDtype(self._with(dtype.categories, set(chosen)), dtype.ordered)
-        elif dtype.kind != "O":
+        elif dtype.kind != "O" and self.kind != "boolean":
             dtype = pd.CategoricalDtype(list(self.declared) or self.classes, self.kind == "ordered")
         return pd.Series(whole, column.index, dtype, name=column.name)
 
@@ -424,10 +422,9 @@ class TypedTable:
         return np.searchsorted(self.source, np.arange(len(self.columns)))
 
     def blocks(self) -> Iterator[tuple[TypedColumn, NDArray[np.intp]]]:
-        """Yield each column of the DataFrame with the positions of its columns of the matrix."""
-        source = self.source
-        for position, column in enumerate(self.columns):
-            yield column, np.flatnonzero(source == position)
+        """Return each column of the DataFrame with the positions of its columns of the matrix."""
+        positions = np.split(np.arange(self.source.size), self.first_columns[1:])
+        return zip(self.columns, positions, strict=True)
 
     def columns_of(self, frame: Any) -> TypedTable:
         """Return the columns of another DataFrame, those of the same name as they are here."""

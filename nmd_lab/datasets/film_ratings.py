@@ -188,9 +188,8 @@ def read_table(edition: Edition, ratings: Traversable, titles: Traversable) -> p
             raise ValueError(f"item {untitled.iloc[0]} has no title")
         title_of = dict(zip(named["item"].astype(int), named["title"], strict=True))
     items = table["item"].astype("category").cat
-    title_of_each = pd.Index([title_of.get(item, "") for item in items.categories])
-    codes, distinct = pd.factorize(title_of_each, sort=True)
-    table["title"] = pd.Categorical.from_codes(codes[items.codes], distinct)
+    titles_of_items = pd.Categorical([title_of.get(item, "") for item in items.categories])
+    table["title"] = titles_of_items[items.codes.to_numpy()]
     table.attrs.update(edition.attrs)
     return table
 

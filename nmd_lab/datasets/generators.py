@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -348,17 +348,6 @@ def _like(X: Array, values: NDArray[Any]) -> Array:
     return X.copy(data=values) if isinstance(X, xr.DataArray) else values
 
 
-class RatingsModel(NamedTuple):
-    """Statistics of the ratings, similar to those of MovieLens 1M, in stars or logarithms."""
-
-    mean: float = 3.5  # mean rating
-    offset: float = 0.45  # standard deviation of the offsets of users and of items
-    taste: float = 0.45  # standard deviation of the low-rank term
-    activity: float = 1.0  # that of the logarithm of the number of ratings of a user
-    popularity: float = 1.3  # the same of an item
-    appeal: float = 0.3  # correlation of the offset of an item with its popularity
-
-
 def make_ratings(
     n_users: int,
     n_items: int,
@@ -418,21 +407,21 @@ def make_ratings(
     if step not in (0.5, 1):
         raise ValueError(f"step={step} is unknown: give 1 for whole or 0.5 for half stars.")
     check_number("noise", noise, 0)
-    model, rng = RatingsModel(), as_generator(random_state)
+    # Statistics similar to those of MovieLens 1M: standard deviations of the offsets of users and
+    # of items and of the low-rank term, in stars, and of the logarithms of numbers of ratings; and
+    # the correlation of the offset of an item with its popularity.
+    offset, taste, activity, popularity, appeal = 0.45, 0.45, 1.0, 1.3, 0.3
+    rng = as_generator(random_state)
     active, popular = rng.standard_normal(n_users), rng.standard_normal(n_items)
-    chances = np.exp(model.activity * active), np.exp(model.popularity * popular)
-    user, item = _pairs(chances, n_ratings, rng)
+    user, item = _pairs((np.exp(activity * active), np.exp(popularity * popular)), n_ratings, rng)
 
-    users = model.offset * rng.standard_normal(n_users)
-    independent = np.sqrt(1 - model.appeal**2) * rng.standard_normal(n_items)
-    items = model.offset * (model.appeal * popular + independent)
+    users = offset * rng.standard_normal(n_users)
+    independent = np.sqrt(1 - appeal**2) * rng.standard_normal(n_items)
+    items = offset * (appeal * popular + independent)
     W, H = rng.standard_normal((n_users, rank)), rng.standard_normal((n_items, rank))
-    expected = model.mean + users[user] + items[item]
-    scale = model.taste / np.sqrt(rank)
-    chunk = 1 << 20  # ratings whose products of factors are in the memory at a time
-    for start in range(0, n_ratings, chunk):
-        pairs = slice(start, start + chunk)
-        expected[pairs] += scale * np.einsum("pk,pk->p", W[user[pairs]], H[item[pairs]])
+    expected = 3.5 + users[user] + items[item]
+    for of_users, of_items in zip(W.T, H.T, strict=True):
+        expected += taste / np.sqrt(rank) * of_users[user] * of_items[item]
     noisy = expected + noise * rng.standard_normal(n_ratings)
     rating = np.clip(np.round(noisy / step) * step, step, 5)
     return pd.DataFrame({"user": user, "item": item, "rating": rating, "expected": expected})
@@ -455,12 +444,10 @@ def _pairs(
         users, items = (
             np.repeat(np.arange(p.size), rng.multinomial(n_drawn, p)) for p in probabilities
         )
-        drawn = np.sort(rng.permuted(users) * n_items + items)
-        is_old = pairs[np.searchsorted(pairs, drawn) % pairs.size] == drawn
-        new = drawn[~is_old & (np.diff(drawn, prepend=-1) > 0)]
+        new = np.setdiff1d(rng.permuted(users) * n_items + items, pairs)
         few = new.size <= 0.05 * n_missing  # the popular ones are used up
         probabilities = alike if few else popular
         if new.size > n_missing:
             new = new[rng.choice(new.size, n_missing, replace=False, shuffle=False)]
-        pairs = np.sort(np.concatenate([pairs, new]))
+        pairs = np.union1d(pairs, new)
     return pairs // n_items, pairs % n_items

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from nmd_lab._runtime.compiler import for_kernels
 from nmd_lab._runtime.disk import MIN_ENTRIES, FileArray, Scratch
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.kernels.passes import EntryPasses, ZeroLoss
+from nmd_lab.kernels.passes import EntryPasses
 from nmd_lab.model.model import Model
 
 
@@ -50,29 +50,20 @@ class Device:
         """Return an array of the device as a NumPy array."""
         return np.asarray(array)
 
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Return a new array on the device, with any numbers."""
-        return np.empty(shape, dtype)
-
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return a new array of zeros, in memory that has been written to: it is read fast, too."""
         return np.full(shape, 0, dtype)
 
-    def multiply(self, left: Any, right: Any, out: Any) -> Any:
-        """Put the product of two matrices into `out`, and return it."""
-        return np.dot(left, right, out=out)
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Return a new array on the device, with any numbers."""
+        return np.empty(shape, dtype)
 
-    def fill(self, out: Any, values: Any, where: Any) -> None:
-        """Put values into `out` where a condition holds."""
-        np.copyto(out, values, where=where)
-
-    def threads(self, threads: int) -> int:
-        """Return the number of parts of the rows that are worked on at a time."""
-        return threads
+    def multiply(self, left: Any, right: Any, out: Any) -> None:
+        """Put the product of two matrices into `out`."""
+        np.dot(left, right, out=out)
 
     # T and U of a block, its Moreau envelope, and that of a tile of zeros
     passes: Any = EntryPasses
-    zero_pass = staticmethod(ZeroLoss)
 
 
 HOST = Device()
@@ -93,15 +84,11 @@ class FileHost(Device):
         out[:] = array
         return out
 
-    def get(self, array: Any) -> FloatArray:
-        """Return the array, whose numbers may lie in a file."""
-        return np.asarray(array.array if isinstance(array, FileArray) else array)
-
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return zeros, in a file if they are many in a flat array."""
         if len(shape) == 1 and shape[0] >= MIN_ENTRIES:
             return self.scratch.zeros(shape[0], dtype)
-        return np.full(shape, 0, dtype)
+        return super().zeros(shape, dtype)
 
 
 @cache

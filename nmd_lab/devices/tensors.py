@@ -70,9 +70,8 @@ class TensorPasses:
         _, _, _, U, penalty, update_from = others
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         if update_from > 0:
-            v = a - U
-            t = self.solve(v, data, update_from / weight)
-            U.copy_(_where(seen, (t - v) * (update_from / penalty), _double(U)))
+            self.update(x, A.clone(), weights, None, None, None, A.clone(), U, update_from)
+            U *= update_from / penalty
         v = a - U
         t = self.solve(v, data, penalty / weight)
         losses = _where(seen, weight * self.loss(data, a), 0.0)
@@ -111,7 +110,7 @@ class TensorPasses:
             value = self.losses.value(x, slope * t + intercept)
             found.append((t, value + 0.5 * penalty * (t - v) ** 2))
         minima, objectives = (torch.stack(each) for each in zip(*found, strict=True))
-        return minima.gather(0, objectives.argmin(dim=0, keepdim=True))[0]
+        return minima.gather(0, objectives.nan_to_num(math.inf).argmin(dim=0, keepdim=True))[0]
 
 
 def supports(model: Model) -> bool:
@@ -255,20 +254,8 @@ class TensorDevice:
         """Return a new tensor of zeros."""
         return self.empty(shape, dtype).zero_()
 
-    def multiply(self, left: Any, right: Any, out: Any) -> Any:
+    def multiply(self, left: Any, right: Any, out: Any) -> None:
         """Put the product of two matrices into `out`."""
-        return torch.mm(left, right, out=out)
-
-    def fill(self, out: Any, values: Any, where: Any) -> None:
-        """Put values into `out` where a condition holds."""
-        out.copy_(torch.where(where, values, out))
-
-    def threads(self, threads: int) -> int:
-        """Return 1: PyTorch has threads of its own."""
-        return 1
+        torch.mm(left, right, out=out)
 
     passes = TensorPasses
-
-    def zero_pass(self, model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
-        """Return the envelope of a tile of zeros."""
-        return TensorPasses(model, limited=False).zeros

@@ -27,14 +27,7 @@ from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
 from nmd_lab.request.constraints import FactorConstraint, InUnits, Simplex, is_nonnegative
 
-from .constrained_descents import (
-    Descended,
-    Descent,
-    DivergenceDescent,
-    LeastSquaresDescent,
-    kind_of_descent,
-    with_other_components,
-)
+from .constrained_descents import Descent, DivergenceDescent, LeastSquaresDescent, kind_of_descent
 
 N_DESCENT_STEPS = 20  # steps over which the progress of a descent is measured
 
@@ -49,12 +42,8 @@ class SearchState:
         State of the present descent.
     rng : Generator
         Random numbers.
-    best : Descended or None
-        Factors of lowest objective so far.
-    change : float
-        ‖W⁺H⁺ - WH‖ from the best factors before to the present ones.
-    relative_error : float
-        Relative error of the best.
+    best : Iterate or None
+        Factors of lowest objective so far; the dual residual is ρ‖W⁺H⁺ - WH‖ from those before.
     recent : deque of float
         Objectives of the last steps of the present descent.
     from_best : bool
@@ -65,9 +54,7 @@ class SearchState:
 
     descent: Any
     rng: np.random.Generator
-    best: Descended | None = None
-    change: float = 0.0
-    relative_error: float = math.inf
+    best: Iterate | None = None
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=N_DESCENT_STEPS + 1))
     from_best: bool = False
     n_restarts: int = 0
@@ -96,31 +83,20 @@ class Constrained:
         state.steps += 1
         state.recent.append(reached.objective)
         best = reached if before is None or reached.objective < before.objective else before
-        state.best = best
+        change = 0.0 if before is best or before is None else _change(before, best)
+        state.best = best = replace(best, dual_residual=best.penalty * change)
         if _has_ended(state, best):
             _begin_next(problem, descent, state, best)
-        state.change = 0.0 if before is best or before is None else _change(before, best)
-        state.relative_error = problem.model.relative_error(best.data_term, problem.reference)
         return state
 
     def iterate(self, problem: Problem, state: SearchState) -> Iterate:
         """Return the best factors, and the numbers to record."""
-        best, rho = state.best, problem.rule.initial
-        assert best is not None
-        return Iterate(
-            W_aug=best.W_aug,
-            H_aug=best.H_aug,
-            objective=best.objective,
-            relative_error=state.relative_error,
-            primal_residual=0.0,
-            dual_residual=rho * state.change,
-            penalty=rho,
-            relative_residual=math.inf,
-        )
+        assert state.best is not None
+        return state.best
 
     def status(self, state: SearchState) -> StopReason | None:
         """Return why the run ends if the fit is exact, or None."""
-        if state.relative_error <= self.exact:
+        if state.best is not None and state.best.relative_error <= self.exact:
             return StopReason("converged", f"converged: relative error at or below {self.exact:g}")
         return None
 
@@ -151,14 +127,14 @@ def after_least_squares(problem: Problem, start: Start) -> Start:
     return Start(W, H, start.from_factors, offsets)
 
 
-def _change(before: Descended, after: Descended) -> float:
+def _change(before: Iterate, after: Iterate) -> float:
     """Return ‖W⁺H⁺ - WH‖ from the Gram matrices of [W⁺, W] and [H⁺; -H]."""
     W = np.hstack([after.W_aug, before.W_aug]).astype(np.float64)
     H = np.vstack([after.H_aug, -before.H_aug]).astype(np.float64)
     return math.sqrt(max(float(np.sum((W.T @ W) * (H @ H.T))), 0.0))
 
 
-def _has_ended(state: SearchState, best: Descended) -> bool:
+def _has_ended(state: SearchState, best: Iterate) -> bool:
     """Return whether the descent has converged, or would not reach the best in four windows."""
     recent = state.recent
     if len(recent) <= N_DESCENT_STEPS:
@@ -172,18 +148,20 @@ def _has_ended(state: SearchState, best: Descended) -> bool:
     return last - 4 * fell > best.objective
 
 
-def _begin_next(problem: Problem, descent: Descent, state: SearchState, best: Descended) -> None:
+def _begin_next(problem: Problem, descent: Descent, state: SearchState, best: Iterate) -> None:
     """Begin another descent: from other components, or, after one that failed, from the best."""
     has_failed = state.recent[-1] > best.objective
     state.recent.clear()
     state.steps_of_last_failure, state.steps = state.steps, 0
     state.from_best = has_failed and not state.from_best
-    factors = best[:2] if state.from_best else _perturbed_start(problem, state, best)
+    factors = best.W_aug, best.H_aug
+    if not state.from_best:
+        factors = _perturbed_start(problem, state, best)
     state.descent = descent.begin(*factors)
 
 
 def _perturbed_start(
-    problem: Problem, state: SearchState, best: Descended
+    problem: Problem, state: SearchState, best: Iterate
 ) -> tuple[FloatArray, FloatArray]:
     """Return feasible factors to begin with: first parts of the SVD, then the best, changed.
 
@@ -199,7 +177,11 @@ def _perturbed_start(
     most = -(-0.4 * rank // 1)
     count = int(rng.integers(1, most + 1))
     chosen = rng.choice(rank, count, replace=False)
-    W, H = with_other_components(W, H, chosen, rng)
+    W, H = W.copy(), H.copy()
+    for factor in (W.T, H):  # random numbers of the mean size of all
+        size = float(np.mean(np.abs(factor)))
+        new = 2 * size * rng.random((count, factor.shape[1]))
+        factor[chosen] = new if factor.min() >= 0 else np.sqrt(3) * (new - size)
     if state.n_restarts % 2:
         _take_rows(problem, H, chosen, rng)
     return problem.projected(Start(W, H, True, offsets))

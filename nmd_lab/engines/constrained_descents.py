@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,30 +32,14 @@ from scipy.sparse import csr_array
 
 from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.kernels.constrained_rows import ConstrainedColumns, penalty_of, proximal_move
+from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.kernels.row_sums import shared_solver
 from nmd_lab.model.loss import POISSON
 from nmd_lab.model.positive import KL_FLOOR
 from nmd_lab.problem.problem import Problem
+from nmd_lab.problem.state import Iterate
 from nmd_lab.request.constraints import is_nonnegative
-
-
-class Descended(NamedTuple):
-    """Factors after a step of a descent.
-
-    Attributes
-    ----------
-    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Factors extended by the offsets; later steps do not change them.
-    data_term, objective : float
-        Loss without and with ridge and penalties.
-    """
-
-    W_aug: FloatArray
-    H_aug: FloatArray
-    data_term: float
-    objective: float
 
 
 class Descent(Protocol):
@@ -64,7 +48,7 @@ class Descent(Protocol):
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> Any:
         """Return the state of a descent that begins at feasible factors."""
 
-    def step(self, state: Any) -> Descended:
+    def step(self, state: Any) -> Iterate:
         """Do one step in W and in H, and return the factors of lowest objective since `begin`."""
 
 
@@ -93,18 +77,6 @@ def kind_of_descent(problem: Problem) -> str | None:
     return "divergence" if loss.noise_model is POISSON and positive and entrywise else None
 
 
-def with_other_components(
-    W: FloatArray, H: FloatArray, chosen: FloatArray, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Return factors in which some components are random, of the mean size of the others."""
-    W, H = W.copy(), H.copy()
-    for factor in (W.T, H):
-        size = float(np.mean(np.abs(factor)))
-        new = 2 * size * rng.random((len(chosen), factor.shape[1]))
-        factor[chosen] = new if factor.min() >= 0 else np.sqrt(3) * (new - size)
-    return W, H
-
-
 FIRST_FRACTION = 0.5  # first fraction of the last change that is added
 
 
@@ -117,7 +89,7 @@ class LeastSquaresState:
     ahead_W: FloatArray
     ahead_H: FloatArray
     XHt: FloatArray
-    best: Descended | None = None
+    best: Iterate | None = None
     share: float = 0.0
     limit: float = 1.0
     steps: int = 0
@@ -128,18 +100,21 @@ class LeastSquaresDescent:
     """Alternating constrained least squares for a complete matrix; see `Descent`."""
 
     def __init__(self, problem: Problem, rank: int) -> None:
-        self.X = _matrix(problem.observations)
-        self.half_square = problem.observations.sum_of(lambda x, weights: 0.5 * np.square(x))
+        observations, self.problem = problem.observations, problem
+        self.envelope = problem.envelope()
+        zeros = observations.absent_are_zeros
+        self.X = observations.as_sparse().to_csr() if zeros else observations.values
+        self.half_square = observations.sum_of(lambda x, weights: 0.5 * np.square(x))
         self.constrained, self.ridges = problem.constrained_columns(rank), problem.ridges(rank)
         self.solved = problem.offset_columns.solved(rank)
-        eps = float(np.finfo(problem.observations.dtype).eps)
+        eps = float(np.finfo(observations.dtype).eps)
         self.least_exact = 1e5 * eps  # of ‖X‖² / 2; below, residuals give the objective
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> LeastSquaresState:
         """Return the state of a descent that begins at feasible factors."""
         return LeastSquaresState(W_aug, H_aug, W_aug, H_aug, self._times_Ht(H_aug))
 
-    def step(self, state: LeastSquaresState) -> Descended:
+    def step(self, state: LeastSquaresState) -> Iterate:
         """Do one step in W and in H, and return the factors of lowest objective."""
         state.steps += 1
         if state.steps == 3:  # the first ones find the scale of a random start
@@ -189,36 +164,18 @@ class LeastSquaresDescent:
     def _times_Ht(self, H: FloatArray) -> FloatArray:
         return np.asarray(self.X @ np.ascontiguousarray(H[self.solved[0]].T))
 
-    def _descended(self, W: FloatArray, H: FloatArray, XtW: FloatArray) -> Descended:
+    def _descended(self, W: FloatArray, H: FloatArray, XtW: FloatArray) -> Iterate:
         """Return the factors with their objective."""
         mixed = np.einsum("ij,ji->", XtW, H, dtype=np.float64)
         gram_W, gram_H = (each.astype(np.float64) for each in (W.T @ W, H @ H.T))
         data_term = self.half_square - float(mixed) + 0.5 * float(np.sum(gram_W * gram_H))
         if data_term < self.least_exact * self.half_square:
-            data_term = self._from_residuals(W, H)
+            data_term = self.envelope.evaluate(W, H, 1.0).data_term  # without cancellation
         rows = W[:, self.solved[0]], H[self.solved[1]].T
         penalties = map(penalty_of, rows, self.ridges, self.constrained)
-        return Descended(W, H, data_term, data_term + sum(penalties))
-
-    def _from_residuals(self, W: FloatArray, H: FloatArray) -> float:
-        """Return ‖X - WH‖² / 2 without cancellation, block by block."""
-        m, n = self.X.shape
-        size, total = max(1, (1 << 18) // n), 0.0
-        for first in range(0, m, size):
-            rows = slice(first, min(first + size, m))
-            X = self.X[rows]
-            X = X if isinstance(X, np.ndarray) else X.toarray()
-            total += 0.5 * float(np.sum(np.square(X - W[rows] @ H, dtype=np.float64)))
-        return total
-
-
-def _matrix(observations: Observations) -> Any:
-    """Return X, in compressed rows if absent entries are zeros."""
-    if not observations.absent_are_zeros:
-        return observations.values
-    rows = observations.csr_rows(slice(0, observations.shape[0]))
-    values = rows.values.astype(observations.dtype)
-    return csr_array((values, rows.indices, rows.indptr), shape=observations.shape)
+        error = self.problem.model.relative_error(data_term, self.problem.reference)
+        penalty = self.problem.rule.initial
+        return Iterate(W, H, data_term + sum(penalties), error, penalty=penalty)
 
 
 @dataclass
@@ -233,21 +190,18 @@ class DivergenceDescent:
     """Descent on the divergence, number by number; see `Descent`."""
 
     def __init__(self, problem: Problem, rank: int) -> None:
-        observations = problem.observations
-        self.loss, self.dtype, shape = problem.model.loss, observations.dtype, observations.shape
-        rows = observations.csr_rows(slice(0, shape[0]))
-        self.complete = observations.absent_are_zeros or rows.indices.size == shape[0] * shape[1]
-        plain = bool(np.all(rows.weights == 1)) if rows.weights.size else True
-        self.everywhere = self.complete and plain
-        weights = csr_array((rows.weights, rows.indices, rows.indptr), shape=shape)
-        self.weights = None if self.everywhere else (weights, weights.T.tocsr())
-        keep = rows.values > 0
-        pointers = np.append(0, np.cumsum(keep))[rows.indptr]
-        X = csr_array((rows.values[keep], rows.indices[keep], pointers), shape=shape)
-        factors = rows.weights[keep]
-        self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
-        of_columns = csr_array((factors, X.indices, X.indptr), shape=shape).T.tocsr().data
-        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), of_columns))
+        self.problem, observations = problem, problem.observations.as_sparse()
+        self.dtype, of_entries = observations.dtype, observations.weights
+        x = observations.values.astype(np.float64)
+        values = observations.to_csr(x)
+        weights = observations.to_csr(np.ones(x.size) if of_entries is None else of_entries)
+        positive = values > 0
+        X, factors = values * positive, weights * positive
+        complete = observations.n_observed == math.prod(observations.shape)
+        everywhere = complete and bool(np.all(weights.data == 1))
+        self.weights = None if everywhere else (weights, weights.T.tocsr())
+        self.constant = float(np.sum(factors.data * (X.data * np.log(X.data) - X.data)))
+        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), factors.T.tocsr()))
         self.constrained, self.ridges = problem.constrained_columns(rank), problem.ridges(rank)
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> DivergenceState:
@@ -255,7 +209,7 @@ class DivergenceDescent:
         W = np.array(W_aug, dtype=np.float64, order="C")
         return DivergenceState(W, np.array(H_aug.T, dtype=np.float64, order="C"))
 
-    def step(self, state: DivergenceState) -> Descended:
+    def step(self, state: DivergenceState) -> Iterate:
         """Do one step in W and in H, and return the factors."""
         factors = W, Ht = state.W, state.Ht
         for side, of in enumerate(self.constrained):
@@ -267,19 +221,19 @@ class DivergenceDescent:
         data_term = self.constant - logs + float(np.sum(Ht * self._slopes(1, W)))
         total = data_term + sum(map(penalty_of, factors, self.ridges, self.constrained))
         H = np.ascontiguousarray(Ht.T, dtype=self.dtype)
-        return Descended(W.astype(self.dtype), H, max(data_term, 0.0), total)
+        error = self.problem.model.relative_error(max(data_term, 0.0), self.problem.reference)
+        penalty = self.problem.rule.initial
+        return Iterate(W.astype(self.dtype), H, total, error, penalty=penalty)
 
     def gradients(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradients of the divergence in W (m, rank) and in Hᵀ (n, rank)."""
-        factors = W.astype(np.float64), H.T.astype(np.float64)
-        in_W, in_H = (
-            self._slopes(side, factors[1 - side])
-            - self.sides[side].ratios(factors[side], factors[1 - side]) @ factors[1 - side]
-            for side in (0, 1)
-        )
-        return in_W, in_H
+        W, Ht, side = W.astype(np.float64), H.T.astype(np.float64), self.sides[0]
+        pattern = CsrStorage((len(W), len(Ht)), side.indptr, side.indices)
+        y = np.maximum(pattern.all_products(W, Ht.T), KL_FLOOR * side.x)
+        ratios = csr_array((side.weighted / y, side.indices, side.indptr), shape=pattern.shape)
+        return self._slopes(0, Ht) - ratios @ Ht, self._slopes(1, W) - ratios.T @ W
 
-    def _slopes(self, side: int, partners: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _slopes(self, side: int, partners: FloatArray) -> NDArray[np.float64]:
         """Return the weighted sums of the other factor, for each row or for all at once."""
         if self.weights is None:
             return np.asarray(partners.sum(axis=0)[None, :])
@@ -289,21 +243,10 @@ class DivergenceDescent:
 class _Side:
     """The positive entries of X by rows (or by columns), and the steps of these rows."""
 
-    def __init__(self, X: Any, weights: NDArray[np.float64]) -> None:
+    def __init__(self, X: Any, weights: Any) -> None:
         integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
         self.indptr, self.indices = X.indptr.astype(integer), X.indices.astype(integer)
-        self.x, self.weighted = X.data, X.data * weights
-
-    def ratios(self, rows: FloatArray, partners: FloatArray) -> Any:
-        """Return weight x / y at the positive entries, as a sparse matrix."""
-        of_entry = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
-        y = np.empty(self.x.size)
-        for first in range(0, y.size, BLOCK):
-            chunk = slice(first, first + BLOCK)
-            y[chunk] = np.einsum("ij,ij->i", rows[of_entry[chunk]], partners[self.indices[chunk]])
-        ratios = self.weighted / np.maximum(y, KL_FLOOR * self.x)
-        shape = len(rows), len(partners)
-        return csr_array((ratios, self.indices, self.indptr), shape=shape)
+        self.x, self.weighted = X.data, X.data * weights.data
 
     def improve(
         self,

@@ -32,7 +32,6 @@ import math
 from dataclasses import dataclass, field, replace
 
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.entries import FloatArray
 from nmd_lab.engines.plan import reaches
 from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import Problem
@@ -231,11 +230,11 @@ class Refined:
         first = self.plan.refine and math.isinf(state.before) and moves
         state.before = best.objective
         if not first and self._is_worth_polishing(state, best):
-            state.current = self._refiner.begin(problem, "polish", best.W_aug, best.H_aug)
+            state.current = self._refiner.begin(problem, "polish", best)
         elif moves and (following := self._following(state.n_begun)) is not None:
             kind, growth = following
             state.n_begun += 1
-            state.current = self._refiner.begin(problem, kind, last.W_aug, last.H_aug, growth)
+            state.current = self._refiner.begin(problem, kind, last, growth)
 
     def _following(self, number: int) -> tuple[str, tuple[float, float]] | None:
         """Return kind and growth of a refinement by its number, from 0; None if there is none."""
@@ -286,6 +285,7 @@ def _exact_error(problem: Problem, fitted: float) -> float:
 
 
 MIN_GAIN_OF_ZEROS = 1e-7  # smallest relative decrease of the objective that is a gain
+N_FROM_START = 2  # refinements that begin at the start; the later ones, at the best factors
 
 
 @dataclass
@@ -294,10 +294,8 @@ class DescentsState:
 
     Attributes
     ----------
-    start : tuple of ndarray
-        Extended factors at the start.
-    begun_at : tuple of ndarray
-        Extended factors at which the present refinement, or its polish, began.
+    start, begun_at : Iterate
+        Factors at the start, and those at which the present refinement, or its polish, began.
     current : Refinement
         The present refinement.
     best, last : Iterate
@@ -310,8 +308,8 @@ class DescentsState:
         Lowest objective before the refinement.
     """
 
-    start: tuple[FloatArray, FloatArray]
-    begun_at: tuple[FloatArray, FloatArray]
+    start: Iterate
+    begun_at: Iterate
     current: Refinement
     best: Iterate
     last: Iterate
@@ -329,20 +327,18 @@ class ImplicitZeros:
 
     def init(self, problem: Problem, start: Start) -> DescentsState:
         """Return the state before the first pass."""
-        factors = problem.projected(start)
-        none = Iterate(*factors, *[math.inf] * 6)
-        current = self._begin(problem, 0, factors)
-        return DescentsState(factors, factors, current, none, none)
+        first = Iterate(*problem.projected(start))
+        return DescentsState(first, first, self._begin(problem, 0, first), first, first)
 
     def step(self, problem: Problem, state: DescentsState) -> DescentsState:
         """Do one pass over the data."""
         while (candidate := self._refiner.step(problem, state.current)) is None:
             if state.current.kind != "polish":
                 self._end_refinement(problem, state)
-            if state.number < len(_growths(problem)[0]) or state.current.kind == "polish":
+            if state.number < N_FROM_START or state.current.kind == "polish":
                 state.current = self._begin(problem, state.number, state.begun_at)
             else:
-                state.current = self._refiner.begin(problem, "polish", *state.begun_at)
+                state.current = self._refiner.begin(problem, "polish", state.begun_at)
         state.last, state.passes = candidate, state.passes + 1
         if math.isinf(state.best.objective) or candidate.objective < state.best.objective:
             state.best = candidate
@@ -365,33 +361,28 @@ class ImplicitZeros:
             return None
         return StopReason("converged", reason)
 
-    def _begin(
-        self, problem: Problem, number: int, factors: tuple[FloatArray, FloatArray]
-    ) -> Refinement:
+    def _begin(self, problem: Problem, number: int, at: Iterate) -> Refinement:
         """Return a refinement by its number."""
-        of_first, of_later = _growths(problem)
-        growths = of_first if number < len(of_first) else of_later
-        growth = growths[number % len(growths)]
+        growth = _growths(problem)[number if number < N_FROM_START else N_FROM_START + number % 2]
         # Stages count from a ρ of 1 on: below, the objective may rise.
-        return self._refiner.begin(problem, "refine", *factors, growth, (6, 1e-2, 1.0))
+        return self._refiner.begin(problem, "refine", at, growth, (6, 1e-2, 1.0))
 
     def _end_refinement(self, problem: Problem, state: DescentsState) -> None:
         """Note what a refinement has gained, and where the next one begins."""
-        of_first, _ = _growths(problem)
-        best, first = state.best, state.number < len(of_first)
+        best, first = state.best, state.number < N_FROM_START
         enough = max(MIN_GAIN_OF_ZEROS, self.tol * state.passes / 100) * abs(best.objective)
         gained = state.before - best.objective > enough
         state.n_without_gain = 0 if gained or first else state.n_without_gain + 1
         state.number, state.passes, state.before = state.number + 1, 0, best.objective
-        state.begun_at = state.start if state.number < len(of_first) else (best.W_aug, best.H_aug)
+        state.begun_at = state.start if state.number < N_FROM_START else best
 
 
-def _growths(problem: Problem) -> tuple[tuple[tuple[float, float], ...], ...]:
-    """Return pairs of the first ρ and its growth, for refinements from the start and later ones.
+def _growths(problem: Problem) -> tuple[tuple[float, float], ...]:
+    """Return first ρ and growth of the refinements from the start, and of those that take turns.
 
     Without multipliers, the envelope of zeros is a multiple of a square at any ρ if their loss is a
     square, while a kink is smooth at a small ρ only.
     """
     if problem.model.loss.of_zero == "square":
-        return ((1.0, 1.6), (0.1, 1.2)), ((0.3, 1.6), (0.1, 1.2))
-    return ((0.1, 1.2), (0.03, 1.2)), ((0.3, 1.2), (0.1, 1.2))
+        return (1.0, 1.6), (0.1, 1.2), (0.3, 1.6), (0.1, 1.2)
+    return (0.1, 1.2), (0.03, 1.2), (0.3, 1.2), (0.1, 1.2)

@@ -22,6 +22,7 @@ import numpy as np
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
+from nmd_lab.kernels.constrained_rows import penalty_of
 from nmd_lab.kernels.envelope import symmetric
 from nmd_lab.kernels.lowrank import singular_factors
 from nmd_lab.problem.problem import Problem
@@ -39,8 +40,6 @@ class Lagrangian:
     ----------
     state : Variables
         All that changes.
-    natural : float
-        Natural penalty of the problem, the unit of ρ in `stages`.
 
     `state` is that of an earlier function of the problem, if it continues from there.
     """
@@ -54,18 +53,15 @@ class Lagrangian:
     ) -> None:
         observations, width = problem.observations, W_aug.shape[1]
         m, n = observations.shape
-        self.envelope = problem.envelope()
-        self.model = problem.model
+        self.problem, self.envelope = problem, problem.envelope()
         rank = width - problem.offset_columns.width
         self.alphas = problem.alphas(rank)
         self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
         self.rank, self.W_shape = width, (m, self.solved_W.stop - self.solved_W.start)
-        self.natural = problem.penalty_scale
         self.density = observations.n_observed / (m * n)
         stored = self.envelope.size if observations.scratch is None else 0
         self.one_matrix = not memory_allows((m + n) * width**2, stored)
         self.costs = pass_costs(problem, width, one_matrix=self.one_matrix)
-        self.reference = problem.reference
         if state is None:
             components = problem.offset_columns.components(width)
             self.state = self._variables(*balanced(W_aug, H_aug, components))
@@ -77,7 +73,7 @@ class Lagrangian:
     def _variables(self, W_aug: FloatArray, H_aug: FloatArray) -> Variables:
         """Return the variables with which a descent begins at some factors."""
         x = _flat(W_aug[:, self.solved_W], H_aug[self.solved_H])
-        candidate = Iterate(W_aug, H_aug, *[math.inf] * 6)
+        candidate = Iterate(W_aug, H_aug)
         return Variables(
             *(W_aug, H_aug, x, candidate, Pairs(maxlen=pairs_for(x.size)), x),
             U=self.envelope.U,
@@ -97,7 +93,7 @@ class Lagrangian:
 
     def evaluate(self, x: FloatArray, update_from: float = 0.0) -> tuple[float, FloatArray]:
         """Return value and gradient at x, which becomes the candidate."""
-        state = self.state
+        state, problem = self.state, self.problem
         W_aug, H_aug = self._with_offsets(x)
         result = self.envelope.evaluate(W_aug, H_aug, state.penalty, update_from)
         state.U = self.envelope.U
@@ -110,11 +106,10 @@ class Lagrangian:
             W_aug=W_aug,
             H_aug=H_aug,
             objective=result.data_term + ridge,
-            relative_error=self.model.relative_error(result.data_term, self.reference),
+            relative_error=problem.model.relative_error(result.data_term, problem.reference),
             primal_residual=result.primal,
             dual_residual=float(np.linalg.norm(gradient)),
             penalty=state.penalty,
-            relative_residual=math.inf,
         )
         if state.candidate.objective < state.lowest:
             state.lowest, state.best = state.candidate.objective, x
@@ -257,8 +252,8 @@ class Variables:
     cost: float = 0.0
 
 
-# All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
-# relative decrease of the objective in them, at or below which it ends.
+# All ρ are in units of the natural penalty, `Problem.penalty_scale`.  The end of a descent is a
+# number of steps and the relative decrease of the objective in them, at or below which it ends.
 QUICK = (0.3, 1.6)  # first ρ and its growth from stage to stage, to the nearest minimum
 SLOW = (0.1, 1.2)  # the same to a better minimum, since a small ρ avoids poor ones
 HOMOTOPY_WIDTHS = (1.0, 0.5, 0.25, 0.125)  # moves of the bounds of f, in lengths of its interval
@@ -372,16 +367,15 @@ class Refiner:
         self,
         problem: Problem,
         kind: str,
-        W_aug: FloatArray,
-        H_aug: FloatArray,
+        at: Iterate,
         growth: tuple[float, float] = SLOW,
         # stages, their least relative decrease, and ρ from which they count
         patience: tuple[int, float, float] = (20, 1e-4, 0.0),
     ) -> Refinement:
-        """Return a refinement that begins at some factors."""
+        """Return a refinement that begins at the factors of an iterate."""
         width = 0 if kind == "homotopy" else len(HOMOTOPY_WIDTHS)
-        function = self._begin(_widened(problem, width), W_aug, H_aug)
-        first = growth[0] * function.natural
+        function = self._begin(_widened(problem, width), at.W_aug, at.H_aug)
+        first = growth[0] * problem.penalty_scale
         return Refinement(kind, function.state, growth, patience, penalty=first, width=width)
 
     def step(self, problem: Problem, job: Refinement) -> Iterate | None:
@@ -426,7 +420,7 @@ class Refiner:
         job.width, job.narrowed = job.width + 1, 0
         function = self._begin(_widened(problem, job.width), last.W_aug, last.H_aug)
         job.state, job.update_from = function.state, 0.0
-        job.penalty = job.growth[0] * function.natural
+        job.penalty = job.growth[0] * problem.penalty_scale
         return None
 
 
@@ -444,7 +438,7 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
 
     Where the fit is nearly exact, a stage with a very small ρ comes between, once.
     """
-    state, unit = function.state, function.natural
+    state, unit = function.state, problem.penalty_scale
     if job.phase == "stage":
         if job.penalty >= job.patience[2] * unit:
             job.reached.append(state.lowest)
@@ -471,7 +465,7 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     the factors.  The second tries a very small ρ, which gives the easier function, as long as the
     objective falls fast.  The last takes a large ρ, for a smooth loss.
     """
-    state, unit = function.state, function.natural
+    state, unit = function.state, problem.penalty_scale
     large = 1e4 * unit  # so that L is close to the objective
     if job.phase == "":
         job.phase = "look"
@@ -511,8 +505,7 @@ def optimality(
         return violation(factors, slopes, alphas, constrained, 2 * problem.reference)
     ridge = 0.0
     if not problem.is_constrained:
-        squares = (np.square(each, dtype=np.float64).sum(axis=0) for each in factors)
-        ridge = 0.5 * sum(float(a @ s) for a, s in zip(alphas, squares, strict=True))
+        ridge = sum(map(penalty_of, factors, problem.ridges(rank), constrained))
     envelope, lowest = problem.envelope(), math.inf
     for units in OPTIMALITY_PENALTIES:
         result = envelope.evaluate(W_aug, H_aug, units * problem.penalty_scale)

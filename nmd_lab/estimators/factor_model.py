@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from nmd_lab._runtime.checks import is_auto
 from nmd_lab.api.fits import decompose
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
@@ -162,8 +163,6 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checked = self._checked(X, reset=True)
         self._check_rank(checked)
         options = self.get_params(deep=False)
-        if isinstance(self.random_state, np.random.RandomState):
-            options["random_state"] = self.random_state.randint(2**31)
         data = checked
         if isinstance(X, SparseObservations) or self._table is not None:
             data = X  # with its labels, and the kinds of its columns
@@ -239,14 +238,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _chosen_before(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return what the last whole fit chose for the parameters that are "auto" or None."""
-        fit, choice = self.decomposition_, as_choice(options["validation"])
-        found = {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
-        found |= {name: fit.parameters[name] for name in ("alpha", "offsets", "offset_alpha")}
-        return {"validation": choice.splitter if choice.stops_early else None} | {
-            name: value
-            for name, value in found.items()
-            if options[name] is None or (isinstance(options[name], str) and options[name] == "auto")
-        }
+        choice, chosen = as_choice(options["validation"]), self.decomposition_.chosen
+        free = {name for name, value in options.items() if value is None or is_auto(value)}
+        found = {name: chosen[name] for name in free & chosen.keys()}
+        return found | {"validation": choice.splitter if choice.stops_early else None}
 
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model to labelled data, and set the attributes; `checked` has no labels."""
@@ -385,7 +380,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the names of the parameters that held-out entries choose."""
         names = ("n_components", "nonlinearity", "loss", "alpha")
         values = {name: getattr(self, name) for name in names}
-        return [name for name, each in values.items() if isinstance(each, str) and each == "auto"]
+        return [name for name, each in values.items() if is_auto(each)]
 
     def _is_positive_only(self) -> bool:
         """Return whether the loss needs X >= 0; one that is "auto" is chosen for any X."""

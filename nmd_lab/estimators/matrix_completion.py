@@ -14,7 +14,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from nmd_lab._runtime.checks import as_generator, check_integer, check_word
+from nmd_lab._runtime.checks import as_generator, check_integer, check_word, is_auto
 from nmd_lab.api.fits import complete
 from nmd_lab.api.posteriors import sample
 from nmd_lab.data.entries import FloatArray
@@ -32,11 +32,8 @@ from nmd_lab.result.predict import means, stds
 
 from .factor_model import EstimatorOptions, FactorModel, with_parameters_of
 
-OF_A_FIT = {
-    "alpha": "auto", "offset_alpha": "auto", "solver": "auto", "validation": None,
-    "w_constraint": None, "h_constraint": None,
-}  # fmt: skip
-"""Parameters of the model that only a fit has, with the values without effect."""
+OF_A_FIT = ("alpha", "offset_alpha", "solver", "validation", "w_constraint", "h_constraint")
+"""Parameters of the model that only a fit has, whose defaults have no effect."""
 
 Array = NDArray[np.float64]
 
@@ -44,12 +41,13 @@ Array = NDArray[np.float64]
 def draw(data: Any, options: dict[str, Any]) -> Posterior:
     """Return the posterior for the parameters of a `MatrixCompletion`."""
     for name in ("nonlinearity", "loss"):
-        if isinstance(options[name], str) and options[name] == "auto":
+        if is_auto(options[name]):
             raise ValueError(
                 f"{name}='auto' does not go with inference='sample': give one by name, or "
                 "inference='fit'."
             )
-    for name, default in OF_A_FIT.items():
+    for name in OF_A_FIT:
+        default = signature(complete).parameters[name].default
         if options[name] is not default and options[name] != default:
             raise ValueError(
                 f"{name}={options[name]!r} is of a fit, and inference='sample' draws what it "
@@ -379,9 +377,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
             self.n_iter_ = int(self.posterior_.parameters["sweeps"])
             self.reconstruction_err_ = reconstruction_error(self.posterior_, checked)
         counts = observe(checked, may_be_empty=True).counts(0)
-        self._in_output = (counts > 0) | self.keep_empty_features
-        if self._keeps_types and self._table is not None:
-            self._in_output = self._in_output[self._table.first_columns]
+        self._in_output = ((counts > 0) | self.keep_empty_features)[self._firsts]
         self.indicator_ = None
         if self.add_indicator:
             indicator = MissingIndicator(error_on_new=False)
@@ -389,10 +385,7 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
 
     def _where_missing(self, checked: Any) -> FloatArray:
         """Return NaN at the missing cells of the columns of the output, and 0 elsewhere."""
-        missing = np.where(self._dense_and_seen(checked)[1], 0.0, np.nan)
-        if self._keeps_types and self._table is not None:
-            missing = missing[:, self._table.first_columns]
-        return missing
+        return np.where(self._dense_and_seen(checked)[1], 0.0, np.nan)[:, self._firsts]
 
     def _as_output(self, filled: Any, checked: Any) -> Any:
         """Return filled rows without empty columns, and with the columns of the indicator."""
@@ -470,6 +463,12 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     def _keeps_types(self) -> bool:
         """Whether a filled DataFrame has the types of X, not the numbers of its matrix."""
         return self._is_sampled and self._table is not None
+
+    @property
+    def _firsts(self) -> Any:
+        """The first column of the matrix for each column of the output."""
+        table = self._table if self._is_sampled else None
+        return slice(None) if table is None else table.first_columns
 
     def _to_fill(self, X: Any, checked: Any, place: NDArray[np.intp]) -> tuple[Any, MatchedData]:
         """Return X with its missing cells as NaN, and its entries at places of the rows."""

@@ -14,10 +14,9 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.folds import Fold, draw_folds, make_fold, row_folds, row_splits, split, without
 from nmd_lab.data.inputs import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import facts_of
-from nmd_lab.kernels.envelope import Tiles
 from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.model.loss import NORMAL, POISSON
 from nmd_lab.model.model import Model
@@ -133,7 +132,8 @@ class HeldOut:
         if rest is not None and not model.is_mixed and model.loss.noise_model == POISSON:
             self._floor = independent_means(rest, observations.rows, observations.indices)
         self.values: NDArray[Any] = observations.values
-        self.weights, self.limits = observations.weights, observations.limits
+        weights, self.limits = observations.weights, observations.limits
+        self.weights = np.ones(observations.values.size) if weights is None else weights
         self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
         self.positions = observations.rows, observations.indices
 
@@ -151,8 +151,7 @@ class HeldOut:
     ) -> tuple[float, float]:
         """Return the weighted sum of the squared errors, and the sum of the weights."""
         squares = self._squares(W_aug, H_aug, model)
-        weights = np.ones_like(squares) if self.weights is None else self.weights
-        return float(np.sum(weights * squares)), float(np.sum(weights))
+        return float(np.sum(self.weights * squares)), float(np.sum(self.weights))
 
     def _squares(self, W_aug: FloatArray, H_aug: FloatArray, model: Model | None) -> FloatArray:
         """Return the squared error of each entry."""
@@ -173,26 +172,23 @@ class HeldOut:
             scores = self._losses(W_aug, H_aug)
         if metric == "log_score":
             scores = self.model.log_scores(scores, self.values, *self.positions)
-        return scores if self.weights is None else self.weights * scores
+        return self.weights * scores
 
     def _losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
         """Return the loss of each entry, in the units of X."""
-        model, t = self.model, self.storage.all_products(W_aug, H_aug)
-        x, limits = self.values, self.limits
+        model, x, limits = self.model, self.values, self.limits
+        t = self.storage.all_products(W_aug, H_aug)
+        if limits is None and self._floor is None:
+            return model.losses(x.astype(np.float64), t, *self.positions)
+        y = model.modelled(t, *self.positions).astype(np.float64)
         if limits is None and self._floor is not None:
-            means, shares = self._floor
-            y = np.clip(model.modelled(t).astype(np.float64), *model.loss.domain)
-            losses = model.loss(x, y + shares * (means - y))
-        elif limits is None:
-            losses = model.losses(x.astype(np.float64), t, *self.positions)
-        else:
-            compared = model.compares(*self.positions)
-            nearest = self._targets(model.modelled(t, *self.positions).astype(np.float64))
-            within = np.where(compared, nearest, x).astype(np.float64)
-            losses = model.losses(within, t, *self.positions)
-            if (at := ~compared & (limits.codes != 0)).any():
-                i, j = (each[at] for each in self.positions)
-                losses[at] = model.losses(x[at], t[at], i, j, limits.at(at))
+            (means, shares), y = self._floor, np.clip(y, *model.loss.domain)
+            return model.loss(x, y + shares * (means - y))
+        compared = model.compares(*self.positions)
+        losses = model.losses(np.where(compared, self._targets(y), x), t, *self.positions)
+        if limits is not None and (at := ~compared & (limits.codes != 0)).any():
+            i, j = (each[at] for each in self.positions)
+            losses[at] = model.losses(x[at], t[at], i, j, limits.at(at))
         return losses
 
     def _targets(self, model: FloatArray) -> FloatArray:
@@ -225,23 +221,21 @@ def row_losses(
     W: FloatArray,
     H: FloatArray,
 ) -> Any:
-    """Return the mean loss of each row, a tile at a time; absent entries are zeros.
+    """Return the mean loss of each row, a block at a time; absent entries are zeros.
 
     A mean of 0 makes each event impossible, and a row of N events does not show that: with the
     Poisson distribution a single held-out event would decide.  Each row is therefore judged as if
     it had one more event, which is in each column with the share of that column in all counts, as
     with a Dirichlet prior of total weight one.
     """
-    tiles = Tiles(held_out.shape, held_out.indptr, held_out.indices, held_out.values)
-    (f, loss), sums = model.shown, np.zeros(held_out.shape[0])
-    more = np.bincount(rest.indices, rest.values, rest.shape[1]) + 0.5
+    (f, loss), (m, n), X = model.shown, held_out.shape, held_out.to_csr().astype(np.float64)
+    more = np.bincount(rest.indices, rest.values, n) + 0.5
     more *= (loss.noise_model == POISSON) / more.sum()
-    for tile in tiles.blocks():
-        y = np.clip(f(W[tile.rows] @ H[:, tile.columns]), *loss.domain) + more[tile.columns]
-        x = np.zeros(y.size)
-        x[tiles.positions[tile.entries]] = tiles.x[tile.entries]
-        sums[tile.rows] += loss(x.reshape(y.shape), y).sum(axis=1)
-    return sums / held_out.shape[1]
+    means, size = [], max(1, BLOCK // n)
+    for rows in (slice(first, first + size) for first in range(0, m, size)):
+        y = np.clip(f(W[rows] @ H), *loss.domain) + more
+        means.append(loss(X[rows].toarray(), y).mean(axis=1))
+    return np.concatenate(means)
 
 
 def check_counts(counts: SparseObservations, model: Model, metric: str) -> None:

@@ -236,10 +236,6 @@ class FitProgress:
         self.result = self.last if plain and reason.code == "max_iter" else self.best
 
 
-def nothing() -> None:
-    """Do nothing before an iteration."""
-
-
 def fit_from(
     problem: Problem,
     start: Callable[[], Start],
@@ -250,7 +246,7 @@ def fit_from(
     held_out: Any = None,
     interruption: Interruption | None = None,
     bar: bool | None = False,
-    save: Callable[[], None] = nothing,
+    save: Callable[[], None] = lambda: None,
 ) -> FitProgress:
     """Iterate from a start, or from where it stands, until there is a reason to end.
 

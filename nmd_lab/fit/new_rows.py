@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_size
-from nmd_lab._runtime.machine import all_threads
+from nmd_lab._runtime.machine import all_threads, in_threads
 from nmd_lab.data.entries import CsrRows, FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.kernels.constrained_rows import MAX_SWEEPS, ConstrainedColumns
@@ -69,7 +68,8 @@ def solve_new_rows(
     W = np.empty((observations.shape[0], Ht.shape[1]))
 
     def solve_block(block: slice) -> None:
-        entries = _in_order_of_H(observations.csr_rows(block), columns)
+        entries = observations.csr_rows(block)
+        entries = entries._replace(indices=columns[entries.indices])
         for chosen, scaling, rows in _rows_by_unit(entries, model):
             size = scaling.exponent
             H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
@@ -86,17 +86,10 @@ def solve_new_rows(
             )
             W[block][chosen] = np.ldexp(problem.descend() if zeros else problem.solve(), size)
 
-    with ThreadPoolExecutor(threads or all_threads()) as pool:
-        list(pool.map(solve_block, _blocks(observations)))
+    in_threads(solve_block, _blocks(observations), threads or all_threads())
     W[:, 0] *= ones if has_offsets else 1.0
     W = W.astype(fitted.H.dtype)
     return (W[:, 1:], W[:, 0]) if has_offsets else (W, None)
-
-
-def _in_order_of_H(rows: CsrRows, columns: NDArray[np.intp]) -> CsrRows:
-    """Return rows with the columns of H, ascending, so that the order of X changes no bit."""
-    rows = rows._replace(indices=columns[rows.indices])
-    return rows.entries_at(np.lexsort((rows.indices, rows.row_of_entry)))
 
 
 def _blocks(observations: Observations) -> Iterator[slice]:
@@ -109,15 +102,11 @@ def _blocks(observations: Observations) -> Iterator[slice]:
 
 def _rows_by_unit(
     rows: CsrRows, model: Model
-) -> Iterator[tuple[slice | NDArray[np.intp], Scaling, CsrRows]]:
+) -> Iterator[tuple[NDArray[np.intp], Scaling, CsrRows]]:
     """Yield the rows that share a unit, so that a result does not depend on the other rows."""
-    largest, filled = np.zeros(rows.indptr.size - 1), np.diff(rows.indptr) > 0
-    if filled.any():
-        largest[filled] = np.maximum.reduceat(np.abs(rows.values), rows.indptr[:-1][filled])
+    largest = np.zeros(rows.indptr.size - 1)
+    np.maximum.at(largest, rows.row_of_entry, np.abs(rows.values))
     exponents = np.array([scaling_for(model, size).exponent for size in largest.tolist()])
-    if not exponents.any():
-        yield slice(None), Scaling(model), rows
-        return
     for exponent in np.unique(exponents).tolist():
         chosen, scaling = np.flatnonzero(exponents == exponent), Scaling(model, exponent=exponent)
         yield chosen, scaling, scaling.scaled_observations(rows.take(chosen))
@@ -141,13 +130,13 @@ class _Problem:
         constrained: ConstrainedColumns | None,
     ) -> None:
         self.n_rows, (n, self.width) = rows.indptr.size - 1, Ht.shape
-        self.model, self.rows, self.constrained = model, rows, constrained
+        self.model, self.constrained = model, constrained
         kinds, positions, units = model.by_function
         models, which = [Model((kind,)) for kind in kinds], model.index_at(0, np.arange(n))
         group, (centre, size, weight) = positions[which], units[:, which]
-        if len(models) > 1:
-            order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
-            rows = rows.entries_at(order)
+        # by kind, and in the order of H, so that the order of X changes no bit
+        order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
+        self.rows = rows = rows.entries_at(order)
         x, j, limits = rows.values, rows.indices, rows.limits
         T = np.asarray(model.pseudo_inverse(x, columns=j), dtype=np.float64)
         self.Ht, self.base = Ht * size[:, None], centre + size * base

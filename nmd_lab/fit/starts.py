@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.engines import FitEngine, iterates
 from nmd_lab.engines.admm import Admm
@@ -47,7 +47,7 @@ from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import Start, given_start, random_start, svd_start
 from nmd_lab.problem.problem import Problem
-from nmd_lab.problem.state import Iterate, learned_state, products_at
+from nmd_lab.problem.state import learned_state, products_at
 from nmd_lab.request.constraints import NO_CONSTRAINTS, is_nonnegative
 from nmd_lab.request.options import Options
 from nmd_lab.request.penalty import BALANCED
@@ -58,14 +58,15 @@ from .summary import Decided
 
 def first_sd(observations: Observations) -> float:
     """Return the standard deviation of the known values, for a model that explains nothing."""
-    total, first, second = 0.0, 0.0, 0.0
-    for _, _, _, x, weights in _known_entries(observations):
-        total, first = total + float(weights.sum()), first + float(weights @ x)
-        second += float(weights @ np.square(x))
-    if total == 0:
-        return 0.0
-    mean = first / total
-    return math.sqrt(max(second / total - mean * mean, 0.0))
+    _, _, x, weights = _known_entries(observations)
+    return math.sqrt(np.cov(x, aweights=weights, ddof=0)) if weights.any() else 0.0
+
+
+def _known_entries(observations: Observations) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return the observed entries, and their weights, 0 where a value is not known."""
+    rows = observations.csr_rows(slice(0, observations.shape[0]))
+    known = 1.0 if rows.limits is None else rows.limits.codes == 0
+    return rows.row_of_entry, rows.indices, rows.values, rows.weights * known
 
 
 def with_sd(problem: Problem, sd: float) -> Problem:
@@ -77,54 +78,27 @@ def with_sd(problem: Problem, sd: float) -> Problem:
 
 
 def with_estimated_sd(problem: Problem, options: Options) -> Problem:
-    """Return a problem with the noise that a pilot run finds."""
-    if not problem.units.model.has_form_for_limits:
+    """Return a problem with the noise that a pilot run finds, 0 if no value is known."""
+    observations, model = problem.observations, problem.model
+    sd, rank, (m, n) = first_sd(observations), options.rank, observations.shape
+    if not model.has_form_for_limits or sd == 0:
         return with_sd(problem, 0.0)
-    start = first_start(problem, options.rank, options, options.generator())
-    return with_sd(problem, pilot_sd(problem, start))
-
-
-def pilot_sd(problem: Problem, start: Start) -> float:
-    """Return the standard deviation of the noise, in the units of X, by a pilot run."""
-    model = problem.model
-    sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
-    n_known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
-    free = 1.0 - rank * (m + n - rank) / max(n_known, 1)
-    unit = 2.0**problem.units.log2_unit_of_x
+    start = first_start(problem, rank, options, options.generator())
+    rows, columns, x, weights = _known_entries(observations)
+    # A tenth of the known values are degrees of freedom that are left, at least.
+    free = max(1.0 - rank * (m + n - rank) / np.count_nonzero(weights), 0.1)
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(4):  # estimates
             pilot = replace(problem, model=model.with_limits(LimitModel(model.limits.smallest, sd)))
-            for iterate in islice(iterates(Admm(), pilot, start), 20):
-                if not iterate.is_finite:
-                    return sd * unit
-            W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
-            # A tenth of the known values are degrees of freedom that are left, at least.
-            sd = min(sd, _rmse(problem, iterate) / math.sqrt(max(free, 0.1)))
+            *_, last = islice(iterates(Admm(), pilot, start), 20)
+            if not last.is_finite:
+                break
+            t = products_at(observations, last.W_aug, last.H_aug, rows, columns)
+            errors = x - model.nonlinearity(t.astype(np.float64))
+            sd = min(sd, math.sqrt(np.average(np.square(errors), weights=weights) / free))
+            W, H, offsets = problem.offset_columns.split(last.W_aug, last.H_aug)
             start = Start(W.copy(), H.copy(), True, offsets)
-    return sd * unit
-
-
-def _rmse(problem: Problem, iterate: Iterate) -> float:
-    """Return the root mean squared error at the entries whose values are known."""
-    total, squares, f = 0.0, 0.0, problem.model.nonlinearity
-    W, Ht = iterate.W_aug.astype(np.float64), iterate.H_aug.T.astype(np.float64)
-    for rows, i, j, x, weights in _known_entries(problem.observations):
-        y = f(np.einsum("ij,ij->i", W[rows][i], Ht[j]))
-        total, squares = total + float(weights.sum()), squares + float(weights @ np.square(x - y))
-    return math.sqrt(squares / total) if total > 0 else 0.0
-
-
-def _known_entries(observations: Observations) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
-    """Yield the entries whose values are known, a range of rows at a time."""
-    (m, n), dense = observations.shape, observations.pattern is None
-    per_row = n if dense else observations.n_observed / m
-    step = max(1, int((1 << 18) / max(per_row, 1)))  # 2 MiB of doubles
-    for first in range(0, m, step):
-        rows = slice(first, min(first + step, m))
-        indptr, indices, x, weights, limits = observations.csr_rows(rows)
-        i = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-        exact = np.ones(x.size, bool) if limits is None else limits.codes == 0
-        yield rows, i[exact], indices[exact], x[exact], weights[exact]
+    return with_sd(problem, sd * 2.0**problem.units.log2_unit_of_x)
 
 
 def all_starts(
@@ -188,9 +162,9 @@ def engine_for(plan: RefinementPlan) -> FitEngine:
 
 
 def first_start(problem: Problem, rank: int, options: Options, rng: np.random.Generator) -> Start:
-    """Return the first start of `all_starts`, after the warm-up of an even f."""
+    """Return the first start of `all_starts`, after its warm-up."""
     plan = make_plan(problem, rank, options)
-    return with_signs(problem, next(all_starts(problem, rank, options, plan, rng)), options, plan)
+    return warmed_up(problem, next(all_starts(problem, rank, options, plan, rng)), options, plan)
 
 
 def warmed_up(
@@ -200,29 +174,17 @@ def warmed_up(
     plan: RefinementPlan,
     stopped: Callable[[], Any] = lambda: False,
 ) -> Start:
-    """Return a start as the engine takes it: one that ``init="auto"`` drew after a warm-up."""
-    if options.init != "auto":
-        return start
-    if start.kind == "random" and plan.engine == "constrained":
-        return after_least_squares(problem, start)
-    return with_signs(problem, start, options, plan, stopped)
+    """Return a start as the engine takes it: one that ``init="auto"`` drew after a warm-up.
 
-
-def with_signs(
-    problem: Problem,
-    start: Start,
-    options: Options,
-    plan: RefinementPlan,
-    stopped: Callable[[], Any] = lambda: False,
-) -> Start:
-    """Return a random start for an even f after up to 200 iterations of Modulus + Frobenius.
-
-    They fit the starting T and find the signs of WH.  Any other start is unchanged.
+    For an even f, up to 200 iterations of Modulus + Frobenius fit the starting T and find the signs
+    of WH.
     """
-    if start.kind != "random" or not problem.model.even or problem.constraints.nonnegative:
+    if options.init != "auto" or start.kind != "random":
         return start
-    model = make_model("modulus", "frobenius")
-    if problem.model.structure == model.structure:
+    if plan.engine == "constrained":
+        return after_least_squares(problem, start)
+    model, even = make_model("modulus", "frobenius"), problem.model.even
+    if not even or problem.constraints.nonnegative or problem.model.structure == model.structure:
         return start
     observations = problem.observations.mapped(problem.model.pseudo_inverse)
     free = replace(problem, constraints=NO_CONSTRAINTS, scaling=None)  # in its units all the time
@@ -253,6 +215,8 @@ def after_strong_ridges(
     one.  Small components would become so small that rounding errors decide how they grow, so that
     a trace of the start is added to them.
     """
+    if problem.alpha == 0:
+        return start
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
     (weight,) = problem.observations.weighted_sums()
     mean_weight = weight / problem.observations.n_observed
@@ -342,6 +306,7 @@ def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
     runs, held_out = decided.state.runs, decided.held_out
     began = time.perf_counter() - sum(run.seconds for run in runs if run.result is not None)
     stopped: StopReason | None = None
+    over = StopReason("time_limit", f"time_limit: {decided.options.time_limit or 0:g} s passed")
     with interruptible() as interruption:
         try:
             for number in range(options.n_init):
@@ -353,10 +318,8 @@ def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
                     target = runs[0].score
                 if number > 0 and left is not None:
                     left -= time.perf_counter() - began
-                    stopped = _time_limit(decided) if left <= 0 else None
-                if number > 0 and stopped is None and interruption:
-                    stopped = interruption.reason(runs[0].n_iter)
-                if stopped is not None:
+                if number > 0 and (interruption or (left is not None and left <= 0)):
+                    stopped = interruption.reason(runs[0].n_iter) if interruption else over
                     break
                 start = next(decided.starts)
                 if number == len(runs):
@@ -364,7 +327,6 @@ def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
                 elif runs[number].result is not None:  # it ended before a pause
                     continue
                 rules = replace(decided.rules, time_limit=left, target=target)
-                rules = replace(rules, callback=options.callback)
                 if start.kind == "chosen" and not plan.window:
                     rules = replace(rules, window=20)  # for a part of tol
                 limited = replace(options, time_limit=left), plan, interruption.__bool__
@@ -380,8 +342,8 @@ def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
                     save=decided.save,
                 )
                 run.engine = run.last = run.best = run.round_start = run.round_best = None
-                if run.stop_reason.code == "time_limit":
-                    run.stop_reason = _time_limit(decided)
+                if run.stop_reason.code == "time_limit":  # that of all starts
+                    run.stop_reason = over
                 if run.stop_reason.code in UNFINISHED:
                     stopped = run.stop_reason
                     break
@@ -419,10 +381,6 @@ def _learn_at_the_end(problem: Problem, run: FitProgress) -> None:
         for name in ("objective", "relative_error"):
             run.history[name][state.iteration - 1] = getattr(learned, name)
         run.result = replace(learned, stop_reason=state.stop_reason)
-
-
-def _time_limit(decided: Decided) -> StopReason:
-    return StopReason("time_limit", f"time_limit: {decided.options.time_limit:g} s passed")
 
 
 def _why_not_run(first: FitProgress, stopped: StopReason | None) -> StopReason:

@@ -241,8 +241,8 @@ class Decided(NamedTuple):
     def rules(self) -> Stopping:
         """Rules that end the run from its first start."""
         options = self.after_choice
-        rules = {"patience": options.solver.patience, "window": self.plan.window}
-        return Stopping(options.max_iter, options.time_limit, tol=options.tol, **rules)
+        rules: Any = options.callback, options.tol, options.solver.patience, self.plan.window
+        return Stopping(options.max_iter, options.time_limit, *rules)
 
 
 def formulate(summary: DataSummary, options: Options) -> tuple[Problem, RefinementPlan]:

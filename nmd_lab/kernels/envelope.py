@@ -22,7 +22,7 @@ entries and of one tile for each thread.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,37 +33,15 @@ from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.devices import HOST, Device
 from nmd_lab.model.model import Model
 
-from .products import DenseStorage, products_of_blocks
+from .products import Block, DenseStorage, products_of_blocks
 from .sweep import number_of_shares
 
 ROWS = 256  # largest number of rows of a tile
 ENTRIES = 1 << 17  # entries of a tile: 1 MiB of doubles, which stay in a second-level cache
 
 
-class Tile(NamedTuple):
-    """A tile.
-
-    Attributes
-    ----------
-    rows, columns : slice
-        Rows and columns of the matrix.
-    entries : slice
-        Its stored entries, in the order of the tiles.
-    """
-
-    rows: slice
-    columns: slice
-    entries: slice
-
-    @property
-    def size(self) -> int:
-        """Number of entries, stored or not."""
-        size: int = (self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start)
-        return size
-
-
 class Tiles(DenseStorage):
-    """The tiles of a matrix, as blocks.
+    """The tiles of a matrix, as blocks, whose entries are the stored ones.
 
     Attributes
     ----------
@@ -114,7 +92,7 @@ class Tiles(DenseStorage):
             rows = slice(top, min(top + self.height, m))
             columns = slice(left, min(left + self.width, n))
             begin = int(self.ends[number - 1]) if number else 0
-            yield Tile(rows, columns, slice(begin, int(self.ends[number])))
+            yield Block(rows, slice(begin, int(self.ends[number])), columns)
 
 
 class Evaluation(NamedTuple):
@@ -157,10 +135,8 @@ class MoreauEnvelope:
         self.size = self.storage.n_entries
         self.parts = number_of_shares(self.storage, threads, entries.model)
         self.U: Any = None
-        self._none = self.device.empty((self.storage.block_size,), entries.dtype)
-        self._none[:] = 0
         limited = entries.limits is not None
-        self.envelope_pass = self.device.passes(entries.model, limited=limited).envelope
+        self.passes = self.device.passes(entries.model, limited=limited)
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
@@ -203,23 +179,30 @@ class MoreauEnvelope:
 
     def _to_slopes(self, block: Any, A: FloatArray, penalty: float, update_from: float) -> Any:
         """Turn A = WH of a block into the gradient of L, and return the three sums."""
-        return self.envelope_pass(*self._data(block.entries, A), penalty, update_from)
+        return self.passes.envelope(*self._data(block.entries, A), penalty, update_from)
 
     def _to_curvature(self, block: Any, A: FloatArray, penalty: float) -> None:
-        """Turn A = WH of a block into the second derivative of L."""
-        x, _, weights, *marks, U = self._data(block.entries, A)
-        size = abs(A - U) + scale_of_T(x, self.entries.model)
+        """Turn A = WH of a block into the second derivative of L, by a step that is small in T."""
+        there = A + 1e-4 * (self._sizes(block.entries, A) + 1e-30)
+        step = there - A
+        for each in (A, there):
+            self._to_slopes(block, each, penalty, 0.0)
+        A[:] = ((there - A) / step).clip(0.0, penalty)
+
+    def _sizes(self, entries: slice, A: FloatArray) -> FloatArray:
+        """Return the size of T at the entries of a block."""
+        x, _, weights, *_, U = self._data(entries, A)
+        model = self.entries.model  # a kind with a unit of its own has T of size 1
+        of_x = 1.0 if model.is_mixed else abs(x) ** (1.0 / (model.degrees[0] or 1))
+        sizes: FloatArray = abs(A - U) + of_x
         if weights is not None:
-            self.device.fill(size, abs(A), weights == 0)  # x may be anything there
-
-        def to_gradient(A: FloatArray) -> None:
-            self.envelope_pass(x, A, weights, *marks, U, penalty, 0.0)
-
-        to_curvature(to_gradient, A, size, penalty)
+            missing = weights == 0  # x may be anything there
+            sizes[missing] = abs(A[missing])
+        return sizes
 
     def _data(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
         """Return the arrays of a block, as passes take them."""
-        U = self._none[: len(A)] if self.U is None else self.U[entries]
+        U = 0 * A if self.U is None else self.U[entries]
         return *self.entries.of_block(entries, A), U
 
     def forget(self) -> None:
@@ -250,50 +233,25 @@ class SparseEnvelope(MoreauEnvelope):
     def __init__(self, tiles: Tiles, model: Model, threads: int = 1) -> None:
         super().__init__(TileEntries(tiles, model), threads)
         self.size, self.positions = tiles.n_stored, tiles.positions
-        self.zero_pass = self.device.zero_pass(model, tiles.dtype)
 
-    def _to_slopes(self, block: Tile, A: FloatArray, penalty: float, update_from: float) -> Any:
+    def _to_slopes(self, block: Block, A: FloatArray, penalty: float, update_from: float) -> Any:
         """Turn A = WH of a tile into the gradient of L, and return the three sums."""
         positions = self.positions[block.entries]
         stored = A[positions]
         A[positions] = 0
-        sums = np.array(self.zero_pass(A, penalty))
+        sums = np.array(self.passes.zeros(A, penalty))
         if len(positions):  # which count as zeros at WH = 0, too
-            at_zero = self.zero_pass(self.device.zeros((1,), self.entries.dtype), penalty)
+            at_zero = self.passes.zeros(self.device.zeros((1,), self.entries.dtype), penalty)
             sums -= len(positions) * np.array(at_zero)
             sums += super()._to_slopes(block, stored, penalty, update_from)
             A[positions] = stored
         return sums
 
-    def _to_curvature(self, block: Tile, A: FloatArray, penalty: float) -> None:
-        """Turn A = WH of a tile into the second derivative of L."""
-        positions = self.positions[block.entries]
-        stored = A[positions]
-        to_curvature(lambda A: self.zero_pass(A, penalty), A, abs(A), penalty)
-        if len(positions):
-            super()._to_curvature(block, stored, penalty)
-            A[positions] = stored
-
-
-def to_curvature(
-    to_gradient: Callable[[FloatArray], Any], A: FloatArray, size: Any, penalty: float
-) -> None:
-    """Turn A into the slope of a gradient, and `size` into a step that is small next to it."""
-    size += 1e-30
-    size *= 1e-4
-    there = A + size
-    size[:] = there
-    size -= A
-    to_gradient(A)
-    to_gradient(there)
-    there -= A
-    there /= size
-    A[:] = there.clip(0.0, penalty)
-
-
-def scale_of_T(x: FloatArray, model: Model) -> Any:
-    """Return the size that T has at entries x, 1 where each kind has a unit of its own."""
-    return 1.0 if model.is_mixed else abs(x) ** (1.0 / (model.degrees[0] or 1))
+    def _sizes(self, entries: slice, A: FloatArray) -> FloatArray:
+        """Return the size of T at all entries of a tile."""
+        sizes, positions = abs(A), self.positions[entries]
+        sizes[positions] = super()._sizes(entries, A[positions])
+        return sizes
 
 
 def outer_products(rows: FloatArray) -> FloatArray:

@@ -32,14 +32,6 @@ class RowBlocks:
         products: Any = sum(block.T @ V[rows] for block, rows in self._blocks())
         return np.asarray(products + self.fill * np.sum(V, axis=0))
 
-    def gram_product(self, V: FloatArray) -> FloatArray:
-        """Return (R + fill)ᵀ (R + fill) V; a block of rows is read from the memory once."""
-        constant, total, sums = self.fill * np.sum(V, axis=0), 0.0, 0.0
-        for block, _ in self._blocks():
-            y = block @ V + constant
-            total, sums = total + block.T @ y, sums + np.sum(y, axis=0)
-        return np.asarray(total + self.fill * sums)
-
     def gram(self) -> FloatArray:
         """Return (R + fill)ᵀ (R + fill)."""
         m, n = self.R.shape
@@ -47,11 +39,8 @@ class RowBlocks:
             R = self.R.astype(np.float64)
             sums = self.fill * np.ravel(R.sum(axis=0))
             return np.asarray((R.T @ R).toarray() + sums + sums[:, None] + m * self.fill**2)
-        total = np.zeros((n, n))
-        for block, _ in self._blocks():
-            centred = block + self.fill
-            total += centred.T @ centred
-        return total
+        filled = (block + self.fill for block, _ in self._blocks())
+        return np.asarray(sum((each.T @ each for each in filled), start=np.zeros((n, n))))
 
     def _blocks(self) -> Iterator[tuple[Any, slice]]:
         """Yield blocks of rows with their positions; a sparse R is one of them."""

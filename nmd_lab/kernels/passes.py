@@ -14,14 +14,14 @@ differ in their units alone share one call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel, compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import compile_entry
@@ -85,18 +85,32 @@ class EntryPasses:
             u *= update_from / penalty
         return self._over_kinds(self._envelopes, x, a, *marks, u, u, penalty)
 
+    def zeros(self, A: FloatArray, penalty: float) -> Sums:
+        """Turn A = WH of a tile of zeros into the gradient of L, and return its sums."""
+        is_relu, of_zero = self._model.nonlinearity.form == "relu", self._model.loss.of_zero
+        if not (is_relu and of_zero):
+            zeros = zeros_of(A.size, A.dtype)
+            return self.envelope(zeros, A, None, None, None, None, zeros, penalty, 0.0)
+        kernel = cached_kernel(FORMS[of_zero], f"zeros_{of_zero}_{A.dtype}")
+        return np.array(kernel(A, A.dtype.type(penalty)))
+
     def _over_kinds(self, kernels: list[Callable[..., Any]], *arguments: Any) -> Sums:
         """Return the sums of the passes over the entries of each kind."""
         *data, parts, t, u, penalty = arguments
         if parts is None:
-            only: Sums = kernels[0](*data, None, t, u, penalty, self._numbers[0])
-            return only
+            return np.array(kernels[0](*data, None, t, u, penalty, self._numbers[0]))
         sums, slices = np.zeros(3), starmap(slice, pairwise(parts.ends.tolist()))
         for kernel, numbers, at in zip(kernels, self._numbers, slices, strict=True):
             if at.start < at.stop:
                 kinds = parts.order[at], parts.which[at], self._units
                 sums += kernel(*data, kinds, t, u, penalty, numbers)
         return sums
+
+
+@lru_cache(8)
+def zeros_of(size: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Return zeros, which nobody changes: a new array for each tile would not be in the cache."""
+    return np.zeros(size, dtype)
 
 
 @cache
@@ -147,27 +161,6 @@ CHUNK = 512
 them from 0, since the compiler vectorises no loop whose index might be negative."""
 
 
-class ZeroLoss:
-    """The loss of zeros under a model."""
-
-    def __init__(self, model: Model, dtype: np.dtype[Any]) -> None:
-        column_model = model.only
-        is_relu = column_model.nonlinearity.form == "relu"
-        form = FORMS.get(column_model.loss.of_zero) if is_relu else None
-        if form is None:
-            self._kernel = zero_kernel(column_model.structure)
-            self._model: tuple[Any, ...] = (column_model.numbers,)
-        else:
-            name = f"zeros_{form.__name__.strip('_')}_{dtype}"
-            self._kernel, self._model = compile_kernel(form, name, cached=True), ()
-        self._dtype = dtype
-
-    def __call__(self, A: FloatArray, penalty: float) -> tuple[float, float, float]:
-        """Turn A = WH of a tile into the gradient of the envelope."""
-        sums: tuple[float, float, float] = self._kernel(A, self._dtype.type(penalty), *self._model)
-        return sums
-
-
 def _half_square(a, penalty):  # type: ignore[no-untyped-def]
     """Return the sums for max(0, a)² / 2."""
     zero, one = a.dtype.type(0), a.dtype.type(1)
@@ -204,23 +197,3 @@ def _half_line(a, penalty):  # type: ignore[no-untyped-def]
 
 FORMS: dict[str, Callable[..., Any]] = {"square": _half_square, "absolute": _half_line}
 """The envelope with ReLU, for each form of the loss of a zero (`Loss.of_zero`)."""
-
-
-@cache
-def zero_kernel(structure: Structure) -> Callable[..., Any]:
-    """Return the compiled pass for any model; it takes (a, penalty, numbers of the kind)."""
-    solve, loss = compile_entry(structure, False)
-
-    def evaluate(a, penalty, model):  # type: ignore[no-untyped-def]
-        value, data_term, squares = 0.0, 0.0, 0.0
-        zero = a.dtype.type(0)
-        for i in range(a.size):
-            v = a[i]
-            t = solve(v, zero, penalty, 0, zero, model)
-            data_term += loss(zero, v, 0, zero, model)
-            value += loss(zero, t, 0, zero, model) + 0.5 * penalty * (t - v) * (t - v)
-            squares += (t - v) * (t - v)
-            a[i] = penalty * (v - t)
-        return value, data_term, squares
-
-    return compile_kernel(evaluate, f"zeros_{structure.name}", cached=structure.is_ours)

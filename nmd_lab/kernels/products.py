@@ -29,17 +29,11 @@ from .passes import SortedBlock, sorted_block
 
 
 class Block(NamedTuple):
-    """A range of rows and the range of flat entries that they store, in all columns."""
+    """Ranges of rows, of the flat entries that are stored there, and of columns."""
 
     rows: slice
     entries: slice
     columns: slice = slice(None)
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        size: int = self.entries.stop - self.entries.start
-        return size
 
 
 MIN_SHARE_ENTRIES = 1 << 18  # entries of a part of the rows below which another thread does not pay
@@ -79,15 +73,16 @@ class DenseStorage:
             last = min(first + self.block_rows, end)
             yield Block(slice(first, last), slice(first * n, last * n))
 
-    def pack(self, H: FloatArray) -> FloatArray:
+    def pack(self, H: FloatArray) -> Any:
         """Return H on the device."""
-        packed: FloatArray = self.device.put(H)
-        return packed
+        return self.device.put(H)
 
-    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
-        """Put WH at the block's entries into `out`."""
-        rows = self.device.put(W[block.rows])
-        self.device.multiply(rows, H_packed[:, block.columns], out.reshape(len(rows), -1))
+    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: Any) -> Any:
+        """Put WH at the block's entries where `out` begins, and return that part of `out`."""
+        rows, partners = self.device.put(W[block.rows]), H_packed[:, block.columns]
+        found = out[: len(rows) * partners.shape[1]]
+        self.device.multiply(rows, partners, found.reshape(len(rows), -1))
+        return found
 
     def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
@@ -139,9 +134,10 @@ class CsrStorage:
         """Return Hᵀ (n, rank), in which a column of H is contiguous."""
         return np.ascontiguousarray(H.T)
 
-    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
-        """Put WH at the block's entries into `out`."""
+    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: Any) -> Any:
+        """Put WH at the block's entries where `out` begins, and return that part of `out`."""
         self._call(_products, block, W, H_packed, out)
+        return out[: block.entries.stop - block.entries.start]
 
     def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
@@ -186,9 +182,7 @@ def products_of_blocks(
     """Yield the blocks of a share of the rows, each with WH at its entries in the same buffer."""
     buffer = storage.device.empty((storage.block_size,), W.dtype)
     for block in storage.blocks(share, shares):
-        A = buffer[: block.size]
-        storage.products(block, W, H_packed, A)
-        yield block, A
+        yield block, storage.products(block, W, H_packed, buffer)
 
 
 def storage_of(observations: Observations, device: Device = HOST) -> Storage:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,20 +166,18 @@ class Sweep:
         *,
         update: bool,
         projected: bool = False,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Make the pass over the rows: T and U if they are to be updated, and a step of rows."""
+    ) -> tuple[FloatArray, ...]:
+        """Make the pass over the rows: T and U if they are to be updated, and a step of rows.
+
+        Returned are StW, Wᵀ (T - T_previous), transposed, if it is asked for, and the sums.
+        """
         H_packed = self.storage.pack(H)
 
-        def share(index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        def share(index: int) -> tuple[FloatArray, ...]:
             rank, n = H.shape
             StW, sums = np.zeros((n, rank), H.dtype), np.zeros(4)
             CtW = np.zeros((n if projected else 0, rank), H.dtype)
-            buffer = self.device.empty((self.storage.block_size,), H.dtype)
-            for block in self.storage.blocks(index, self.parts):
-                S = buffer[: block.size]
-                if self.state.S is not None:  # the H-step needs it again
-                    S = self.state.S[block.entries]
-                self.storage.products(block, W, H_packed, S)
+            for block, S in products_of_blocks(self.storage, W, H_packed, index, self.parts):
                 if update:
                     found, change = self.update(block.entries, S, penalty, projected=projected)
                     sums += found
@@ -187,11 +185,12 @@ class Sweep:
                         self.storage.add_StW(block, change, W, CtW)
                 else:
                     self.keep(block.entries, S)
+                if self.state.S is not None:  # the steps need it again
+                    self.state.S[block.entries] = S
                 row_step(block, S, StW)
             return StW, CtW, sums
 
-        StW, CtW, sums = share(0) if self.parts == 1 else map_and_add(share, self.parts)
-        return StW, CtW, sums
+        return share(0) if self.parts == 1 else map_and_add(share, self.parts)
 
     def update(
         self, entries: slice, A: FloatArray, penalty: float, *, projected: bool
@@ -217,13 +216,14 @@ class Sweep:
 
         Where nothing is observed, T becomes A: at the start, A has the offsets, and T is still 0.
         """
-        weights, state = self.entries.weights_of(entries), self.state
+        weights, state, T = self.entries.weights_of(entries), self.state, self.state.T[entries]
         if weights is not None:
-            self.device.fill(state.T[entries], A, weights == 0)
+            missing = weights == 0
+            T[missing] = A[missing]
         if state.previous_A is not None:
             state.previous_A[entries] = A
         A *= -1
-        A += state.T[entries]
+        A += T
         A += state.U[entries]
 
     def _couple_rows(
@@ -252,40 +252,10 @@ class Sweep:
 
 def number_of_shares(storage: Storage, threads: int, model: Model) -> int:
     """Return the number of parts of the rows: at most one for each thread, and none too small."""
-    threads = storage.device.threads(threads)
+    if storage.device.name:  # PyTorch has threads of its own
+        return 1
     work = 8 if model.has_classes else 1  # T-updates of classes and levels take longer
     return max(1, min(threads, work * storage.n_entries // MIN_SHARE_ENTRIES))
-
-
-class ProductChange(NamedTuple):
-    """The change of WH on all entries since the last pass.
-
-    The change is ΔW H + W⁺ ΔH.  Its norm follows from r x r matrices, without WH itself.
-
-    Attributes
-    ----------
-    gram, cross, step : ndarray (rank, rank)
-        W⁺ᵀW⁺, W⁺ᵀΔW and ΔWᵀΔW.
-    H, H_change : ndarray (rank, n)
-        H before the change, and ΔH.
-    """
-
-    gram: FloatArray
-    cross: FloatArray
-    step: FloatArray
-    H: FloatArray
-    H_change: FloatArray
-
-    def squared_norm(self) -> float:
-        """Return ‖W⁺H⁺ - WH‖²."""
-        mixed = np.sum(self.cross.T * (self.H @ self.H_change.T))
-        ends = np.sum(self.step * (self.H @ self.H.T))
-        ends += np.sum(self.gram * (self.H_change @ self.H_change.T))
-        return float(ends + 2 * mixed)
-
-    def projected(self) -> FloatArray:
-        """Return W⁺ᵀ(W⁺H⁺ - WH)."""
-        return self.cross @ self.H + self.gram @ self.H_change
 
 
 @dataclass(eq=False)
@@ -293,11 +263,17 @@ class EverywhereSweep(Sweep):
     """Algorithm 1: T = WH is imposed on every entry, and one r x r matrix serves all rows.
 
     W ← Z Hᵀ (H Hᵀ + ridge I)⁻¹ and H ← (WᵀW + ridge I)⁻¹ Wᵀ Z.  Where nothing is stored, T = WH at
-    all times, so the residuals there follow from the change of WH.
+    all times, so the residuals there follow from the change of WH.  This is ΔW H + W⁺ ΔH, whose
+    norm follows from r x r matrices, without WH itself.
+
+    Attributes
+    ----------
+    product_change : tuple of float and ndarray (rank, n), or None
+        ‖W⁺H⁺ - WH‖² and W⁺ᵀ(W⁺H⁺ - WH) on all entries since the last pass.
     """
 
     empty_columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    product_change: ProductChange | None = None
+    product_change: tuple[float, FloatArray] | None = None
 
     def __post_init__(self) -> None:
         """Prepare the changes of WH, where T = WH beyond the stored entries."""
@@ -346,8 +322,9 @@ class EverywhereSweep(Sweep):
         next_H[solved] = improve(H[solved].T, gradient.T).T
         if constrained is None or not constrained.couples_rows:
             next_H[solved, empty] = H[solved, empty]
-        if squares is not None:
-            self.product_change = ProductChange(gram, cross, squares, H, next_H - H)
+        if squares is not None:  # of [ΔW, W⁺] and [H; ΔH]
+            left, right = np.block([[squares, cross.T], [cross, gram]]), np.vstack([H, next_H - H])
+            self.product_change = float(np.sum(left * (right @ right.T))), left[len(H) :] @ right
         return next_H
 
     def _products_of_rows(
@@ -364,8 +341,9 @@ class EverywhereSweep(Sweep):
 
     def _set_residuals(self, result: SweepResult, CtW: FloatArray | None, sums: FloatArray) -> None:
         if self.product_change is not None:
-            sums[2] = max(sums[2] + self.product_change.squared_norm() - sums[3], 0.0)
-            CtW = None if CtW is None else CtW + self.product_change.projected().T
+            squared_norm, projected = self.product_change
+            sums[2] = max(sums[2] + squared_norm - sums[3], 0.0)
+            CtW = None if CtW is None else CtW + projected.T
         super()._set_residuals(result, CtW, sums)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import expit, logit
 
 from .loss import FloatArray, Loss
 
@@ -123,17 +124,13 @@ class Logistic(Loss):
     def constant(self, mean: float) -> float:
         """Return the log-odds of the fraction of larger values."""
         share = (mean - self.parameters[0]) / (1.0 - self.parameters[0])
-        least = 1 / (1 + math.exp(7.0))  # log-odds at most: one entry of a thousand differs
-        share = min(max(share, least), 1 - least)
-        return math.log(share / (1 - share))
+        least = expit(-7.0)  # log-odds at most: one entry of a thousand differs
+        return float(logit(min(max(share, least), 1 - least)))
 
     def expected(self, y: FloatArray) -> FloatArray:
         """Return the probability of 1 for data of 0 and 1, or 2 p - 1 for data of -1 and 1."""
-        y = np.asarray(y)
         low = self.parameters[0]
-        small = np.exp(-np.abs(y))
-        probability = np.where(y > 0, 1 / (1 + small), small / (1 + small))
-        return np.asarray(low + (1 - low) * probability)
+        return np.asarray(low + (1 - low) * expit(y))
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the residuals in units of their standard deviation, at most 1000."""

@@ -75,18 +75,13 @@ def moments(nonlinearity: Nonlinearity, v: Array, sd: Array) -> tuple[Array, Arr
     return centre + first, np.maximum(second - first**2, 0)
 
 
-def normal_density(z: Array) -> Array:
-    """Return the standard normal density."""
-    return np.asarray(np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
-
-
 def piecewise_moments(v: Array, sd: Array, pieces: Any, centre: Array) -> tuple[Array, Array]:
     """Return mean and variance of f(T) for T ~ N(v, sd²) and a piecewise-linear f."""
     first, second = np.zeros_like(v), np.zeros_like(v)
     for low, high, slope, intercept in pieces:
         with np.errstate(over="ignore"):
             ends = [np.clip((end - v) / sd, -FAR, FAR) for end in (low, high)]
-        below, above = (normal_density(z) for z in ends)
+        below, above = (np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) for z in ends)
         mass = interval_mass(*ends)
         level, rise, linear = slope * v + intercept - centre, slope * sd, below - above
         first += level * mass + rise * linear

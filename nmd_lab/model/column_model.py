@@ -71,10 +71,6 @@ class LimitModel(NamedTuple):
     sd: float = 0.0
 
 
-NO_LIMIT_MODEL = LimitModel()
-"""Nothing is known."""
-
-
 class ColumnModel(NamedTuple):
     """A nonlinearity and a loss, prepared for compiled code, with their units.
 
@@ -100,7 +96,7 @@ class ColumnModel(NamedTuple):
     loss: Loss
     structure: Structure
     pieces: tuple[Piece, ...]
-    limits: LimitModel = NO_LIMIT_MODEL
+    limits: LimitModel = LimitModel()
     centre: Any = 0.0
     size: Any = 1.0
     weight: Any = 1.0
@@ -166,15 +162,9 @@ class ColumnModel(NamedTuple):
         units = {name: getattr(self, name) for name in ("limits", "centre", "size", "weight")}
         return make_column_model(nonlinearity, loss)._replace(**units)
 
-    @property
-    def has_units(self) -> bool:
-        """Whether centre, size or weight differ from those of the only kind of a model."""
-        units = self.centre, self.size, self.weight
-        return isinstance(self.size, np.ndarray) or units != (0.0, 1.0, 1.0)
-
     def modelled(self, t: FloatArray) -> FloatArray:
         """Return f(centre + size t)."""
-        return self.nonlinearity(self.centre + self.size * t if self.has_units else t)
+        return self.nonlinearity(self.centre + self.size * t)
 
     def expected(self, t: FloatArray) -> FloatArray:
         """Return the expected x, in the units of X."""
@@ -182,17 +172,16 @@ class ColumnModel(NamedTuple):
 
     def losses(self, x: FloatArray, t: FloatArray) -> FloatArray:
         """Return the weighted loss of each entry."""
-        losses = self.loss(x, self.modelled(t))
-        return self.weight * losses if self.has_units else losses
+        return np.asarray(self.weight * self.loss(x, self.modelled(t)))
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the starting T, finite, with f near what suits x, in the units of WH."""
         start = self.nonlinearity.pseudo_inverse(self.loss.target(x))
-        return (start - self.centre) / self.size if self.has_units else start
+        return np.asarray((start - self.centre) / self.size)
 
     def in_units(self, errors: FloatArray) -> FloatArray:
         """Return errors of X in the units of the column, whose weight is one there."""
-        return errors * np.sqrt(self.weight) if self.has_units else errors
+        return np.asarray(errors * self.weight**0.5)
 
 
 def make_column_model(nonlinearity: str | Nonlinearity, loss: str | Loss) -> ColumnModel:

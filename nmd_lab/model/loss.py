@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import laplace, norm
 
 from nmd_lab._runtime.checks import check_word, refuse_class
-from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, for_kernels, is_ours
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours
 
 Array = NDArray[np.float64]
 FloatArray = NDArray[np.floating]
@@ -41,6 +41,8 @@ class ModelPart:
         (default): data of any size are fitted as they are.
     learns : bool
         Whether the method `learned` can change parameters; False by default.
+    table : ndarray or None
+        The parameters as an array, where their count varies; None (default) where it does not.
     """
 
     name: ClassVar[str]
@@ -49,6 +51,7 @@ class ModelPart:
     parameters: tuple[float, ...] = ()
     degree: ClassVar[int | None] = None
     learns: bool = False
+    table: Array | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Set the label of a class with a name, and no degree for one with formulas of its own."""
@@ -73,9 +76,12 @@ class ModelPart:
     def numbers(self) -> tuple[float, ...]:
         """Numbers that compiled functions receive at run time; `parameters` by default.
 
-        Their count is a part of the compiled type.  Where it varies, they hold an address.
+        Their count is a part of the compiled type.  Where it varies, they are the count and the
+        address of `table`.
         """
-        return tuple(map(float, self.parameters))
+        if self.table is None:
+            return tuple(map(float, self.parameters))
+        return float(self.table.size), float(self.table.ctypes.data)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(_shown, self.settings))})"
@@ -87,7 +93,10 @@ class ModelPart:
         return hash((type(self), self.settings))
 
 
-def as_object(argument: str, value: Any, base: type, named: dict[str, Any]) -> Any:
+Part = TypeVar("Part", bound=ModelPart)
+
+
+def as_object(argument: str, value: Any, base: type[Part], named: dict[str, type[Part]]) -> Part:
     """Return an object of the base class as it is, and a new one for its name."""
     if isinstance(value, base):
         return value
@@ -420,14 +429,10 @@ class Loss(ModelPart):
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
-        data, model = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-        if data.shape != model.shape:  # Numba may not touch what np.broadcast_arrays returns
-            data, model = (np.array(each) for each in np.broadcast_arrays(data, model))
-        out = np.empty(data.size)
-        values = values_kernel(type(self))  # type: ignore[arg-type]  # a class has a hash
-        flat = (for_kernels(each.ravel()) for each in (data, model))
-        values(*flat, self.numbers, self.floors, out)
-        return out.reshape(data.shape)
+        x, y = np.asarray(x, float), np.asarray(y, float)
+        if x.shape != y.shape:  # Numba may not touch what np.broadcast_arrays returns
+            x, y = (each.copy() for each in np.broadcast_arrays(x, y))
+        return values_of(self, x.ravel(), y.ravel(), self.floors).reshape(x.shape)
 
 
 @cache
@@ -442,9 +447,9 @@ def values_kernel(loss: type[Loss]) -> Callable[..., None]:
     return compile_kernel(values, f"values_{loss.name}", cached=is_ours(loss))
 
 
-def values_of(d: Loss, x: Array, y: Array) -> Array:
-    """Return d(x, y) without the floors of reported objectives."""
+def values_of(d: Loss, x: Array, y: Array, floors: tuple[float, float] = (-math.inf, 0.0)) -> Array:
+    """Return d(x, y) of flat arrays, by default without the floors of reported objectives."""
     out = np.empty(x.size)
     kernel = values_kernel(type(d))  # type: ignore[arg-type]  # a class has a hash
-    kernel(x, y, d.numbers, (-math.inf, 0.0), out)
+    kernel(x, y, d.numbers, floors, out)
     return out

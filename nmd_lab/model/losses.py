@@ -251,5 +251,4 @@ LOSSES: dict[str, type[Loss]] = {
 
 def as_loss(loss: str | Loss) -> Loss:
     """Return the loss of this name; a Loss object is returned as it is."""
-    found: Loss = as_object("loss", loss, Loss, LOSSES)
-    return found
+    return as_object("loss", loss, Loss, LOSSES)

@@ -359,11 +359,9 @@ class Model:
         which = np.broadcast_to(self.index_at(rows, columns), first.shape).ravel()
         different, positions, units = self.by_function
         out = np.empty(first.size, np.result_type(first.dtype, np.float32))
-        order, ends = groups(positions[which], len(different))
-        for k, plain in enumerate(different):
-            at = order[ends[k] : ends[k + 1]]
+        for k, at in each_group(positions[which], len(different)):
             centre, size, weight = (unit[which[at]] for unit in units)
-            kind = plain._replace(centre=centre, size=size, weight=weight)
+            kind = different[k]._replace(centre=centre, size=size, weight=weight)
             out[at] = function(kind, *(np.asarray(array).ravel()[at] for array in arrays))
         return out.reshape(first.shape)
 

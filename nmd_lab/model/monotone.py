@@ -112,7 +112,7 @@ class Monotone(PiecewiseLinear):
             raise ValueError("flat=True goes with knots: give t and x.")
         if not self.t and not self.x:
             super().__init__([0.0], [1.0, 1.0])
-            self._table = np.array(self.parameters)
+            self.table = np.array(self.parameters)
             return
         steps = [np.diff(each) for each in (self.t, self.x)]
         if len(self.t) != len(self.x) or len(self.t) < 2 or not all((d > 0).all() for d in steps):
@@ -123,17 +123,12 @@ class Monotone(PiecewiseLinear):
         slopes = (steps[1] / steps[0]).tolist()
         ends = [0.0, 0.0] if self.flat else [slopes[0], slopes[-1]]
         super().__init__(self.t, [ends[0], *slopes, ends[1]], (self.t[0], self.x[0]))
-        self._table = np.array(self.parameters)
-
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """Number of breaks, and the address of breaks, slopes and intercepts."""
-        return float(len(self.breaks)), float(self._table.ctypes.data)
+        self.table = np.array(self.parameters)
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
         """Return slope * t + intercept of the piece of t."""
-        n, table = int(p[0]), int(p[1])
+        n, table = int(p[0]) // 3, int(p[1])  # of n breaks, n + 1 slopes and n + 1 intercepts
         k = 0
         while k < n and t > number_at(table, k):
             k += 1
@@ -142,10 +137,8 @@ class Monotone(PiecewiseLinear):
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """Knots and values, share, and whether f is learned if that does not follow from them."""
-        if self.flat or self.learns == bool(self.t):
-            return self.t, self.x, self.share, self.learns, self.flat
-        return (self.t, self.x, self.share) if self.share < 1 else (self.t, self.x)
+        """Knots and values, share, whether f is learned, and whether it is constant beyond them."""
+        return self.t, self.x, self.share, self.learns, self.flat
 
     def __repr__(self) -> str:
         words = [f"[{', '.join(map(shortest, each))}]" for each in (self.t, self.x) if each]

@@ -305,5 +305,4 @@ NONLINEARITY_CLASSES: dict[str, type[Nonlinearity]] = {
 
 def as_nonlinearity(nonlinearity: str | Nonlinearity) -> Nonlinearity:
     """Return the nonlinearity of this name; a Nonlinearity object is returned as it is."""
-    found: Nonlinearity = as_object("nonlinearity", nonlinearity, Nonlinearity, NONLINEARITIES)
-    return found
+    return as_object("nonlinearity", nonlinearity, Nonlinearity, NONLINEARITIES)

@@ -25,24 +25,20 @@ MIN_GAP = 1e-7
 """Distance of the cut points around a level that X does not have."""
 
 
-def _derivatives(codes, y, weights, cuts, gradient, hessian):  # type: ignore[no-untyped-def]
-    """Return minus the log-likelihood, and add its derivatives."""
+def _derivatives(codes, y, weights, ends, gradient, hessian):  # type: ignore[no-untyped-def]
+    """Return minus the log-likelihood, and add its derivatives; those of infinite ends are NaN."""
     total = 0.0
     for i in range(codes.size):
         k, w = codes[i], weights[i]
-        a = cuts[k - 1] - y[i] if k > 0 else -math.inf
-        b = cuts[k] - y[i] if k < cuts.size else math.inf
+        a, b = ends[k] - y[i], ends[k + 1] - y[i]
         total -= w * log_probability(a, b)
         at_a, at_b, _ = slopes(a, b)
-        if k > 0:
-            gradient[k - 1] += w * at_a
-            hessian[k - 1, k - 1] += w * at_a * (at_a - a)
-        if k < cuts.size:
-            gradient[k] -= w * at_b
-            hessian[k, k] += w * at_b * (at_b + b)
-        if 0 < k < cuts.size:
-            hessian[k - 1, k] -= w * at_a * at_b
-            hessian[k, k - 1] -= w * at_a * at_b
+        gradient[k] += w * at_a
+        gradient[k + 1] -= w * at_b
+        hessian[k, k] += w * at_a * (at_a - a)
+        hessian[k + 1, k + 1] += w * at_b * (at_b + b)
+        hessian[k, k + 1] -= w * at_a * at_b
+        hessian[k + 1, k] -= w * at_a * at_b
     return total
 
 
@@ -59,10 +55,11 @@ def best_cut_points(
     kernel = cached_kernel(_derivatives, "cut_point_derivatives")
 
     def derivatives(at: Array) -> Any:
-        gradient, hessian = np.zeros(at.size), np.zeros((at.size, at.size))
-        if not np.all(np.diff(at) > MIN_GAP):
-            return math.inf, gradient, hessian
-        return float(kernel(*data, at, gradient, hessian)), gradient, hessian
+        ends = np.array([-np.inf, *at, np.inf])
+        gradient, hessian, cost = np.zeros(ends.size), np.zeros((ends.size, ends.size)), math.inf
+        if np.all(np.diff(at) > MIN_GAP):
+            cost = float(kernel(*data, ends, gradient, hessian))
+        return cost, gradient[1:-1], hessian[1:-1, 1:-1]
 
     found = minimize(  # type: ignore[call-overload]
         lambda at: derivatives(at)[:2],
@@ -155,9 +152,9 @@ def derivatives_between(a: float, b: float) -> tuple[float, float]:
 def level_ends(x: float, p: tuple[float, ...]) -> tuple[float, float]:
     """Return the cut points below and above the level x.
 
-    p has the number n of levels, and the address of a table of n levels and n - 1 cut points.
+    p has the size and the address of a table of n levels and n - 1 cut points.
     """
-    n, table = int(p[0]), int(p[1])
+    n, table = (int(p[0]) + 1) // 2, int(p[1])
     low, high = -math.inf, math.inf
     for k in range(n - 1):
         middle = 0.5 * (number_at(table, k) + number_at(table, k + 1))
@@ -235,7 +232,7 @@ class Ordinal(Loss):
         if self.levels is not None:
             self.level_values = tuple(self.levels.tolist())
             self.parameters = (*self.level_values, *self._cuts.tolist())
-            self._table = np.array(self.parameters)
+            self.table = np.array(self.parameters)
 
     @property
     def _cuts(self) -> Array:
@@ -246,20 +243,11 @@ class Ordinal(Loss):
         return np.asarray(ndtri(np.arange(1, n) / n))
 
     @property
-    def numbers(self) -> tuple[float, ...]:
-        """Number of values, and the address of values and cut points, whose count varies."""
-        if self.levels is None:
-            return ()
-        return float(self.levels.size), float(self._table.ctypes.data)
-
-    @property
     def settings(self) -> tuple[tuple[float, ...] | bool, ...]:
         """Values and cut points, as far as they are known, and whether the latter are learned."""
-        if self.levels is None:
-            return ()
-        levels = tuple(self.levels.tolist())
+        levels = self.level_values
         if self.cut_points is None:
-            return (levels,)
+            return (levels,) if levels else ()
         cuts = tuple(self.cut_points.tolist())
         return (levels, cuts, True) if self.learns else (levels, cuts)
 
@@ -355,9 +343,8 @@ class Ordinal(Loss):
         Values and cut points must be known.
         """
         cuts = np.array([-np.inf, *self._cuts, np.inf])
-        above = ndtr(cuts - np.asarray(y, dtype=np.float64)[:, None])
-        below = ndtr(np.asarray(y, dtype=np.float64)[:, None] - cuts)  # exact in the upper tail
-        p = np.where(above[:, 1:] < 0.5, np.diff(above, axis=1), -np.diff(below, axis=1))
+        ends = cuts - np.asarray(y, dtype=np.float64)[:, None]
+        p = interval_mass(ends[:, :-1], ends[:, 1:])
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:

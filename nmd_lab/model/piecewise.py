@@ -22,7 +22,26 @@ ROUNDING = 32 * float(np.finfo(np.float64).eps)
 """Difference of f(t) and x, relative to x and to the intercept, that is rounding alone."""
 
 
-class LeakyReLU(Nonlinearity):
+class _Pieces(Nonlinearity):
+    """A nonlinearity of pieces on which it has slopes, and so an inverse."""
+
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return the t nearest to zero with f(t) = x, or else with f(t) as near as possible."""
+        dtype, best, x = np.asarray(x).dtype, np.zeros(np.shape(x)), np.asarray(x, np.float64)
+        gap, length = np.full(best.shape, math.inf), np.full(best.shape, math.inf)
+        for low, high, slope, intercept in self.pieces() or ():
+            nearest = min(max(0.0, low), high)
+            t = np.full(best.shape, nearest) if slope == 0 else (x - intercept) / slope
+            t = np.clip(t, low, high)
+            misfit = np.abs(slope * t + intercept - x)
+            misfit = np.where(misfit <= ROUNDING * (np.abs(x) + abs(intercept)), 0, misfit)
+            better = (misfit < gap) | ((misfit == gap) & (np.abs(t) < length))
+            best, gap = np.where(better, t, best), np.where(better, misfit, gap)
+            length = np.where(better, np.abs(t), length)
+        return best.astype(dtype)
+
+
+class LeakyReLU(_Pieces):
     """f(t) = t for t > 0 and slope * t below: data with small negative values.
 
     Parameters
@@ -66,12 +85,8 @@ class LeakyReLU(Nonlinearity):
         """Return the pieces of f."""
         return (Piece(-math.inf, 0.0, self.slope, 0.0), Piece(0.0, math.inf, 1.0, 0.0))
 
-    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
-        """Return X, with negative values divided by the slope."""
-        return np.where(x < 0, x / self.slope, x) if self.slope > 0 else x
 
-
-class SoftThreshold(Nonlinearity):
+class SoftThreshold(_Pieces):
     """f(t) = sign(t) max(abs(t) - threshold, 0): sparse data with both signs.
 
     Parameters
@@ -115,16 +130,12 @@ class SoftThreshold(Nonlinearity):
             Piece(c, math.inf, 1.0, -c),
         )
 
-    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
-        """Return X, moved away from zero by the threshold."""
-        return np.asarray(x + np.sign(x) * x.dtype.type(self.threshold))
-
     def scaled(self, size: float) -> SoftThreshold:
         """Return the same f for data that are divided by `size`."""
         return SoftThreshold(self.threshold / size)
 
 
-class AbsoluteOffset(Nonlinearity):
+class AbsoluteOffset(_Pieces):
     """f(t) = abs(t) + offset: magnitudes above a known background.
 
     A shift of t needs no nonlinearity of its own: offsets inside f, or one more component, give it.
@@ -165,16 +176,12 @@ class AbsoluteOffset(Nonlinearity):
         """Return the pieces of f for t >= 0."""
         return (Piece(0.0, math.inf, 1.0, self.offset),)
 
-    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
-        """Return X minus the offset, at least 0."""
-        return np.maximum(x - x.dtype.type(self.offset), 0)
-
     def scaled(self, size: float) -> AbsoluteOffset:
         """Return the same f for data that are divided by `size`."""
         return AbsoluteOffset(self.offset / size)
 
 
-class PiecewiseLinear(Nonlinearity):
+class PiecewiseLinear(_Pieces):
     """A continuous f of straight pieces.
 
     The T-update is exact with every loss, as for ReLU and MinMax.
@@ -240,15 +247,9 @@ class PiecewiseLinear(Nonlinearity):
         """Return f(t) - slope t on each piece."""
         t, y = self.at
         here = int(np.searchsorted(self.breaks, t))
-        intercepts = [0.0] * len(self.slopes)
-        intercepts[here] = y - self.slopes[here] * t
-        for k in range(here, len(self.breaks)):
-            step = self.slopes[k] - self.slopes[k + 1]
-            intercepts[k + 1] = intercepts[k] + step * self.breaks[k]
-        for k in range(here - 1, -1, -1):
-            step = self.slopes[k + 1] - self.slopes[k]
-            intercepts[k] = intercepts[k + 1] + step * self.breaks[k]
-        return tuple(intercepts)
+        level, rises = y - self.slopes[here] * t, np.diff(self.slopes) * self.breaks
+        left = level + np.cumsum(rises[:here][::-1])[::-1]  # from the point on, where digits count
+        return (*left.tolist(), level, *(level - np.cumsum(rises[here:])).tolist())
 
     @property
     def settings(self) -> tuple[tuple[float, ...], ...]:
@@ -276,21 +277,6 @@ class PiecewiseLinear(Nonlinearity):
         ends = (-math.inf, *self.breaks, math.inf)
         rows = zip(ends[:-1], ends[1:], self.slopes, self._intercepts(), strict=True)
         return tuple(Piece(*row) for row in rows)
-
-    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
-        """Return the t nearest to zero with f(t) = x, or else with f(t) as near as possible."""
-        best, dtype, x = np.zeros(np.shape(x)), x.dtype, x.astype(np.float64)
-        gap, length = np.full(best.shape, math.inf), np.full(best.shape, math.inf)
-        for low, high, slope, intercept in self.pieces():
-            nearest = min(max(0.0, low), high)
-            t = np.full(best.shape, nearest) if slope == 0 else (x - intercept) / slope
-            t = np.clip(t, low, high)
-            misfit = np.abs(slope * t + intercept - x)
-            misfit[misfit <= ROUNDING * (np.abs(x) + abs(intercept))] = 0
-            better = (misfit < gap) | ((misfit == gap) & (np.abs(t) < length))
-            best, gap = np.where(better, t, best), np.where(better, misfit, gap)
-            length = np.where(better, np.abs(t), length)
-        return best.astype(dtype)
 
     def scaled(self, size: float) -> PiecewiseLinear:
         """Return the same f for data that are divided by `size`."""

@@ -132,7 +132,7 @@ def excess_over_log(excess, ratio):  # type: ignore[no-untyped-def]
     return first - tail
 
 
-def compile_minimum(slopes: Callable[..., Any], cost: Callable[..., Any]) -> Callable[..., Any]:
+def compile_minimum(slopes: Callable[..., Any], cost: Callable[..., Any]) -> Callable[..., float]:
     """Return the compiled minimiser of a function between two points, given some numbers.
 
     `slopes` returns its derivative times something positive, and the derivative of this product,
@@ -186,21 +186,11 @@ def exponential_minimum(a: float, c: float, b: float, q: float, low: float, high
     left, right = max(min(c, log_q), low), min(right, high)
     if left >= right:  # both centres lie on one side of the interval
         return min(max(left, low), high)
-    u: float = minimum_of_exponential(left, right, (a, c, b, q))
-    return u
+    return minimum_of_exponential(left, right, (a, c, b, q))
 
 
 MIN_RATIO = 1e-6
 """Smallest f(WH) in a reported objective, as a fraction of x.  The solver has no such bound."""
-
-
-@compile_scalar
-def ratio_divergence(x: float, y: float) -> float:
-    """Return x/y - log(x/y) - 1."""
-    excess = (x - y) / y
-    if abs(excess) < 0.5:  # near y = x the plain formula cancels
-        return excess - math.log1p(excess)
-    return excess - math.log(x / y)
 
 
 class _PositiveLoss(Loss):
@@ -316,7 +306,7 @@ def _ratio_slopes(z, numbers):  # type: ignore[no-untyped-def]
 def _ratio_cost(z, numbers):  # type: ignore[no-untyped-def]
     """Return x/z - log(x/z) - 1 + weight/2 (z - q)^2."""
     weight, x, q = numbers
-    return ratio_divergence(x, z) + 0.5 * weight * (z - q) * (z - q)
+    return excess_over_log((x - z) / z, x / z) + 0.5 * weight * (z - q) * (z - q)
 
 
 minimum_of_ratio = compile_minimum(_ratio_slopes, _ratio_cost)
@@ -350,7 +340,7 @@ class ItakuraSaito(_RatioLoss):
         """Return x/y - log(x/y) - 1."""
         if y <= 0.0 or y == math.inf:
             return math.inf
-        value: float = ratio_divergence(x, y)
+        value: float = excess_over_log((x - y) / y, x / y)
         return value
 
     @staticmethod
@@ -370,7 +360,7 @@ class ItakuraSaito(_RatioLoss):
             return min(max(left, low), high)
         size = right  # roots of a cubic in y / size keep their digits
         numbers = rho * size * size, x / size, q / size
-        best: float = size * minimum_of_ratio(left / size, 1.0, numbers)
+        best = size * minimum_of_ratio(left / size, 1.0, numbers)
         return min(max(best, low), high)
 
     def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -556,8 +546,7 @@ class NegativeBinomial(CountLoss):
         left, right = max(min(q, x), low, 0.0), min(max(q, x), high)
         if left >= right:
             return min(max(left, low), high)
-        y: float = minimum_of_counts(left, right, (q, x, rho, 1.0 / p[0], p[0]))
-        return y
+        return minimum_of_counts(left, right, (q, x, rho, 1.0 / p[0], p[0]))
 
     def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> NegativeBinomial:
         """Return the loss with a first dispersion, that of the data around their mean."""

@@ -223,22 +223,17 @@ def nearest_inverse(f: Nonlinearity, x: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def _ways(f: Nonlinearity) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return (values, t) of the first t at which f exceeds, and falls below, each value."""
-    curve = curve_of(f)
-    cells, per_scale = curve.cells, curve.per_scale
-    t = np.concatenate([[0.0], cells[:, 0]])
-    t = t[np.argsort(np.abs(t), kind="stable")]
+    t = np.sort(np.append(curve_of(f).cells[:, 0], 0.0))
     with np.errstate(all="ignore"):
         y = np.asarray(f(t), dtype=np.float64)
-        step = 1e-4 / per_scale * (1 + np.abs(t) * per_scale)
-        slope = np.abs(np.asarray(f(t + step)) - np.asarray(f(t - step))) / (2 * step)
-    keep = np.zeros(t.size, dtype=bool)
+        slope = np.abs(np.gradient(y, t))
+    order = np.argsort(np.abs(t), kind="stable")
+    t, y, slope = t[order], y[order], slope[order]
+    keep = t == 0
     for side in (t >= 0, t <= 0):
-        ok = np.isfinite(y[side]) & np.isfinite(slope[side])
-        steepest = np.maximum.accumulate(np.where(ok, slope[side], 0.0))
         # The way from 0 ends where f is nearly flat.
-        going = np.cumprod(ok & (slope[side] >= 0.02 * steepest)).astype(bool)
-        keep[side] |= going
-    keep[0] = True
+        steep = slope[side] >= 0.02 * np.fmax.accumulate(slope[side])
+        keep[side] |= np.logical_and.accumulate(steep & np.isfinite(y[side]))
     t, y = t[keep], np.nan_to_num(y[keep])
     rising = np.concatenate([[True], y[1:] > np.maximum.accumulate(y)[:-1]])
     falling = np.concatenate([[True], y[1:] < np.minimum.accumulate(y)[:-1]])

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import logit
 
 from nmd_lab._runtime.checks import check_number
 
@@ -50,8 +51,7 @@ class Sigmoid(Nonlinearity):
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(x / (1 - x)) for x moved away from 0 and 1."""
-        inner = np.clip(x, EDGE, 1 - EDGE)
-        return np.asarray(np.log(inner / (1 - inner)), dtype=x.dtype)
+        return np.asarray(logit(np.clip(x, EDGE, 1 - EDGE)), dtype=x.dtype)
 
 
 class Tanh(Nonlinearity):

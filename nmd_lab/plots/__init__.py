@@ -13,8 +13,8 @@ makes a new figure. Colours follow the current matplotlib style, also a dark one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from . import curves, factors
@@ -59,11 +59,8 @@ class _Plot(Generic[R, P, T]):
         self.function = function
 
     def __get__(self, accessor: Any, owner: Any = None) -> Callable[P, T]:
-        (field,) = fields(owner)
-        drawn: Any = None if accessor is None else getattr(accessor, field.name)
-        method = partial(self.function, drawn)
-        method.__doc__ = self.function.__doc__
-        return method
+        result = owner if accessor is None else next(iter(vars(accessor).values()))
+        return MethodType(self.function, result)
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,7 @@ def panels_of(ax: Any, down: int, across: int, size: Any, count: int | None = No
 
 def hide_frame(ax: Axes) -> None:
     """Remove frame, tick marks and grid, but keep the tick labels."""
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     ax.grid(False)
 
@@ -122,14 +121,12 @@ def rows_of(
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return rows of X as a matrix in the order of the fit, and all observed values of X."""
     data, (m, n) = match_data(fit._labels, X, observed=observed), fit._shape
-    values = data.observations.observed()[0]
-    if positions is not None:
-        return data.to_rows(np.array(positions, dtype=np.intp), fit._shape), values
-    if data.is_sparse and m * n > 25_000_000:
+    if positions is None and data.is_sparse and m * n > 25_000_000:
         raise ValueError(
             f"X is sparse and has {m} x {n} entries, too many for one image: choose rows=."
         )
-    return data.to_rows(np.arange(fit._shape[0]), fit._shape), values
+    rows = np.arange(m) if positions is None else np.array(positions, dtype=np.intp)
+    return data.to_rows(rows, fit._shape), data.observations.observed()[0]
 
 
 def color_limit(values: Any, percentile: float = 99.5) -> float:

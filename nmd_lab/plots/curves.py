@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from nmd_lab._runtime.checks import check_integer, many
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import ColumnModel
-from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import compared_entries, positions_of
 from nmd_lab.result.posterior import Posterior
@@ -202,24 +201,6 @@ def _loss_residuals(
     return residuals, name, "Laplace" if fit.loss.noise == "Laplace" else "Gaussian"
 
 
-class _Panel(NamedTuple):
-    """What a panel shows.
-
-    Attributes
-    ----------
-    title : str
-        Name of the column; that of f if all entries share the panel.
-    kind : ColumnModel
-        f, with the units of WH.
-    column : int or None
-        Position of the column; None for all.
-    """
-
-    title: str
-    kind: ColumnModel
-    column: int | None
-
-
 def nonlinearity(
     result: Decomposition | Posterior,
     X: Any,
@@ -270,8 +251,7 @@ def nonlinearity(
     'Monotone(20 knots)'
     """
     most = check_integer("max_points", max_points, 1)
-    owner = "the posterior" if isinstance(result, Posterior) else "the fit"
-    data = match_data(result._labels, X, owner=owner)
+    data = match_data(result._labels, X, owner=result._owner)
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
     panels = _panels(result, columns)
@@ -279,30 +259,27 @@ def nonlinearity(
     down = -(-len(panels) // across)
     size = (4.6, 3.6) if len(panels) == 1 else (3 * across, 2.6 * down)
     drawn = panels_of(ax, down, across, size, len(panels))
-    for panel, here in zip(panels, drawn, strict=True):
-        at = np.arange(x.size) if panel.column is None else np.flatnonzero(j == panel.column)
+    for (title, kind, column), here in zip(panels, drawn, strict=True):
+        at = np.arange(x.size) if column is None else np.flatnonzero(j == column)
         at = at[np.unique(np.linspace(0, at.size - 1, min(most, at.size)).astype(int))]
-        if isinstance(result, Posterior):
-            linear = result._draws.linear_at(i[at], j[at]).mean(axis=0)
-        else:
-            linear = result._fitted.linear_at(i[at], j[at])
-        t = panel.kind.centre + panel.kind.size * linear
+        linear = np.atleast_2d(result._values.linear_at(i[at], j[at]))  # one for each draw
+        t = kind.centre + kind.size * linear.mean(axis=0)
         here.plot(t, x[at], ".", color=Palette.negative, alpha=0.35, markersize=4)
         if at.size:
             grid = np.linspace(t.min(), t.max(), 400)
-            here.plot(grid, panel.kind.nonlinearity(grid), color=text_color(), linewidth=1.8)
-        here.set_title(panel.title, fontsize="large" if len(panels) == 1 else "small")
+            here.plot(grid, kind.nonlinearity(grid), color=text_color(), linewidth=1.8)
+        here.set_title(title, fontsize="large" if len(panels) == 1 else "small")
         finished(here).set(xlabel="WH", ylabel="X")
     return drawn
 
 
-def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
-    """Return what each panel shows."""
-    f, loss = result.nonlinearity, result.loss
-    model = result._kinds or make_model(cast(Any, f), cast(Any, loss))
-    names = list(result._labels.flat(result._labels.columns))
+def _panels(
+    result: Decomposition | Posterior, columns: Any
+) -> list[tuple[str, ColumnModel, int | None]]:
+    """Return the title of each panel, its model, and its column; None for all entries."""
+    model, names = result._model, list(result._labels.flat(result._labels.columns))
     if columns is None and not model.is_mixed:
-        return [_Panel(str(f), model.only, None)]
+        return [(str(result.nonlinearity), model.only, None)]
     kinds = model.of_columns if model.is_mixed else [model.only] * len(names)
     if not kinds:
         raise ValueError(
@@ -315,7 +292,7 @@ def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
         chosen = np.atleast_1d(positions_of(result._labels, "columns", columns)).tolist()
     if not chosen:
         raise ValueError("Every column has the identity, a straight line: give columns= to see it.")
-    return [_Panel(str(plain_label(names[k])), kinds[k], k) for k in chosen]
+    return [(str(plain_label(names[k])), kinds[k], k) for k in chosen]
 
 
 COLORS = "viridis"

@@ -26,6 +26,7 @@ from ._canvas import (
     gray_with_holes,
     hide_frame,
     pyplot,
+    quantity,
     rows_of,
     text_color,
 )
@@ -290,10 +291,8 @@ def _row_values(fit: Decomposition, labels: str | ArrayLike) -> tuple[str, NDArr
             names = [str(name) for name in weights.coords]
             raise ValueError(f"labels={labels!r} is no coordinate of the rows: there are {names}.")
         coordinate = weights.coords[labels]
-        units = coordinate.attrs.get("units")
-        name = f"{labels} [{units}]" if units else labels
         by_row = coordinate.broadcast_like(weights).transpose(*weights.dims)
-        return name, np.ravel(by_row.values)
+        return quantity(coordinate, labels), np.ravel(by_row.values)
     values = np.ravel(np.asarray(labels))
     if len(values) != fit._shape[0]:
         raise ValueError(
@@ -364,8 +363,10 @@ def reconstruction(
         panels = {"original": original, **panels}
 
     picture = None if rows is None else picture_of(fit.H.isel({COMPONENT: 0}, drop=True), shape)
-    limit = color_limit(panels["residual"])
-    styles = dict.fromkeys(panels, _data_style(values)) | {"residual": _signed_style(limit)}
+    limit, most = color_limit(panels["residual"]), color_limit(values)
+    low, high = float(values.min()), float(values.max())
+    of_data = _grey_style(low, high) if low >= 0 else {"vmin": -most, "vmax": most}
+    styles = dict.fromkeys(panels, of_data) | {"residual": {"vmin": -limit, "vmax": limit}}
     names = [_row_label(fit, position) for position in positions or ()]
     return _draw(ax, panels, picture, styles, {"residual": f"residual, ±{limit:.2g}"}, names)
 
@@ -410,22 +411,9 @@ def _draw(
     return ax
 
 
-def _data_style(values: NDArray[np.floating]) -> dict[str, Any]:
-    """Return grey levels for nonnegative data, and else colours around zero."""
-    low, high = float(values.min()), float(values.max())
-    if low < 0:
-        return _signed_style(color_limit(values))
-    return _grey_style(low, high)
-
-
 def _grey_style(low: float, high: float) -> dict[str, Any]:
     """Return grey levels between two values."""
     return {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
-
-
-def _signed_style(limit: float) -> dict[str, Any]:
-    """Return blue and red on both sides of zero."""
-    return {"vmin": -limit, "vmax": limit}
 
 
 def _row_label(fit: Decomposition, row: int) -> str:

@@ -384,23 +384,19 @@ def out_of_bounds(problem: Problem) -> str:
     observations, f = problem.observations, problem.model.nonlinearity
     has_bounds, zeros = isinstance(f, MinMax), observations.absent_are_zeros
 
-    def count(values: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    def sums(x: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
         # A weight is the number of entries where one value stands for all absent zeros.
-        number = weights if zeros else np.ones(values.size)
-        return np.array([number[outside].sum() for outside in _outside(f, values)])
+        number, squares = weights if zeros else np.ones(x.size), weights * x**2
+        below, above = _outside(f, x)
+        counts = number[below].sum(), number[above].sum()
+        return np.array([*counts, squares[below | above].sum(), squares.sum()])
 
-    below, above = map(int, observations.sum_of_blocks(count))
-    if not has_bounds:
-        squares, total = observations.sum_of_blocks(
-            lambda x, weights: np.array(
-                [np.sum(weights * x**2 * np.logical_or(*_outside(f, x))), np.sum(weights * x**2)]
-            )
-        )
-        if squares / total < 0.1:  # they are noise
-            return ""
+    below, above, squares, total = map(float, observations.sum_of_blocks(sums))
+    if not has_bounds and squares < 0.1 * total:  # they are noise
+        return ""
     remedy = "widen these" if has_bounds else "take another nonlinearity, such as 'identity',"
     return (
-        f"X has {many(below, 'value')} below and {above} above the bounds of "
+        f"X has {many(int(below), 'value')} below and {above:.0f} above the bounds of "
         f"{problem.units.model.nonlinearity!r}, of {observations.n_observed} observed: no fit "
         f"comes closer to them than the bounds, so {remedy} unless such values are noise."
     )

@@ -140,11 +140,9 @@ class Problem:
     @cached_property
     def norm_of_initial_T(self) -> float:
         """Norm of the starting T, with weights whose mean is 1; 1 if it is zero."""
-        observations, to_T = self.observations, self.model.pseudo_inverse
-        if self.model.is_mixed:
-            (total,), squares = observations.weighted_sums(), constants(observations, self.model)[1]
-        else:
-            total, squares = observations.weighted_sums(lambda x: np.square(to_T(x)))
+        observations, model = self.starting_data
+        to_T = model.pseudo_inverse
+        total, squares = observations.weighted_sums(lambda x: np.square(to_T(x)))
         return math.sqrt(squares * (observations.n_observed / total)) or 1.0
 
     @cached_property

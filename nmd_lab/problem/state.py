@@ -47,12 +47,12 @@ class Iterate:
 
     W_aug: FloatArray
     H_aug: FloatArray
-    objective: float
-    relative_error: float
-    primal_residual: float
-    dual_residual: float
-    penalty: float
-    relative_residual: float
+    objective: float = math.inf
+    relative_error: float = math.inf
+    primal_residual: float = 0.0
+    dual_residual: float = 0.0
+    penalty: float = math.nan
+    relative_residual: float = math.inf
 
     @property
     def is_finite(self) -> bool:
@@ -65,7 +65,7 @@ class Iterate:
         return replace(self, **{name: getattr(other, name) for name in names})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class State(Iterate):
     """The result of one iteration.  Later iterations do not change its arrays.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -119,7 +118,8 @@ class Space:
         """Return the ridge nearest to this one, in proportion, that may be chosen."""
         if self.alpha_candidates is None:
             return alpha
-        return min(self.alpha_candidates, key=lambda other: abs(_log(other) - _log(alpha)))
+        logs = np.log(np.maximum([*self.alpha_candidates, alpha], 1e-300))  # a ridge may be 0
+        return self.alpha_candidates[int(np.argmin(np.abs(logs[:-1] - logs[-1])))]
 
     def stepped(self, setting: Setting, name: str, factor: float) -> Setting | None:
         """Return a setting with a ridge times a factor, or the next candidate; None without one."""
@@ -131,10 +131,6 @@ class Space:
             return None
         changed: dict[str, Any] = {name: max(further) if factor < 1 else min(further)}
         return setting._replace(**changed)
-
-
-def _log(number: float) -> float:
-    return math.log(max(number, 1e-300))
 
 
 def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:

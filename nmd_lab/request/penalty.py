@@ -111,9 +111,7 @@ class PenaltyControl:
                 if no_progress:
                     return penalty * rule.step
         direction = compare_residuals(rule.unit * primal, dual, ratio)
-        if direction > 0:
-            return penalty * rule.step
-        return penalty / rule.step if direction < 0 else penalty
+        return float(penalty * rule.step**direction)
 
 
 BALANCED = PenaltyRule()

@@ -22,6 +22,7 @@ from nmd_lab._runtime.checks import (
     check_word,
     refuse_class,
 )
+from nmd_lab.data.folds import KINDS
 from nmd_lab.data.inputs import is_mask
 from nmd_lab.model.loss import Loss
 
@@ -397,8 +398,9 @@ class Choice:
         return None if self.splitter is None else _short(self.splitter)
 
     def __repr__(self) -> str:
-        names = [f.name for f in fields(self) if _differs(getattr(self, f.name), f.default)]
-        return f"Choice({', '.join(f'{name}={_short(getattr(self, name))}' for name in names)})"
+        texts = ((name, _short(value)) for name, value in vars(self).items())
+        shown = [f"{name}={text}" for name, text in texts if text not in ("None", "'deviance'")]
+        return f"Choice({', '.join(shown)})"
 
 
 def as_choice(validation: Any) -> Choice:
@@ -426,7 +428,7 @@ def _check_splitter(name: str, splitter: Any) -> None:
     """Raise an error if a value is no splitter, as far as that is known without X."""
     refuse_class(name, splitter)
     if isinstance(splitter, str):
-        check_word(name, splitter, ["blocks"], SPLITTERS)
+        check_word(name, splitter, sorted(KINDS), SPLITTERS)
     elif isinstance(splitter, Real | np.bool_):
         check_share(name, splitter, zero=False)
     elif isinstance(splitter, list | tuple) and _are_matrices(splitter):
@@ -441,11 +443,6 @@ def _check_splitter(name: str, splitter: Any) -> None:
 def _are_matrices(values: Sequence[Any]) -> bool:
     """Return whether a sequence has matrices, and not the rows of one."""
     return len(values) > 0 and all(getattr(each, "ndim", 0) >= 2 for each in values)
-
-
-def _differs(one: Any, other: Any) -> bool:
-    """Return whether two values are others; arrays are only compared by identity."""
-    return one is not other and not (isinstance(one, str) and one == other)
 
 
 def _short(value: Any) -> str:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
 from scipy.stats import entropy, rankdata
 
-from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 
 from .draws import CHAIN, DRAW, PROBE, PROBES, SWEEP, Draws
@@ -28,41 +27,37 @@ MIN_DRAWS = 4
 """Smallest length of a chain for these measures; shorter ones give NaN."""
 
 
-def split_rhat(chains: Any) -> Array:
+def split_rhat(chains: Any) -> float:
     """Return the split R-hat, near 1 if all halves of all chains have the same distribution.
 
     It is the larger one of those of ranks and of ranks of distances from the median.
     """
     halves, found = _halves(chains), []
-    for numbers in (halves, np.abs(halves - np.median(halves, axis=(0, 1)))):
+    for numbers in (halves, np.abs(halves - np.median(halves))):
         within, total = _variances(_normal_scores(numbers))
         with np.errstate(divide="ignore", invalid="ignore"):
             found.append(np.where((within == 0) & (total == 0), 1.0, np.sqrt(total / within)))
-    return np.maximum(*found)
+    return float(np.maximum(*found))
 
 
-def effective_sample_size(chains: Any) -> Array:
+def effective_sample_size(chains: Any) -> float:
     """Return the number of independent draws whose mean of ranks would be as exact (bulk ESS)."""
-    halves = _halves(chains)
-    n, size = halves.shape[1], halves.shape[0] * halves.shape[1]
-    scores = _normal_scores(halves)
+    scores = _normal_scores(_halves(chains))
+    size, n = scores.size, scores.shape[1]
     within, total = _variances(scores)
-    spectrum = np.fft.rfft(scores - scores.mean(axis=1, keepdims=True), 2 * n, axis=1)
-    covariance = np.fft.irfft(np.abs(spectrum) ** 2, 2 * n, axis=1)[:, :n].mean(axis=0) / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = 1 - (within - covariance) / total
-        correlation[0] = np.where(total > 0, 1, np.nan)
-        count = max((n - 1) // 2, 1)
-        pairs = correlation[: 2 * count].reshape(count, 2, *correlation.shape[1:])
-        even, pairs = pairs[:, 0], pairs.sum(axis=1)
-        # A sum of two neighbours is positive and falls; what comes after the first that is not
-        # positive is noise (Geyer, 1992).
-        positive = np.logical_and.accumulate(pairs > 0, axis=0)
-        positive[-1] = False
-        falling = np.minimum.accumulate(np.where(positive, pairs, 0), axis=0)
-        after = np.take_along_axis(even, positive.sum(axis=0)[None], axis=0)[0]
-        time = np.maximum(2 * falling.sum(axis=0) - 1 + np.maximum(after, 0), 1 / np.log10(size))
-        return np.where(np.isfinite(pairs[0]), size / time, np.nan)
+    if not total > 0:
+        return np.nan
+    spectrum = np.fft.rfft(scores - scores.mean(axis=1, keepdims=True), 2 * n)
+    covariance = np.fft.irfft(np.abs(spectrum) ** 2, 2 * n)[:, :n].mean(axis=0) / n
+    correlation = 1 - (within - covariance) / total
+    correlation[0] = 1
+    even, odd = correlation[: 2 * max((n - 1) // 2, 1)].reshape(-1, 2).T
+    pairs = even + odd
+    # A sum of two neighbours is positive and falls; what comes after the first that is not
+    # positive is noise (Geyer, 1992).
+    end = np.append(np.flatnonzero(pairs <= 0), pairs.size - 1).min()
+    time = 2 * np.minimum.accumulate(pairs[:end]).sum() - 1 + max(even[end], 0)
+    return float(size / max(time, 1 / np.log10(size)))
 
 
 def _halves(chains: Any) -> Array:
@@ -70,15 +65,14 @@ def _halves(chains: Any) -> Array:
     array = np.asarray(chains, dtype=np.float64)
     n = array.shape[1] // 2
     if array.shape[1] < MIN_DRAWS:
-        return np.full((2, MIN_DRAWS, *array.shape[2:]), np.nan)
+        return np.full((2, MIN_DRAWS), np.nan)
     return np.concatenate([array[:, :n], array[:, -n:]])
 
 
 def _normal_scores(halves: Array) -> Array:
     """Return normal numbers with the ranks of all draws (Blom, 1958)."""
-    ranks = rankdata(halves.reshape(-1, *halves.shape[2:]), axis=0)
-    scores: Array = ndtri((ranks - 0.375) / (len(ranks) + 0.25))
-    return scores.reshape(halves.shape)
+    ranks = rankdata(halves).reshape(halves.shape)
+    return np.asarray(ndtri((ranks - 0.375) / (ranks.size + 0.25)))
 
 
 def _variances(halves: Array) -> tuple[Array, Array]:
@@ -108,13 +102,10 @@ def moments_in_draws(draws: Draws, i: Any, j: Any) -> tuple[Array, Array]:
     return mean.reshape(shape), variance.reshape(shape)
 
 
-def of_trace(trace: xr.Dataset, measure: Callable[[Any], Array]) -> xr.Dataset:
+def of_trace(trace: xr.Dataset, measure: Callable[[Any], float]) -> xr.Dataset:
     """Return a measure of the chains for each variable of the trace."""
-
-    def of_variable(x: Array) -> Array:
-        return measure(np.moveaxis(x, (-2, -1), (0, 1)))
-
-    found: xr.Dataset = xr.apply_ufunc(of_variable, trace, input_core_dims=[[CHAIN, SWEEP]])
+    chains = [[CHAIN, SWEEP]]
+    found: xr.Dataset = xr.apply_ufunc(measure, trace, input_core_dims=chains, vectorize=True)
     return found
 
 
@@ -122,9 +113,7 @@ def unsettled(draws: Draws, trace: xr.Dataset) -> float:
     """Return the fraction of the probed predictions that have not converged; NaN if unknown."""
     if PROBE not in trace.dims or len(draws) // draws.n_chains < MIN_DRAWS:
         return np.nan
-    mean, variance = moments_in_draws(
-        draws, trace["probe_row"].values, trace["probe_column"].values
-    )
+    mean, variance = moments_in_draws(draws, *(trace[name].values for name in PROBES))
     within, total = _variances(_halves(mean))
     noise = variance.mean(axis=(0, 1))
     return float(np.mean(total + noise > MAX_RHAT**2 * (within + noise)))
@@ -132,15 +121,11 @@ def unsettled(draws: Draws, trace: xr.Dataset) -> float:
 
 def labelled_singular_values(draws: Draws, dataset: xr.Dataset) -> xr.DataArray:
     """Return the singular values of WH in each draw; see `Posterior.singular_values`."""
-    values = singular_values(draws)
-    found = xr.DataArray(
-        values.reshape(draws.n_chains, -1, draws.rank),
-        dims=(CHAIN, DRAW, COMPONENT),
-        coords={name: dataset[name] for name in (CHAIN, DRAW, COMPONENT)},
-        name="singular_values",
-    )
-    effective = effective_rank(values).reshape(draws.n_chains, -1)
-    return found.assign_coords(effective_rank=((CHAIN, DRAW), effective))
+    values, dims = singular_values(draws), (CHAIN, DRAW, COMPONENT)
+    coords: dict[str, Any] = {dim: dataset[dim] for dim in dims}
+    coords["effective_rank"] = dims[:2], effective_rank(values).reshape(draws.n_chains, -1)
+    by_chain = values.reshape(draws.n_chains, -1, draws.rank)
+    return xr.DataArray(by_chain, coords, dims, "singular_values")
 
 
 def singular_values(draws: Draws) -> Array:
@@ -148,13 +133,11 @@ def singular_values(draws: Draws) -> Array:
 
     Their squares are the eigenvalues of products of the size of the rank.
     """
-
-    def gram(factor: FloatArray) -> Array:
-        exact = factor.astype(np.float64)
-        return exact.T @ exact
-
-    products = np.stack([gram(W) @ gram(H) for W, H in zip(draws.W, draws.H, strict=True)])
-    squares = np.sort(np.linalg.eigvals(products).real, axis=1)[:, ::-1]
+    products = [
+        (W.T @ W.astype(np.float64)) @ (H.T @ H.astype(np.float64))
+        for W, H in zip(draws.W, draws.H, strict=True)
+    ]
+    squares = np.sort(np.linalg.eigvals(np.stack(products)).real, axis=1)[:, ::-1]
     return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
@@ -186,9 +169,10 @@ def _identified(posterior: Any) -> xr.Dataset:
     found |= {"noise": {}, "precision": {}, "cut_point": {}}
     names = columns if draws.model.is_mixed else ["all"]
     for position, (name, kind) in enumerate(zip(names, draws.noises, strict=True)):
-        noise = draws.noise_of(position)
+        noise = draws.predictive_of(position)
         if kind != "ordinal":
-            found["noise"][name] = noise.sd
+            spread = 1.0 if kind == "after" else draws.numbers.get("spread", 1.0)
+            found["noise"][name] = noise.sd / spread
         elif noise.cuts is not None:  # the first one is fixed
             numbered = enumerate(noise.cuts.T, 1)
             found["cut_point"] |= {f"{name}, {k}": cut for k, cut in numbered if np.ptp(cut)}
@@ -209,13 +193,13 @@ def _observed_cells(posterior: Any, X: Any) -> dict[str, xr.Dataset]:
 
     Each column of a table has a variable of its own, since a plot overlays the cells of a variable.
     """
-    labels, rng, outer = posterior._labels, np.random.default_rng(0), posterior.draws.W.shape[:2]
-    entries, draws = entries_of(labels, X, None, None, posterior._owner), posterior._draws
+    labels, draws, rng = posterior._labels, posterior._draws, np.random.default_rng(0)
+    entries = entries_of(labels, X, None, None, posterior._owner)
     assert entries.data is not None
     values = entries.data.observations.entries().values.astype(np.float64)
     rows, columns = _line_names(labels)
     observed, drawn, logs, cells = {}, {}, [], []
-    counts, coords = {dim: posterior.draws[dim] for dim in (CHAIN, DRAW)}, {}
+    outer = [(dim, posterior.draws[dim].values) for dim in (CHAIN, DRAW)]
     for name, positions in _variables(labels, draws).items():
         is_class = draws.has_indicators(positions)
         at = np.flatnonzero(np.isin(entries.j, positions[:1] if is_class else positions))
@@ -232,16 +216,16 @@ def _observed_cells(posterior: Any, X: Any) -> dict[str, xr.Dataset]:
             each = predictive.log_densities(v, x).reshape(-1, *v.shape)
             logs.append(logsumexp(each, axis=0) - np.log(len(each)))
             new = np.stack([predictive.of_draw(d).draw(u, rng) for d, u in enumerate(v)])
-        dim = f"{name}_dim_0"
-        coords[dim] = [rows[k] for k in i]
-        observed[name], drawn[name] = (dim, x), ((CHAIN, DRAW, dim), new.reshape(*outer, -1))
+        of_rows = f"{name}_dim_0", [rows[k] for k in i]
+        observed[name] = xr.DataArray(x, [of_rows])
+        drawn[name] = xr.DataArray(new.reshape(draws.n_chains, -1, i.size), [*outer, of_rows])
         cells += [f"{rows[a]}, {columns[b]}" for a, b in zip(i, j, strict=True)]
-    likelihood = np.maximum(np.concatenate(logs, axis=1), np.log(TINY)).reshape(*outer, -1)
-    of_cells = {"cells": ((CHAIN, DRAW, "cell"), likelihood)}
+    likelihood = np.maximum(np.concatenate(logs, axis=1), np.log(TINY))
+    by_chain = likelihood.reshape(draws.n_chains, -1, len(cells))
     return {
-        "observed_data": xr.Dataset(observed, coords),
-        "posterior_predictive": xr.Dataset(drawn, {**counts, **coords}),
-        "log_likelihood": xr.Dataset(of_cells, {**counts, "cell": cells}),
+        "observed_data": xr.Dataset(observed),
+        "posterior_predictive": xr.Dataset(drawn),
+        "log_likelihood": xr.Dataset({"cells": xr.DataArray(by_chain, [*outer, ("cell", cells)])}),
     }
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import COMPONENT, Labels, any_frame
-from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues, Offsets, RowModel
+from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues, Offsets
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
@@ -23,7 +23,6 @@ from .fitted import Fitted
 from .fold_in import append, fold_in, row_model
 from .loadings import Rotation, main_components, rotate
 from .netcdf import dataset_of_fit
-from .predict import means
 from .selection import chosen_arguments, starts_of, trials_of
 from .summary import lines_of, summary_of
 
@@ -260,7 +259,7 @@ class Decomposition(Fitted):
         (2,)
         """
         entries = entries_of(self._labels, rows, columns, unknown)
-        return entries.back(means(self._fitted.without(without), entries))
+        return entries.back(self._fitted.without(without).at(entries.i, entries.j))
 
     def score(
         self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
@@ -554,9 +553,7 @@ class Decomposition(Fitted):
         """f(WH) at positions."""
         return FittedValues(*self._factors, self.offsets, self._model)
 
-    @property
-    def _values(self) -> FittedValues:
-        return self._fitted
+    _values = _fitted
 
     @property
     def _factors(self) -> tuple[FloatArray, FloatArray]:
@@ -568,10 +565,6 @@ class Decomposition(Fitted):
         at = np.flatnonzero(self.history.iteration.values == self.parameters["iteration"])
         return float(self.history[name].values[at[0] if at.size else -1])
 
-    @property
-    def _row_model(self) -> RowModel:
-        """The parts of the fit that determine W for new rows."""
-        return row_model(self)
-
+    _row_model = property(row_model)
     _to_dataset = dataset_of_fit
     _in_lines, _in_short = lines_of, summary_of

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.labels import COMPONENT, Labels, any_frame
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.model import Mixed, Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -115,9 +115,7 @@ class Drawn(Fitted):
         """The draws without labels."""
         return plain_draws(self)
 
-    @property
-    def _values(self) -> Draws:
-        return self._draws
+    _values = _draws
 
     @property
     def rank(self) -> int:
@@ -133,6 +131,68 @@ class Drawn(Fitted):
         3
         """
         return self.draws.sizes[COMPONENT]
+
+    @any_frame
+    def predict(
+        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
+    ) -> Any:
+        """Return the expected value at rows and columns, or at the entries of test data.
+
+        It is the mean over the draws of E f(T), the expected value of a new observation; for
+        ordinal data, the expected level.
+
+        Parameters
+        ----------
+        rows : label, int or array_like
+            Labels or positions of rows; see the notes.  Or, without `columns`, test data: an array
+            with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+            of the shape of X, or with labels that X has, in any order.
+        columns : label, int or array_like, optional
+            Labels or positions of columns.  They broadcast with the rows.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have.  "error": a sentence names them.
+            "offsets": the prediction is f of the offsets that there are: f(mean + c_j) in an
+            unknown row, f(mean + b_i) in an unknown column, f(mean) for both; f(0) without offsets.
+
+        Returns
+        -------
+        ndarray, 1-D, or the type of the test data
+            One prediction for each pair of row and column, in the units of X.  For test data: a
+            prediction at each of their observed entries, in their own type, shape and labels; NaN,
+            or no stored entry, where they have none.
+
+        Raises
+        ------
+        KeyError
+            If X had no such labels; the message names them.
+        IndexError
+            If a position lies outside X.
+        TypeError
+            If something else than a position is given where X has no labels.
+        ValueError
+            If a label occurs more than once in X, or if the test data have another shape than X, or
+            a label that X does not have.
+
+        Notes
+        -----
+        All methods with rows or columns take labels or positions, by one rule.  An integer is a
+        position from 0, where negative ones count from the end, and all else is a label: text, a
+        date, or a tuple of the index levels of a `pandas.MultiIndex`.  But where labels of X are
+        integers, an integer is a label, as for ``.loc``; only the labels 0, 1, 2, ... of a table
+        that was given none are positions at the same time.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> alcohol, color = posterior.predict(0, ["alcohol", "color_intensity"])
+        >>> bool(12 < alcohol < 15), bool(2 < color < 10)
+        (True, True)
+        """
+        entries = self._entries(rows, columns, unknown)
+        return entries.back(predict.means(self._draws, entries))
 
     def predict_std(
         self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True

@@ -19,7 +19,7 @@ from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.model import Model, each_group
 
-from .mixture import Array, Noise, Predictive, RepeatedValues, Tempering
+from .mixture import Array, Predictive, RepeatedValues, Tempering
 from .predictive import KINDS
 
 Positions = NDArray[np.integer]
@@ -62,16 +62,14 @@ class RowMixture(NamedTuple):
     @property
     def centres(self) -> NDArray[np.float64]:
         """Mean of a row in each draw (draws, d), over the groups."""
-        shares = self.shares / self.shares.sum(axis=1, keepdims=True)
-        return np.asarray(np.einsum("sc,sca->sa", shares, self.means))
+        return np.asarray(np.einsum("sc,sca->sa", self.shares, self.means))
 
     @property
     def covariances(self) -> NDArray[np.float64]:
         """Covariance of a row in each draw (draws, d, d), within and between groups."""
-        shares = self.shares / self.shares.sum(axis=1, keepdims=True)
-        within = np.einsum("sc,scab->sab", shares, np.linalg.inv(self.precisions))
+        within = np.einsum("sc,scab->sab", self.shares, np.linalg.inv(self.precisions))
         centred = self.means - self.centres[:, None]
-        between = np.einsum("sc,sca,scb->sab", shares, centred, centred)
+        between = np.einsum("sc,sca,scb->sab", self.shares, centred, centred)
         return np.asarray(within + between)
 
 
@@ -139,13 +137,6 @@ class Draws:
     def __len__(self) -> int:
         return len(self.W)
 
-    def some(self, positions: Positions, n_chains: int) -> Draws:
-        """Return some of the draws."""
-        numbers = {name: array[positions] for name, array in self.numbers.items()}
-        return replace(
-            self, W=self.W[positions], H=self.H[positions], numbers=numbers, n_chains=n_chains
-        )
-
     def evenly(self, number: int = N_FILLING_DRAWS) -> Draws:
         """Return about so many of the draws, in proportion to those of each member."""
         chains, draws = self.n_chains, len(self) // self.n_chains
@@ -154,8 +145,9 @@ class Draws:
         member = self.numbers.get("member", np.zeros(len(self))).reshape(chains, draws)
         order = np.argsort(member, axis=1, kind="stable")  # each member in its order
         evenly = ((np.arange(count) + 0.5) * draws / count).astype(np.intp)
-        some = np.sort(order[:, evenly]) + draws * np.arange(chains)[:, None]
-        return self.some(some.ravel(), chains)
+        some = (np.sort(order[:, evenly]) + draws * np.arange(chains)[:, None]).ravel()
+        numbers = {name: array[some] for name, array in self.numbers.items()}
+        return replace(self, W=self.W[some], H=self.H[some], numbers=numbers)
 
     @property
     def row_vectors(self) -> FloatArray:
@@ -180,38 +172,35 @@ class Draws:
             )
         shares = self.numbers.get("row_share", np.ones((len(self), 1)))
         means = self.numbers["row_mean"].reshape(*shares.shape, -1)
-        d = means.shape[2]
-        precisions = self.numbers["row_precision"].reshape(*shares.shape, d, d)
+        precisions = self.numbers["row_precision"].reshape(*means.shape, -1)
         return RowMixture(*(each.astype(np.float64) for each in (shares, means, precisions)))
 
     @cached_property
     def predictives(self) -> list[Predictive]:
         """The distribution of a new observation given each draw: one, or one for each column."""
-        found, spread = [], self.numbers.get("spread")
-        for j, kind in enumerate(self.noises):
-            noise = self.noise_of(j)
-            if spread is not None and kind in OF_NUMBERS:
-                noise = noise._replace(sd=noise.sd * spread)
-            found.append(KINDS[kind](noise._replace(repeated=self.repeated.get(j))))
-        return found
+        return [self._predictive(k) for k in range(len(self.noises))]
 
-    def noise_of(self, column: int) -> Noise:
-        """Return the parameters of the noise of a column, in its units."""
-        models = self.model.column_models
-        k = column if self.model.is_mixed else 0
-        kind, levels, cuts = models[k], None, None
-        if "cut_points" in self.numbers and kind.loss.classes == "ordered":
-            levels, padded = kind.loss.level_values, self.numbers["cut_points"]
-            cuts = padded.reshape(len(self), len(models), -1)[:, k, : len(levels) - 1].astype(float)
-        beta = self.numbers.get("beta")
-        return Noise(
+    def predictive_of(self, column: int) -> Predictive:
+        """Return the distribution of a new observation of a column."""
+        return self.predictives[column if self.model.is_mixed else 0]
+
+    def _predictive(self, k: int) -> Predictive:
+        """Return a distribution of new observations, in the units of their column."""
+        models, numbers, levels, cuts = self.model.column_models, self.numbers, None, None
+        kind, noise, beta = models[k], self.noises[k], numbers.get("beta")
+        sd = float(kind.size) / np.sqrt(numbers["rho"][:, [k]].astype(float))
+        if "cut_points" in numbers and kind.loss.classes == "ordered":
+            levels, padded = np.array(kind.loss.level_values), numbers["cut_points"]
+            cuts = padded.reshape(len(self), len(models), -1)[:, k, : levels.size - 1].astype(float)
+        return KINDS[noise](
             kind.nonlinearity,
             kind.loss,
-            sd=float(kind.size) / np.sqrt(self.numbers["rho"][:, [k]].astype(float)),
-            tempering=self.tempering(np.array([column])),
+            sd=sd * numbers.get("spread", 1.0) if noise in OF_NUMBERS else sd,
             beta=None if beta is None else beta[:, [k]].astype(float),
             cuts=cuts,
             levels=levels,
+            tempering=self.tempering(np.array([k])),
+            repeated=self.repeated.get(k),
         )
 
     def tempering(self, positions: Positions) -> Tempering:
@@ -220,9 +209,7 @@ class Draws:
             return Tempering()
         temperature = float(self.numbers["temperature"][:, positions[0]].mean())
         frequency = self.numbers["frequency"][0, positions].astype(float)
-        if frequency[0] == 1:  # ordered levels
-            return Tempering(temperature)
-        return Tempering(temperature, frequency)
+        return Tempering(temperature, None if frequency[0] == 1 else frequency)  # ordered levels
 
     def by_noise(self, columns: Positions, v: Array) -> Iterator[tuple[Predictive, Any, Array]]:
         """Yield each distribution, the entries that have it, and v there, in units of the column.
@@ -268,7 +255,7 @@ class Draws:
             out += added
         return np.asarray(out.reshape(len(self), -1))
 
-    def _offsets(self, i: Positions, j: Positions, draws: Any = ALL) -> Iterator[FloatArray]:
+    def _offsets(self, i: Positions, j: Positions, draws: slice = ALL) -> Iterator[FloatArray]:
         """Yield offsets of rows i and of columns j, and the season there; 0 for what X lacked."""
         for name, at in (("row_offsets", i), ("column_offsets", j)):
             if name in self.numbers:
@@ -278,13 +265,9 @@ class Draws:
 
     def linear_at_unknown_column(self, i: Positions) -> NDArray[np.float64]:
         """Return v in rows i (draws, rows) of a column that is one of X, at random in each draw."""
-        each = np.arange(len(self))[:, None]
-        j = np.random.default_rng(0).integers(self.shape[1], size=each.shape)
-        H = self.H[each, j][:, 0]
-        v = np.einsum("sir,sr->si", self.W[:, i], H, dtype=np.float64) + self.mean
-        for added in self._offsets(i, j, each):
-            v += added
-        return np.asarray(v)
+        columns, n = np.random.default_rng(0).integers(self.shape[1], size=len(self)), len(self)
+        v = [self.linear_at(i, np.full_like(i, columns[s]), slice(s, s + 1)) for s in range(n)]
+        return np.concatenate(v)
 
     @property
     def season(self) -> FloatArray | None:
@@ -333,10 +316,12 @@ class Draws:
         is_number = np.broadcast_to(np.isin(self.noises, OF_NUMBERS), self.shape[1])[columns]
         return np.where(is_number, share * v + (1 - share) * others, v)
 
-    def batch(self, numbers: int) -> int:
-        """Return how many entries are computed together, if each draw needs so many numbers."""
-        # At most 32 MiB of doubles.
-        return max((1 << 22) // (len(self) * numbers), 1)
+    def batch(self, columns: int = 1) -> int:
+        """Return how many entries, or rows of so many columns, are computed together."""
+        levels = (0 if each.levels is None else each.levels.size for each in self.predictives)
+        # Each draw of an entry has 16 points of its noise, or three numbers of each level.
+        numbers = len(self) * columns * max(16, 3 * max(levels))
+        return max((64 << 20) // (8 * numbers), 1)  # 64 MiB of doubles
 
 
 ROWS, COLUMNS, NOISES = "rows", "columns", "noises"
@@ -448,10 +433,8 @@ def with_rows(posterior: Any, draws: Draws, labels: Labels) -> Any:
     outer = posterior.draws["W"].shape[:2]
     shared = [name for name, dims in VARIABLES.items() if ROWS not in dims and name != "H"]
     arrays = {name: each.values for name, each in posterior.draws.items() if name in shared}
-    arrays |= {"W": draws.W.reshape(*outer, *draws.W.shape[1:])}
-    arrays |= {"H": draws.H.reshape(*outer, *draws.H.shape[1:])}
-    if "row_offsets" in draws.numbers:
-        arrays["row_offsets"] = draws.numbers["row_offsets"].reshape(*outer, -1)
+    arrays["W"] = draws.W.reshape(*outer, *draws.W.shape[1:])
+    arrays |= {"H": draws.H, "row_offsets": draws.numbers.get("row_offsets")}
     if draws.places is not None:
         arrays |= draws.places._asdict()
     return replace(

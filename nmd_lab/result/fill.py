@@ -36,7 +36,7 @@ from . import predict
 from .draws import N_FILLING_DRAWS, Draws, Positions
 from .entries import Entries, entries_at, refuse_sparse
 from .fold_in import data_of, rows_of, unknown_row
-from .mixture import Array, Predictive, RepeatedValues, has_repeated_value
+from .mixture import MIN_REPEATS, Array, Predictive, RepeatedValues
 from .predict import Tempered
 
 Point = Literal["auto", "mean", "median", "mode"]
@@ -78,6 +78,10 @@ def fill_by_posterior(
     if count is None:
         return filled(draws, X, data, point)
     return copies(draws, X, data, count, as_generator(random_state))
+
+
+UNLIMITED = np.array([-np.inf, np.inf])
+"""Limits of a number that has none."""
 
 
 class Bounded(NamedTuple):
@@ -139,7 +143,9 @@ def _best_numbers(draws: Draws, entries: Bounded, point: Point) -> Array:
     if limited.size:
         within = draws_within(draws, entries.at(limited))
         is_median = np.where(draws.is_level(j[limited]), point != "mean", point == "median")
-        x[limited] = np.where(is_median, _quantile(within, 0.5), within.mean(axis=0))
+        # A median of levels is a level
+        median = np.quantile(within, 0.5, axis=0, method="inverted_cdf")
+        x[limited] = np.where(is_median, median, within.mean(axis=0))
     return x
 
 
@@ -151,7 +157,7 @@ def _near_means(draws: Draws) -> NDArray[np.float64]:
     """
     from nmd_lab.sampler.sampled_model import CLIPPED, knows_T
 
-    ends = np.tile([[-np.inf], [np.inf]], len(draws.noises))
+    ends = np.tile(UNLIMITED[:, None], len(draws.noises))
     for j, (noise, kind) in enumerate(zip(draws.noises, draws.model.column_models, strict=True)):
         if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
             ends[:, j] = kind.modelled(np.array([-5.0, 5.0]))
@@ -166,10 +172,7 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
 
     def replicate(rows: Positions, column: int) -> Array:
         some = np.sort(fixed.choice(rows, min(rows.size, 1000), replace=False))
-        cells = Bounded(
-            some, np.full(some.size, column), *np.tile([[-np.inf], [np.inf]], some.size)
-        )
-        return draws_within(few, cells)
+        return draws_within(few, Bounded(some, np.full(some.size, column), *UNLIMITED))
 
     if draws.model.is_mixed:
         few = draws.evenly()
@@ -184,8 +187,7 @@ def copies(draws: Draws, X: Any, data: MatchedData, n: int, rng: np.random.Gener
                 free = np.flatnonzero(draws.is_level(entries.j) & ~entries.is_limited)
             for k, at in each_group(entries.j[free], draws.shape[1]):
                 codes = classes(None, entries.i[free[at]], np.array([k]))
-                levels = np.array(draws.noise_of(k).levels)
-                x[free[at]] = levels[codes.astype(np.intp)]
+                x[free[at]] = draws.predictive_of(k).levels[codes.astype(np.intp)]
             return x
 
         def classes(_: Any, rows: Positions, positions: Positions) -> Array:
@@ -209,19 +211,14 @@ def _joint_copies(
     columns = known_positions(new.labels, posterior._labels, "columns", "the posterior")
     data = MatchedData(new, np.arange(new.shape[0]), columns)
     joint = draws_in(posterior._joint)
-    drawn, found = JointCopies(joint, posterior._draws, data, rng), []
+    drawn = JointCopies(joint, posterior._draws, data, rng)
     drawn.repeated = _repeated_values(posterior._draws, data, drawn.replicates)
-    for k in _evenly(len(joint.means), n, rng):
+
+    def copy(k: int) -> Any:
         drawn.next(k)
-        found.append(
-            _filled(
-                X,
-                data,
-                lambda of: np.clip(drawn.numbers(of.i, of.j), of.low, of.high),
-                lambda _, *at: drawn.classes(*at),
-            )
-        )
-    return found
+        return _filled(X, data, drawn.numbers, drawn.classes)
+
+    return [copy(k) for k in _evenly(len(joint.means), n, rng)]
 
 
 def _evenly(size: int, n: int, rng: np.random.Generator) -> list[int]:
@@ -250,7 +247,8 @@ def _repeated_values(
     for column, values in zip(data.columns.tolist(), x.T, strict=True):
         rows = np.flatnonzero(~np.isnan(values))
         is_level, is_full = draws.noises[column] == "ordinal", rows.size == values.size
-        if not (is_level or is_full) and has_repeated_value(values[rows]):
+        repeats = np.unique(values[rows], return_counts=True)[1].max(initial=0) >= MIN_REPEATS
+        if repeats and not (is_level or is_full):
             found[column] = RepeatedValues.of(values[rows], replicate(data.rows[rows], column))
     return found
 
@@ -280,11 +278,6 @@ def _draw_within(
     return np.asarray(np.clip(x, entries.low, entries.high))
 
 
-def _quantile(draws: Array, level: Any) -> Array:
-    """Return quantiles of draws that are among these, as levels have to be."""
-    return np.asarray(np.quantile(draws, level, axis=0, method="inverted_cdf"))
-
-
 def _filled(
     X: Any,
     data: MatchedData,
@@ -298,9 +291,7 @@ def _filled(
     """
     array, labels = data.observations.to_array(), data.observations.labels
     bounds, holes, table = _bounds(data.observations, array), np.isnan(array), labels.table
-    limited = np.zeros(holes.shape, dtype=bool)
-    if data.observations.limits is not None:
-        limited = np.isfinite(bounds).any(axis=0)
+    limited = np.isfinite(bounds).any(axis=0)
     by_class = [False] if table is None else [getattr(each, by) for each in table.of_matrix]
     i, j = np.nonzero((holes & ~np.array(by_class)) | limited)
     array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], *bounds[:, i, j]))
@@ -322,13 +313,11 @@ def _filled(
 
 def _bounds(observations: Observations, array: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the smallest and the largest value of each entry (2, m, n), infinite without any."""
-    limits = observations.limits
-    bounds = np.broadcast_to(np.reshape([-np.inf, np.inf], (2, 1, 1)), (2, *array.shape))
-    if limits is None:
-        return bounds
-    bounds, some = bounds.copy(), np.flatnonzero(limits.codes)
-    rows, columns = (each[some] for each in observations.stored_positions())
-    bounds[:, rows, columns] = limits.at(some).ends(array[rows, columns].astype(np.float64))
+    bounds = np.broadcast_to(UNLIMITED[:, None, None], (2, *array.shape))
+    if (limits := observations.limits) is not None:
+        bounds, some = bounds.copy(), np.flatnonzero(limits.codes)
+        rows, columns = (each[some] for each in observations.stored_positions())
+        bounds[:, rows, columns] = limits.at(some).ends(array[rows, columns].astype(np.float64))
     return bounds
 
 
@@ -376,7 +365,8 @@ def intervals_of_table(posterior: Any, X: Any, level: float, noise: bool) -> Any
         bounds = _bounds(data.observations, data.observations.to_array())
         i, j = np.nonzero(np.isfinite(bounds).any(axis=0))
         limited = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
-        ends[i, j] = _quantile(draws_within(draws, limited), tails).T
+        within = draws_within(draws, limited)
+        ends[i, j] = np.quantile(within, tails, axis=0, method="inverted_cdf").T
     if is_frame(X):
         return _bounds_of_frame(X, data, ends)
     both = [data.observations.labels.label(ends[..., k]) for k in range(2)]

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.html import Summary
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.labels import Labels, any_frame
+from nmd_lab.data.labels import Labels
 from nmd_lab.data.patches import from_patches
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model, make_model
 
 from . import netcdf
 from .draws import Draws
-from .entries import Unknown, entries_of
-from .predict import class_probabilities, matrix, means, top
+from .predict import class_probabilities, matrix, top
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -60,17 +59,9 @@ class Fitted(ABC):
     def _values(self) -> FittedValues | Draws:
         """What all predictions are computed from."""
 
-    @abstractmethod
-    def _to_dataset(self) -> xr.Dataset:
-        """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-
-    @abstractmethod
-    def _in_lines(self) -> list[str]:
-        """Return the model, and lines of details."""
-
-    @abstractmethod
-    def _in_short(self) -> Summary:
-        """Return the summary that notebooks show."""
+    _to_dataset: ClassVar[Callable[[Any], xr.Dataset]]  # all fields, with plain values as JSON
+    _in_lines: ClassVar[Callable[[Any], list[str]]]  # the model, and lines of details
+    _in_short: ClassVar[Callable[[Any], Summary]]  # what notebooks show
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""
@@ -79,68 +70,6 @@ class Fitted(ABC):
     def __repr__(self) -> str:
         """Return a few lines."""
         return f"<nmd_lab.{type(self).__name__}>  " + "\n  ".join(self._in_lines())
-
-    @any_frame
-    def predict(
-        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
-    ) -> Any:
-        """Return the expected value at rows and columns, or at the entries of test data.
-
-        For a fit this is f(WH); for a posterior it is the mean over the draws of E f(T), the
-        expected value of a new observation; for ordinal data, the expected level.
-
-        Parameters
-        ----------
-        rows : label, int or array_like
-            Labels or positions of rows; see the notes.  Or, without `columns`, test data: an array
-            with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
-            of the shape of X, or with labels that X has, in any order.
-        columns : label, int or array_like, optional
-            Labels or positions of columns.  They broadcast with the rows.
-        unknown : {"error", "offsets"}, default "error"
-            What is done with labels that X did not have.  "error": a sentence names them.
-            "offsets": the prediction is f of the offsets that there are: f(mean + c_j) in an
-            unknown row, f(mean + b_i) in an unknown column, f(mean) for both; f(0) without offsets.
-
-        Returns
-        -------
-        ndarray, 1-D, or the type of the test data
-            One prediction for each pair of row and column, in the units of X.  For test data: a
-            prediction at each of their observed entries, in their own type, shape and labels; NaN,
-            or no stored entry, where they have none.
-
-        Raises
-        ------
-        KeyError
-            If X had no such labels; the message names them.
-        IndexError
-            If a position lies outside X.
-        TypeError
-            If something else than a position is given where X has no labels.
-        ValueError
-            If a label occurs more than once in X, or if the test data have another shape than X, or
-            a label that X does not have.
-
-        Notes
-        -----
-        All methods with rows or columns take labels or positions, by one rule.  An integer is a
-        position from 0, where negative ones count from the end, and all else is a label: text, a
-        date, or a tuple of the index levels of a `pandas.MultiIndex`.  But where labels of X are
-        integers, an integer is a label, as for ``.loc``; only the labels 0, 1, 2, ... of a table
-        that was given none are positions at the same time.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> alcohol, color = posterior.predict(0, ["alcohol", "color_intensity"])
-        >>> bool(12 < alcohol < 15), bool(2 < color < 10)
-        (True, True)
-        """
-        entries = entries_of(self._labels, rows, columns, unknown, self._owner)
-        return entries.back(means(self._values, entries))
 
     def reconstruct(self) -> xr.DataArray:
         """Return the prediction of each entry, with the dimensions, labels and name of X.

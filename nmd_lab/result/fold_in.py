@@ -31,7 +31,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.row_places import RowPlaces, names_of, row_places
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import plain_label
-from nmd_lab.model.column_model import NO_LIMIT_MODEL, LimitModel
+from nmd_lab.model.column_model import LimitModel
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
@@ -65,7 +65,7 @@ def row_model(fit: Any) -> RowModel:
     offset_alpha = fit.parameters.get("offset_alpha", alpha)
     extra = fit.parameters.get("constraint_ridges", (0.0, 0.0))[0]
     _, H = fit._factors
-    smallest = fit.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
+    smallest = fit.parameters.get("smallest_value", LimitModel().smallest)
     limits = LimitModel(float(smallest), float(fit.parameters.get("limit_noise", 0.0)))
     return RowModel(
         fit._model.with_limits(limits),
@@ -110,10 +110,9 @@ def match_rows(
         observations = replace(known, indices=position[known.indices], labels=labels)
     empty = np.flatnonzero(observations.counts(1) == 0)
     if unknown == "error" and empty.size:
-        places = of_rows.at_positions(of_rows.rows, empty).values()
-        names = next(iter(places)) if len(places) == 1 else zip(*places, strict=True)
+        names = first_few(of_rows.flat(of_rows.rows)[empty])
         raise ValueError(
-            f"X has no observed entry in the rows {first_few(names)}: leave them out, or give "
+            f"X has no observed entry in the rows {names}: leave them out, or give "
             "unknown='offsets'."
         )
     return observations, columns[in_fit]
@@ -346,7 +345,6 @@ def _draw_rows(
 
 
 def _draws_of_H(draws: Draws, dtype: Any, *, in_order: bool) -> Iterator[Any]:
-    from nmd_lab.sampler.chain import DrawOfH
     from nmd_lab.sampler.priors import RowPrior
 
     numbers, (shares, means, precisions) = draws.numbers, draws.row_prior
@@ -360,16 +358,16 @@ def _draws_of_H(draws: Draws, dtype: Any, *, in_order: bool) -> Iterator[Any]:
         prior = RowPrior(means[s, some], precisions[s, some], shares[s, some].astype(np.float64))
         if in_order and numbers["phi"][s].any():
             prior = prior._replace(phi=numbers["phi"][s].astype(np.float64))
-        yield DrawOfH(
-            columns.astype(dtype),
-            numbers["rho"][s].astype(np.float64),
-            np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
-            prior,
-            None if cuts is None else cuts[s].reshape(n_kinds, -1),
-            (s // of_chain, 0 if member is None else int(member[s, 0])),
-            vectors[s] if in_order else None,
-            season[s] if in_order and season is not None else None,
-        )
+        taken = {
+            "columns": columns.astype(dtype),
+            "rho": numbers["rho"][s].astype(np.float64),
+            "beta": np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
+            "row_prior": prior,
+            "season": season[s] if in_order and season is not None else None,
+        }
+        of_member = (s // of_chain, 0 if member is None else int(member[s, 0]))
+        rows = vectors[s] if in_order else None
+        yield of_member, rows, None if cuts is None else cuts[s].reshape(n_kinds, -1), taken
 
 
 def at_rows(draws: Draws, positions: Positions, others: Draws | None = None) -> Draws:
@@ -473,8 +471,6 @@ def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
 
 def _missing(values: NDArray[Any], size: int) -> NDArray[Any]:
     """Return so many missing values, of the type of these values."""
-    is_text = values.dtype.kind in "UT" or all(isinstance(value, str) for value in values)
-    if is_text or values.dtype.kind == "O":
-        return np.full(size, "" if is_text else None, dtype=object)
-    dtype = values.dtype if values.dtype.kind in "mM" else np.dtype(np.float64)
-    return np.full(size, np.nan).astype(dtype)
+    if pd.api.types.infer_dtype(values.astype(object)) == "string":
+        return np.full(size, "")
+    return pd.Series(values[:0]).reindex(range(size)).to_numpy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -65,9 +67,8 @@ class JointCopies:
     ) -> None:
         self._joint, self._draws, self._rng = joint, draws, rng
         (m, _), n = data.observations.shape, draws.shape[1]
-        rows = MatchedData(data.observations, np.arange(m), data.columns)
         problem = problem_of_rows(
-            rows.as_sparse(Labels.plain((m, n))),
+            data.as_sparse(Labels.plain((m, n))),
             draws.model,
             tuple("ordinal" if noise == "ordinal" else "gaussian" for noise in draws.noises),
             rank=1,
@@ -95,8 +96,9 @@ class JointCopies:
             key, about = (self._seed, self._sweep), (self._scores, self._z, draw, self._labels)
             draw_scores(*about, key, relabel=True, ends=self._ends)
 
-    def numbers(self, i: Positions, j: Positions) -> Array:
-        """Return values of numbers and levels at rows of X and columns of the posterior."""
+    def numbers(self, entries: Any) -> Array:
+        """Return values of numbers and levels at entries, within their limits."""
+        i, j, low, high = entries
         z = self._z[self._place[i], np.searchsorted(self._scored, j)]
         x = np.empty(z.size)
         for k, at in each_group(j, self._draws.shape[1]):
@@ -108,7 +110,7 @@ class JointCopies:
             x[at] = kind.modelled(z[at])
             if (values := self.repeated.get(k)) is not None:
                 x[at] = values.near(x[at], self._rng)
-        return x
+        return np.clip(x, low, high)
 
     def replicates(self, _: Positions, column: int) -> Array:
         """Return numbers that replicate those of a column, whatever the row."""
@@ -122,7 +124,7 @@ class JointCopies:
         kind = self._draws.model.column_models[column]
         return kind.modelled(z[(low < z) & (z < high)]).astype(np.float64)
 
-    def classes(self, rows: Positions, positions: Positions) -> Array:
+    def classes(self, _: Any, rows: Positions, positions: Positions) -> Array:
         """Return the class of a category whose indicators have these positions."""
         at = np.searchsorted(self._scored, positions[1:])
         z = self._z[self._place[rows]][:, at]

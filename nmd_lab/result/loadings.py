@@ -157,13 +157,11 @@ def latent_correlations(draws: Draws, labels: Labels, level: float) -> xr.Datase
     """Return mean and interval of the correlation of each pair of columns, with labels."""
     standard, tails = standardised_loadings(draws), tails_of(level)
     n = standard.shape[1]
-    moments, step = np.empty((3, n, n)), draws.batch(n)
-    for first in range(0, n, step):
-        r = standard[:, first : first + step] @ standard.transpose(0, 2, 1)
-        at = np.arange(r.shape[1])
-        r[:, at, first + at] = 1.0  # a column with itself, noise included
-        moments[0, first : first + step] = r.mean(axis=0)
-        moments[1:, first : first + step] = np.quantile(r, tails, axis=0)
+    moments = np.empty((3, n, n))
+    for column in range(n):
+        r = np.matvec(standard, standard[:, column])
+        r[:, column] = 1.0  # a column with itself, noise included
+        moments[:, column] = r.mean(axis=0), *np.quantile(r, tails, axis=0)
     of_columns = labels.labelled(np.empty(n), labels.columns)
     second = of_columns.rename(
         {name: f"{name}_" for name in {*of_columns.dims, *of_columns.coords}}
@@ -246,14 +244,6 @@ def factor_draws(draws: Draws, factors: int | None, rotation: str) -> FactorDraw
     loadings = loadings @ _nearest_rotation(loadings.mT @ reference)
     turns = _nearest_rotation(np.linalg.solve(G.mT @ G + MIN_SQUARES * np.eye(d), G.mT @ loadings))
     return _rotated(loadings, turns, rotation)
-
-
-def scores_of_rows(draws: Draws, vectors: FloatArray, found: FactorDraws) -> tuple[Array, Array]:
-    """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
-    prior = draws.row_prior
-    turns = np.linalg.solve(np.linalg.cholesky(prior.covariances).mT, found.turns)
-    scores = (vectors - prior.centres[:, None]) @ turns
-    return scores.mean(axis=0), scores.std(axis=0)
 
 
 def _reference(G: Array, factors: int | None) -> Array:
@@ -373,9 +363,11 @@ def labelled_scores(posterior: Any, X: Any, factors: int | None, rotation: str) 
         _, draws, data = rows_of(posterior, X, enough=len(draws))
         labels, at = data.observations.labels, data.rows
     labels = labels.rename(labels.clashes(NAMES))
-    moments = scores_of_rows(draws, draws.row_vectors[:, at], found)
-    names = zip(("mean", "sd"), moments, strict=True)
-    return xr.Dataset({name: labels.label_rows(values) for name, values in names})
+    prior = draws.row_prior
+    turns = np.linalg.solve(np.linalg.cholesky(prior.covariances).mT, found.turns)
+    scores = (draws.row_vectors[:, at] - prior.centres[:, None]) @ turns
+    moments = {"mean": scores.mean(axis=0), "sd": scores.std(axis=0)}
+    return xr.Dataset({name: labels.label_rows(values) for name, values in moments.items()})
 
 
 def main_loadings(posterior: Any, k: int, factors: int | None, rotation: str) -> xr.DataArray:

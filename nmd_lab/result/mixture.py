@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +14,6 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import logsumexp, ndtr, ndtri
 from scipy.stats import norm
 
-from nmd_lab.model.censored import all_pieces
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.ordinal import interval_mass
@@ -25,11 +25,6 @@ MIN_REPEATS = 5
 
 N_PRIOR_CELLS = 10
 """Number of cells by which both counts of a ratio are larger, so that few decide little."""
-
-
-def has_repeated_value(observed: Array) -> bool:
-    """Return whether a value repeats among the observed numbers of a column."""
-    return bool(np.any(np.unique(observed, return_counts=True)[1] >= MIN_REPEATS))
 
 
 class RepeatedValues(NamedTuple):
@@ -129,37 +124,24 @@ QUANTILE_TOL = 1e-8
 """Error of a quantile, relative to the width of its bracket."""
 
 
-def quantiles(
-    below: Callable[[Array, NDArray[np.intp]], Array], level: Array | float, low: Array, high: Array
-) -> Array:
-    """Return where the share below a number of each entry is `level`, between two others.
-
-    `below` takes the numbers of some entries, and which ones these are.
-    """
-    level, width = np.broadcast_to(level, low.shape), high - low
-
-    def gap(share: Array, entries: NDArray[np.intp]) -> Array:
-        return below(low[entries] + share * width[entries], entries) - level[entries]
-
-    ends, each = (np.zeros(low.size), np.ones(low.size)), (np.arange(low.size),)
-    share = find_root(gap, ends, args=each, tolerances={"xatol": QUANTILE_TOL}).x
-    return np.asarray(low + share * width)
-
-
 def mixture_quantile(
     location: Array, scale: Array, level: Array | float, standard: Any = norm
 ) -> Array:
     """Return a quantile of equally likely distributions of one shape for each entry."""
-    scales = np.broadcast_to(scale, location.shape)
+    scales, levels = (np.broadcast_to(each, location.shape) for each in (scale, level))
     cdf, ppf = (ndtr, ndtri) if standard is norm else (standard.cdf, standard.ppf)
     # The mixture's quantile lies between those of the components.
     least, most = (location + (ppf(level) + step) * scales for step in (-1, 1))
+    low, entries = least.min(axis=0), np.arange(location.shape[1])
+    width = most.max(axis=0) - low
 
-    def below(x: Array, entries: NDArray[np.intp]) -> Any:
-        places = slice(None) if entries.size == location.shape[1] else entries
-        return cdf((x - location[:, places]) / scales[:, places]).mean(axis=0)
+    def gap(share: Array, at: NDArray[np.intp]) -> Any:
+        x = low[at] + share * width[at]
+        return cdf((x - location[:, at]) / scales[:, at]).mean(axis=0) - levels[0, at]
 
-    return quantiles(below, level, least.min(axis=0), most.max(axis=0))
+    ends = np.zeros(low.size), np.ones(low.size)
+    share = find_root(gap, ends, args=(entries,), tolerances={"xatol": QUANTILE_TOL}).x
+    return np.asarray(low + share * width)
 
 
 class Tempering(NamedTuple):
@@ -182,48 +164,10 @@ class Tempering(NamedTuple):
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-class Noise(NamedTuple):
-    """The model of an observation x: T ~ N(v, sd²), and x from f(T).
-
-    Attributes
-    ----------
-    nonlinearity : Nonlinearity
-        Nonlinearity f.
-    loss : Loss
-        Loss d, which defines the noise after f.
-    sd : ndarray (draws, 1)
-        Standard deviation of T, 1/√ρ.
-    beta : ndarray (draws, 1) or None
-        Precision β of the noise after f.
-    cuts : ndarray (draws, K - 1) or None
-        Cut points of ordinal data.
-    levels : tuple of float (K,) or None
-        Values of the levels of ordinal data.
-    tempering : Tempering
-        Temperature of their probabilities.
-    repeated : RepeatedValues or None
-        Values that repeat in the column, which new observations hold.
-    """
-
-    nonlinearity: Nonlinearity
-    loss: Loss
-    sd: Array
-    beta: Array | None = None
-    cuts: Array | None = None
-    levels: tuple[float, ...] | None = None
-    tempering: Tempering = Tempering()
-    repeated: RepeatedValues | None = None
-
-    def of_draw(self, draw: int) -> Noise:
-        """Return the noise in one draw alone."""
-        beta, cuts = (None if a is None else a[[draw]] for a in (self.beta, self.cuts))
-        return self._replace(sd=self.sd[[draw]], beta=beta, cuts=cuts)
-
-
-def is_increasing(nonlinearity: Nonlinearity) -> bool:
-    """Return whether f is known to be non-decreasing."""
-    pieces = all_pieces(nonlinearity)
-    return pieces is not None and all(piece.slope >= 0 for piece in pieces)
+def is_increasing(f: Nonlinearity) -> bool:
+    """Return whether f is known to be non-decreasing, an even one for t >= 0."""
+    pieces = f.pieces()
+    return f.form == "square" or (pieces is not None and all(p.slope >= 0 for p in pieces))
 
 
 def points_of(n_draws: int) -> Array:
@@ -244,27 +188,45 @@ def level_masses(cuts: Array, v: Array) -> Array:
     return interval_mass(ends[:-1], ends[1:])
 
 
-def level_shares(cuts: Array, v: Array) -> Array:
-    """Return the probability of each level over all draws (entries, K)."""
-    below = [ndtr(cut[:, None] - v).mean(axis=0) for cut in cuts.T]
-    ends = np.zeros((1, v.shape[1])), np.ones((1, v.shape[1]))
-    return np.maximum(np.diff(np.vstack([ends[0], *below, ends[1]]), axis=0).T, 0)
-
-
+@dataclass(frozen=True, eq=False)
 class Predictive(ABC):
-    """The distribution of an observation given each draw; v (draws, entries) is WH plus offsets."""
+    """The distribution of an observation x given each draw: T ~ N(v, sd²), and x from f(T).
 
-    def __init__(self, noise: Noise) -> None:
-        self.noise = noise
+    v (draws, entries) is WH plus offsets.
 
-    @property
-    def numbers(self) -> int:
-        """Numbers that are computed for each draw and entry, so that memory can be bounded."""
-        return 1
+    Attributes
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity f.
+    loss : Loss
+        Loss d, which defines the noise after f.
+    sd : ndarray (draws, 1)
+        Standard deviation of T, 1/√ρ.
+    beta : ndarray (draws, 1) or None
+        Precision β of the noise after f.
+    cuts : ndarray (draws, K - 1) or None
+        Cut points of ordinal data.
+    levels : ndarray (K,) or None
+        Values of the levels of ordinal data, from small to large.
+    tempering : Tempering
+        Temperature of their probabilities.
+    repeated : RepeatedValues or None
+        Values that repeat in the column, which new observations hold.
+    """
+
+    nonlinearity: Nonlinearity
+    loss: Loss
+    sd: Array
+    beta: Any
+    cuts: Any
+    levels: Any
+    tempering: Tempering
+    repeated: RepeatedValues | None
 
     def of_draw(self, draw: int) -> Self:
         """Return the distribution given one draw alone."""
-        return type(self)(self.noise.of_draw(draw))
+        beta, cuts = (None if a is None else a[[draw]] for a in (self.beta, self.cuts))
+        return replace(self, sd=self.sd[[draw]], beta=beta, cuts=cuts)
 
     def mean(self, v: Array) -> Array:
         """Return the mean in each draw."""
@@ -272,8 +234,8 @@ class Predictive(ABC):
 
     def _points(self, v: Array) -> Array:
         """Return equally likely values of f(T), as an array (points times draws, entries)."""
-        t = v + points_of(v.shape[0]) * self.noise.sd
-        return np.asarray(self.noise.nonlinearity(t.reshape(-1, v.shape[1])))
+        t = v + points_of(v.shape[0]) * self.sd
+        return np.asarray(self.nonlinearity(t.reshape(-1, v.shape[1])))
 
     @abstractmethod
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
@@ -297,7 +259,7 @@ class Predictive(ABC):
 
     def draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a new observation of each entry from a single draw, for v (entries,)."""
-        if (repeated := self.noise.repeated) is None:
+        if (repeated := self.repeated) is None:
             return self._draw(v, rng)
         return repeated.draw(lambda at: self._draw(v[at], rng), v.size, rng)
 

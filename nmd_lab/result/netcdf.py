@@ -66,15 +66,15 @@ def dataset_of_fit(fit: Any) -> xr.Dataset:
     W, H = fit._factors
     factors = {"W": labels.label_rows(W), "H": labels.label_columns(H)}
     dataset = xr.Dataset(factors).merge(fit.history)
-    along = dict(zip(OFFSETS, (labels.rows, labels.columns), strict=True))
-    arrays = dict(zip(OFFSETS, fit.offsets[1:], strict=True))
-    if fit._kinds is not None:
-        arrays[MODEL_INDEX] = fit._kinds.model_index
-        of_columns = arrays[MODEL_INDEX].ndim == 1
-        along[MODEL_INDEX] = labels.columns if of_columns else (*labels.rows, *labels.columns)
-    for name, array in arrays.items():
+    rows, columns = labels.rows, labels.columns
+    index: Any = None if fit._kinds is None else fit._kinds.model_index
+    of_index = columns if np.ndim(index) == 1 else (*rows, *columns)
+    arrays = (*fit.offsets[1:], index)
+    for name, array, dims in zip(
+        (*OFFSETS, MODEL_INDEX), arrays, (rows, columns, of_index), strict=True
+    ):
         if array is not None:
-            dataset[name] = labels.labelled(array, along[name]).variable
+            dataset[name] = labels.labelled(array, dims).variable
     starts = fit.parameters.get("starts", [])  # JSON would lose the codes of their stop reasons
     codes = [StopReason.of(start["stop_reason"]).code for start in starts]
     more = {"start_codes": codes, "mean_offset": fit.offsets.mean}
@@ -152,12 +152,10 @@ def fields_of_posterior(
     """Return the fields of a `Posterior` from its Dataset."""
     counts = (CHAIN, DRAW, SWEEP, COMPONENT, *PROBES, *PLACES)
     common = _common_fields(dataset, counts, description, known)
-    labels, noise, levels = common["_labels"], description["noise"], description["levels"]
+    noise, levels = description["noise"], description["levels"]
     plain = dataset.drop_attrs(deep=False)
-    needed = ("W", "H", "rho")
-    draws = plain[[name for name in VARIABLES if name in needed or name in dataset]]
-    columns = labels.rename(labels.clashes(TAKEN)).columns
-    draws["H"] = draws["H"].transpose(CHAIN, DRAW, COMPONENT, *columns)
+    draws = plain[[name for name in VARIABLES if name in ("W", "H", "rho") or name in dataset]]
+    draws["H"] = draws["H"].transpose(CHAIN, DRAW, COMPONENT, ...)
     trace = plain[[name for name in TRACE if name in dataset]]
     return common | {
         "_limits": plain[list(LIMITS)] if LIMITS[0] in plain else None,

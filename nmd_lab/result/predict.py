@@ -35,7 +35,7 @@ from nmd_lab.model.model import each_group
 
 from .draws import ALL, Draws, Positions
 from .entries import Entries, entries_at, entries_in, entries_of, index_of, is_single, positions_of
-from .mixture import Array, Predictive, level_masses, level_shares
+from .mixture import Array, Predictive, level_masses
 
 OWNER = "the posterior"
 """What messages about data name."""
@@ -49,7 +49,7 @@ def summarise(draws: Draws, entries: Entries, statistic: Statistic, width: int =
     """Return a statistic of the draws at each entry."""
     size = entries.i.size
     out = np.empty((size, width) if width else size, draws.dtype)
-    step = draws.batch(max(each.numbers for each in draws.predictives))
+    step = draws.batch()
     for start in range(0, size, step):
         some = np.arange(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
@@ -61,9 +61,8 @@ def summarise(draws: Draws, entries: Entries, statistic: Statistic, width: int =
 def summarise_all(draws: Draws, statistic: Callable[[Predictive, Array], Array]) -> Array:
     """Return a statistic of the draws at each entry of X (m, n), by products of blocks."""
     (m, n), out = draws.shape, np.empty(draws.shape, draws.dtype)
-    size = draws.batch(max(each.numbers for each in draws.predictives))
-    width = min(n, size)
-    height = max(size // width, 1)
+    width = min(n, draws.batch())
+    height = draws.batch(width)
     for top, left in product(range(0, m, height), range(0, n, width)):
         i, j = np.arange(top, min(top + height, m)), np.arange(left, min(left + width, n))
         columns, block = np.tile(j, i.size), np.empty(i.size * j.size)
@@ -80,11 +79,9 @@ def tails_of(level: float) -> tuple[float, float]:
     return (1 - level) / 2, (1 + level) / 2
 
 
-def means(values: FittedValues | Draws, entries: Entries) -> FloatArray:
-    """Return f(WH) at each entry, or the mean of E f(T) over draws."""
-    if isinstance(values, FittedValues):
-        return values.at(entries.i, entries.j)
-    return summarise(values, entries, lambda p, v, _: p.expected(v))
+def means(draws: Draws, entries: Entries) -> Array:
+    """Return the mean of E f(T) over draws at each entry."""
+    return summarise(draws, entries, lambda p, v, _: p.expected(v))
 
 
 def stds(draws: Draws, entries: Entries | None, noise: bool = True) -> Array:
@@ -120,16 +117,16 @@ def log_densities(draws: Draws, labels: Labels, rows: Any, columns: Any, values:
 
 def level_probabilities(draws: Draws, labels: Labels, rows: Any, columns: Any) -> Array:
     """Return the probability of each level; see `Posterior.level_probabilities`."""
-    noise = draws.noise_of(0)
-    if draws.model.is_mixed or noise.levels is None:
+    predictive: Any = draws.predictives[0]
+    if draws.model.is_mixed or predictive.levels is None:
         shown = draws.noises if draws.model.is_mixed else draws.noises[0]
         raise ValueError(
             f"level_probabilities() is for ordinal data, and noise={shown!r}: use "
             "probability(..., above=), or probabilities(column)."
         )
-    entries, cuts = entries_of(labels, rows, columns, owner=OWNER), noise.cuts
-    assert cuts is not None
-    return summarise(draws, entries, lambda _, v, at: level_shares(cuts, v), len(noise.levels))
+    entries = entries_of(labels, rows, columns, owner=OWNER)
+    size = predictive.levels.size
+    return summarise(draws, entries, lambda _, v, at: predictive.level_probabilities(v), size)
 
 
 def matrix(values: FittedValues | Draws) -> FloatArray:
@@ -201,8 +198,8 @@ def drawn_shares(
         raise ValueError(
             f"column={column!r} holds numbers, which have no classes: use probability(..., above=)."
         )
-    levels = draws.noise_of(int(positions[0])).levels or ()
-    return mean_shares(draws, rows, positions), list(levels)
+    levels = draws.predictive_of(int(positions[0])).levels
+    return mean_shares(draws, rows, positions), [] if levels is None else levels.tolist()
 
 
 def mean_shares(draws: Draws, rows: Positions, positions: Positions) -> NDArray[np.float64]:
@@ -212,9 +209,7 @@ def mean_shares(draws: Draws, rows: Positions, positions: Positions) -> NDArray[
 
 def _mixed_shares(draws: Draws, rows: Positions, positions: Positions) -> NDArray[np.float64]:
     """Return the mean over the draws of the probability of each class (rows, classes)."""
-    cuts = draws.noise_of(int(positions[0])).cuts
-    assert cuts is not None
-    step = draws.batch(max(cuts.shape[1] + 1, positions.size))
+    step = draws.batch(positions.size)
     blocks = (rows[start : start + step] for start in range(0, max(rows.size, 1), step))
     return np.concatenate([shares_in_draws(draws, b, positions).mean(axis=0) for b in blocks])
 
@@ -226,11 +221,10 @@ def shares_in_draws(
     i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
     v = draws.linear_at(i, j, some)
     v = v.reshape(len(v), rows.size, positions.size)
-    cuts = [draws.noise_of(int(position)).cuts for position in positions]
+    cuts = [draws.predictive_of(position).cuts for position in positions.tolist()]
     if not draws.has_indicators(positions):
-        assert cuts[0] is not None
         return np.moveaxis(level_masses(cuts[0][some], v[:, :, 0]), 0, -1)
-    v -= np.concatenate([each[some] for each in cuts if each is not None], axis=1)[:, None]
+    v -= np.concatenate([each[some] for each in cuts], axis=1)[:, None]
     shares: NDArray[np.float64] = ndtr(v) + TINY
     shares /= shares.sum(axis=-1, keepdims=True)
     return shares
@@ -300,7 +294,7 @@ def _ranked(result: Any, by: str, row: int) -> NDArray[np.floating]:
     """Return the numbers of a row by which its columns are ranked."""
     entries = entries_at(row, np.arange(result._shape[1]))
     if by == "mean":
-        return means(result._values, entries)
+        return np.asarray(result.predict(entries))
     if isinstance(result._values, FittedValues):
         raise ValueError(f"by={by!r} needs the intervals of a posterior: use nmd_lab.sample().")
     low, high = result.predict_interval(entries, noise=False).T

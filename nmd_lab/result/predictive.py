@@ -6,12 +6,12 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
+from scipy.special import gammaln, ndtr, pdtr, xlogy
 from scipy.stats import norm, truncnorm
 
 from nmd_lab.model.censored import all_pieces, moments
 from nmd_lab.model.loss import NORMAL, POISSON, NoiseModel
-from nmd_lab.model.nonlinearity import Nonlinearity, Piece
+from nmd_lab.model.nonlinearity import Piece
 from nmd_lab.model.ordinal import interval_mass
 
 from .mixture import (
@@ -19,10 +19,8 @@ from .mixture import (
     Predictive,
     is_increasing,
     level_masses,
-    level_shares,
     mixture_quantile,
     points_of,
-    quantiles,
 )
 
 Flags = NDArray[np.bool_]
@@ -37,20 +35,13 @@ LIMIT_TOL = 1e-6
 class NoiseBefore(Predictive):
     """The distribution of f(T)."""
 
-    @property
-    def numbers(self) -> int:
-        """Numbers for each draw and entry: one for each point of the noise, if they are used."""
-        f = self.noise.nonlinearity
-        has_form = f.pieces() is not None or f.form == "square"
-        return 1 if has_form else int(points_of(self.noise.sd.shape[0]).shape[0])
-
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
-        return moments(self.noise.nonlinearity, v, self.noise.sd)
+        return moments(self.nonlinearity, v, self.sd)
 
     def cdf(self, v: Array, x: Array) -> Array:
         """Return P(observation <= x) over all draws."""
-        f, sd = self.noise.nonlinearity, self.noise.sd
+        f, sd = self.nonlinearity, self.sd
         pieces = all_pieces(f)
         if f.form == "square":
             size = np.sqrt(np.maximum(x, 0))
@@ -66,7 +57,7 @@ class NoiseBefore(Predictive):
 
     def log_densities(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density on slopes, and of the probability at limits."""
-        f, sd = self.noise.nonlinearity, self.noise.sd
+        f, sd = self.nonlinearity, self.sd
         pieces = all_pieces(f)
         if f.form == "monotone" and pieces and pieces[0].slope == 0:  # beyond an end is at the end
             x = np.clip(x, pieces[0].intercept, pieces[-1].intercept)
@@ -85,23 +76,17 @@ class NoiseBefore(Predictive):
 
     def quantile(self, v: Array, level: Array | float) -> Array:
         """Return a quantile over all draws for each entry."""
-        f, sd = self.noise.nonlinearity, self.noise.sd
-        if is_increasing(f):
-            return np.asarray(f(mixture_quantile(v, sd, level)))
-        if f.even and is_increasing_on_the_right(f):
-            high = (np.abs(v) + (float(ndtri(0.5 + level / 2)) + 1) * sd).max(axis=0)
-
-            def below(x: Array, at: NDArray[np.intp]) -> Array:
-                away = (np.stack([-x, x])[:, None] - v[:, at]) / sd
-                return np.asarray(interval_mass(*away).mean(axis=0))
-
-            return np.asarray(f(quantiles(below, level, np.zeros_like(high), high)))
-        return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
+        f, sd = self.nonlinearity, self.sd
+        if not is_increasing(f):
+            return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
+        if f.even:  # |T| is distributed as T and -T together are above their median 0
+            v, sd, level = np.vstack([v, -v]), np.vstack([sd, sd]), 0.5 + 0.5 * level
+        return np.asarray(f(mixture_quantile(v, sd, level)))
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a number of each entry from the smooth distribution of a single draw."""
-        t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
-        return np.asarray(self.noise.nonlinearity(t))
+        t = v + self.sd[0] * rng.standard_normal(v.shape)
+        return np.asarray(self.nonlinearity(t))
 
 
 class NoiseWithin(NoiseBefore):
@@ -109,13 +94,13 @@ class NoiseWithin(NoiseBefore):
 
     def _masses(self, v: Array) -> tuple[Array, Array]:
         """Return the probability of T below the lower end, and between the ends, in each draw."""
-        low, high = ((end - v) / self.noise.sd for end in self.noise.nonlinearity.ends)
+        low, high = ((end - v) / self.sd for end in self.nonlinearity.ends)
         return ndtr(low), np.maximum(interval_mass(low, high), MIN_MASS)
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
         mean, variance = super().mean_and_variance(v)
-        f, (below, inside) = self.noise.nonlinearity, self._masses(v)
+        f, (below, inside) = self.nonlinearity, self._masses(v)
         if not np.isfinite(f.ends).any():
             return mean, variance
         low, high = f(np.array(f.ends))
@@ -139,22 +124,16 @@ class NoiseWithin(NoiseBefore):
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a number of each entry from the smooth distribution of a single draw."""
-        (low, high), sd = self.noise.nonlinearity.ends, self.noise.sd[0]
+        (low, high), sd = self.nonlinearity.ends, self.sd[0]
         ends = (low - v) / sd, (high - v) / sd
         t = truncnorm.rvs(*ends, v, sd, size=v.shape, random_state=rng)
-        return np.asarray(self.noise.nonlinearity(t))
+        return np.asarray(self.nonlinearity(t))
 
 
 def is_limit(pieces: tuple[Piece, ...], x: Array) -> Flags:
     """Return where x is the value of a flat piece."""
     limits = np.array([p.intercept for p in pieces if p.slope == 0])
     return np.asarray(np.isclose(x[:, None], limits, rtol=LIMIT_TOL, atol=0).any(axis=1))
-
-
-def is_increasing_on_the_right(f: Nonlinearity) -> bool:
-    """Return whether an even f is known to be non-decreasing for t >= 0."""
-    pieces = f.pieces() or ()
-    return f.form == "square" or (bool(pieces) and all(piece.slope >= 0 for piece in pieces))
 
 
 def _below(piece: Piece, x: Array) -> tuple[Array, Array]:
@@ -183,19 +162,14 @@ def _log_density(piece: Piece, v: Array, sd: Array, x: Array, limit: Flags) -> A
 class NoiseAfter(Predictive):
     """The distribution of f(T) plus noise: that of the loss, such as normal for Frobenius."""
 
-    @property
-    def numbers(self) -> int:
-        """Numbers for each draw and entry: one for each point of the noise before f."""
-        return int(points_of(self.noise.sd.shape[0]).shape[0])
-
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
-        mean, variance = moments(self.noise.nonlinearity, v, self.noise.sd)
+        mean, variance = moments(self.nonlinearity, v, self.sd)
         return mean, variance + self._noise_variance(mean)
 
     def mean(self, v: Array) -> Array:
         """Return the mean in each draw, which a loss of the user has too."""
-        return moments(self.noise.nonlinearity, v, self.noise.sd)[0]
+        return moments(self.nonlinearity, v, self.sd)[0]
 
     def cdf(self, v: Array, x: Array) -> Array:
         """Return P(observation <= x) over all draws."""
@@ -207,7 +181,7 @@ class NoiseAfter(Predictive):
 
     def log_densities(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density of x in each draw, or of each draw and point."""
-        pieces = all_pieces(self.noise.nonlinearity)
+        pieces = all_pieces(self.nonlinearity)
         if self._is(NORMAL) and pieces is not None:
             with np.errstate(divide="ignore"):
                 return reduce(np.logaddexp, (self._of_piece(piece, v, x) for piece in pieces))
@@ -234,8 +208,8 @@ class NoiseAfter(Predictive):
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a number of each entry from the smooth distribution of a single draw."""
-        t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
-        centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
+        t = v + self.sd[0] * rng.standard_normal(v.shape)
+        centre = np.asarray(self.nonlinearity(t), dtype=np.float64)
         if self._is(POISSON):
             return rng.poisson(np.maximum(centre, 0)).astype(np.float64)
         noise = self._model.standard.rvs(size=v.shape, random_state=rng)
@@ -243,15 +217,15 @@ class NoiseAfter(Predictive):
 
     def _is(self, noise: NoiseModel) -> bool:
         """Return whether the loss stands for a noise."""
-        return self.noise.loss.noise_model == noise
+        return self.loss.noise_model == noise
 
     @property
     def _model(self) -> NoiseModel:
         """The noise of the loss, whose distribution is known."""
-        model = self.noise.loss.noise_model
+        model = self.loss.noise_model
         if model.standard is None:
             raise ValueError(
-                f"loss={self.noise.loss!r} has no distribution of new observations: use "
+                f"loss={self.loss!r} has no distribution of new observations: use "
                 "noise=False, or give its noise_model a standard distribution."
             )
         return model
@@ -259,9 +233,7 @@ class NoiseAfter(Predictive):
     @property
     def _width(self) -> Array:
         """Scale of the noise in each draw, (draws, 1) or (draws, entries)."""
-        power = self._model.power
-        assert self.noise.beta is not None
-        return np.asarray(self.noise.beta ** (-1 / power))
+        return np.asarray(self.beta ** (-1 / self._model.power))
 
     def _scale(self, v: Array) -> Array:
         """Return the scale of the noise at each draw and point."""
@@ -279,7 +251,7 @@ class NoiseAfter(Predictive):
 
     def _of_piece(self, piece: Piece, v: Array, x: Array) -> Array:
         """Return the log-density of x by T on a piece, with normal noise: a closed form."""
-        sd, width, slope = self.noise.sd, self._width, piece.slope
+        sd, width, slope = self.sd, self._width, piece.slope
         total = np.hypot(slope * sd, width)
         gap = x - (slope * v + piece.intercept)
         gain = slope * sd**2 / total**2
@@ -291,22 +263,6 @@ class NoiseAfter(Predictive):
 class OrdinalNoise(Predictive):
     """The distribution over levels."""
 
-    @property
-    def numbers(self) -> int:
-        """Numbers for each draw and entry: one for each level."""
-        return self.levels.size
-
-    @property
-    def levels(self) -> Array:
-        """Values of the levels, from small to large."""
-        return np.asarray(self.noise.levels, dtype=np.float64)
-
-    @property
-    def cuts(self) -> Array:
-        """Cut points between the levels in each draw (draws, K - 1)."""
-        assert self.noise.cuts is not None
-        return self.noise.cuts
-
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
         masses = level_masses(self.cuts, v)
@@ -315,7 +271,9 @@ class OrdinalNoise(Predictive):
 
     def level_probabilities(self, v: Array) -> Array:
         """Return the probability of each level over all draws, as an array (entries, K)."""
-        return self.noise.tempering.of(level_shares(self.cuts, v))
+        below = [ndtr(cut[:, None] - v).mean(axis=0) for cut in self.cuts.T]
+        ends = np.zeros(v.shape[1]), np.ones(v.shape[1])
+        return self.tempering.of(np.diff([ends[0], *below, ends[1]], axis=0).T)
 
     def expected(self, v: Array) -> Array:
         """Return the mean over all draws."""
@@ -369,7 +327,7 @@ class OrdinalNoise(Predictive):
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a number of each entry from the smooth distribution of a single draw."""
         t = v + rng.standard_normal(v.shape)
-        return self.levels[np.searchsorted(self.cuts[0], t)]
+        return np.asarray(self.levels[np.searchsorted(self.cuts[0], t)])
 
 
 KINDS: dict[str, type[Predictive]] = {

@@ -27,6 +27,7 @@ from .fill import OF_LIMITS, filled, intervals_at
 from .fold_in import rows_of, unknown_row
 from .mixture import Array
 from .predict import OWNER, mean_shares, means, stds, tails_of
+from .selection import as_text
 from .skips import skips_of
 from .summary import (
     ONE,
@@ -112,7 +113,7 @@ class PosteriorReport:
                 lines = "".join(f"<li>{escape(line)}</li>" for line in content)
                 blocks.append(f"<ul>{lines}</ul>")
             else:
-                blocks.append(content.map(_text).to_html(index=False, border=0))
+                blocks.append(content.map(as_text).to_html(index=False, border=0))
         return "\n".join(["<h2>Imputation</h2>", *blocks])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -155,15 +156,8 @@ def _markdown_table(frame: pd.DataFrame) -> str:
     """Return a table of Markdown."""
     names: list[Any] = list(frame.columns)
     lines = [names, ["---"] * len(names), *frame.itertuples(index=False)]
-    cells = ([_text(value).replace("|", "\\|") for value in line] for line in lines)
+    cells = ([as_text(value).replace("|", "\\|") for value in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
-
-
-def _text(value: Any) -> str:
-    """Return a value for a table: few digits, and nothing for what is not there."""
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.4g}"
-    return str(value)
 
 
 UNCERTAINTY = "“Uncertainty” is 0 for a certain cell, and 1 if the column alone predicts it."

@@ -182,26 +182,18 @@ def _of_rows(m: int, picture: Picture, block: Block) -> Array:
     across, most = MANY if picture.shape[1] <= SMALL else FEW
     rows = _spread(m, most)
     across = min(across, rows.size)
-    sizes = zip(picture.shape, (-(-rows.size // across), across), (HEIGHT, WIDTH), strict=True)
-    picture, columns = _coarse(picture, max(1, *(a * b // (2 * c) for a, b, c in sizes)))
-    tiles = [
-        np.pad(picture(row).astype(float), ((0, 1), (0, 1)), constant_values=np.nan)
-        for row in block(rows, columns)
-    ]
-    tiles += [np.full_like(tiles[0], np.nan)] * (-len(tiles) % across)
-    lines = [np.hstack(tiles[k : k + across]) for k in range(0, len(tiles), across)]
-    canvas = np.vstack(lines)[:-1, :-1]
+    tiles = np.stack([picture(row) for row in block(rows, np.arange(picture.positions.size))])
+    canvas = mosaic(tiles[..., None], across)[:-1, :-1, 0]
     step = math.ceil(max(canvas.shape[0] / HEIGHT, canvas.shape[1] / WIDTH))
     return _means(canvas, step, step)
 
 
-def _coarse(picture: Picture, step: int) -> tuple[Picture, Positions]:
-    """Return every so many pixels of a picture along both sides, and the columns that they are."""
-    height, width = picture.shape
-    y, x = np.divmod(picture.positions, width)
-    columns = np.flatnonzero((y % step == 0) & (x % step == 0))
-    size = -(-height // step), -(-width // step)
-    return Picture(size, y[columns] // step * size[1] + x[columns] // step), columns
+def mosaic(tiles: Array, across: int) -> Array:
+    """Return pictures (count, height, width, channels) as one, with NaN behind each."""
+    gaps = (0, -len(tiles) % across), (0, 1), (0, 1), (0, 0)
+    lines = np.pad(tiles, gaps, constant_values=np.nan)
+    lines = lines.reshape(-1, across, *lines.shape[1:]).swapaxes(1, 2)
+    return lines.reshape(-1, across * lines.shape[3], lines.shape[4])
 
 
 def _spread(size: int, most: int) -> Positions:

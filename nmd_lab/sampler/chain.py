@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,61 +176,53 @@ class Chain:
 
     def iterate(self, problem: SampledProblem, state: ChainState) -> Draw:
         """Return the draw to keep."""
+        prior = state.row_prior
         draw: Draw = {
             "rows": state.rows.astype(np.float32),
             "columns": state.columns.astype(np.float32),
             "rho": state.rho.copy(),
             "beta": state.beta.copy(),
-            "row_means": state.row_prior.mean.copy(),
-            "row_precisions": state.row_prior.precision.copy(),
+            "row_means": prior.mean,
+            "row_precisions": prior.precision,
         }
         if any(state.cuts):
             draw["cut_points"] = padded(state.cuts)
-        if state.row_prior.phi is not None:
-            draw["phi"] = state.row_prior.phi
+        if prior.phi is not None:
+            draw["phi"] = prior.phi
         if state.season is not None:
             draw["season"] = state.season.astype(np.float32)
-        if (groups := state.groups) is not None:
-            draw["row_share"] = state.row_prior.shares.copy()
-            draw["row_group"] = groups.labels.astype(np.int16)
+        if prior.shares.size > 1:
+            labels = np.zeros(len(state.rows)) if state.groups is None else state.groups.labels
+            draw["row_share"], draw["row_group"] = prior.shares, labels.astype(np.int16)
         return draw
-
-
-def with_groups(draw: Draw, number: int) -> Draw:
-    """Pad a draw to `number` groups; added groups are empty."""
-    shares = draw.get("row_share", np.ones(1))
-    count, d = number - shares.size, draw["row_means"].shape[1]
-    precisions = np.broadcast_to(np.eye(d), (count, d, d))
-    empty = np.zeros((count, d)), precisions, np.full(count, priors.MIN_SHARE)
-    names = ("row_means", "row_precisions", "row_share")
-    both = zip(names, empty, strict=True)
-    padded = {name: np.concatenate([draw.get(name, shares), more]) for name, more in both}
-    return {"row_group": np.zeros(len(draw["rows"]), np.int16)} | draw | padded
 
 
 def _draw_prior_of_rows(
     problem: SampledProblem, state: ChainState, rng: np.random.Generator
 ) -> RowPrior:
     """Return a draw of the prior of the rows; every few sweeps their groups are to be drawn."""
-    units = problem.units[0]
+    units, rank = problem.units[0], problem.rank
     if state.in_order:
         assert problem.order is not None
         if state.sweep > 1:
-            prior, groups, rank = state.column_prior, problem.column_groups, problem.rank
+            prior, groups = state.column_prior, problem.column_groups
             scaled = state.rows[:, :rank] / units[:rank]
             sizes = problem.order.draw_sizes(scaled, state.columns, prior, groups, rng)
             state.rows[:, :rank] *= sizes
             state.columns[:, :rank] /= sizes
         phi = problem.order.draw_phi(state.rows / units, rng)
         return RowPrior(np.zeros((1, units.size)), np.diag(units**-2)[None], phi=phi)
+    scaled = state.rows / units
     if state.n_groups == 1:
-        return priors.draw_row_prior(state.rows, units, problem.prior.strength, rng)
+        one_group = np.zeros(len(scaled), np.int64)
+        return priors.draw_row_prior(scaled, one_group, problem.prior.strength, rng).times(units)
     if state.groups is None:
-        components = state.columns[:, : problem.rank]
+        components = state.columns[:, :rank]
         state.groups = priors.first_groups(state.rows, components, units, state.n_groups, rng)
     elif state.sweep % priors.SWEEPS_PER_LABEL_DRAW:
-        return priors.draw_used_priors(state.groups, state.row_prior, state.rows, units, rng)
-    prior = priors.draw_group_priors(state.groups, state.n_groups, state.rows, units, rng)
+        before = state.row_prior.times(1 / units)
+        return priors.draw_used_priors(state.groups, before, scaled, rng).times(units)
+    prior = priors.draw_group_priors(state.groups, state.n_groups, scaled, rng).times(units)
     if state.sweep % priors.SWEEPS_PER_LABEL_DRAW == 0:
         state.groups.labels[:] = UNLABELLED
     return prior
@@ -240,15 +232,9 @@ def _draw_prior_of_columns(
     problem: SampledProblem, state: ChainState, rng: np.random.Generator
 ) -> RowPrior:
     """Return a draw of the prior of the columns: one of numbers, and one of levels."""
-    units, strength = problem.units[1], problem.prior.strength
-    groups = problem.column_groups
-    if not groups.size:
-        return priors.draw_row_prior(state.columns, units, strength, rng)
-    each = [
-        priors.draw_row_prior(state.columns[groups == k], units, strength, rng)[:3]
-        for k in range(2)
-    ]
-    return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
+    units, groups = problem.units[1], problem.column_groups
+    scaled, strength = state.columns / units, problem.prior.strength
+    return priors.draw_row_prior(scaled, groups, strength, rng).times(units)
 
 
 def first_T(problem: SampledProblem) -> FloatArray:
@@ -265,7 +251,8 @@ def first_T(problem: SampledProblem) -> FloatArray:
 
 def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ρ and β before the first sweep: the noise has half of the spread."""
-    rho, beta = np.ones((2, problem.counts.size))
+    rho = np.ones(problem.counts.size)
+    beta = rho * math.ldexp(1.0, problem.scaling.log2_unit_of_objective)  # 1 in the units of X
     for k, (noise, kind, _) in enumerate(problem.kinds):
         precision = kind.loss.noise_model
         if precision.shape:
@@ -287,11 +274,11 @@ def draw_noise(
     of_T, after, exact, shapes, units = problem.noise_levels
     shape: Any = prior.noise_shape + counts / 2
     rate: Any = prior.noise_rate * prior.spread**2 + squares / 2
-    rho = priors.draw_precision(shape[of_T], rate[of_T], rng)
+    rho = rng.gamma(shape[of_T], 1 / rate[of_T])
     state.rho[of_T] = np.minimum(rho, prior.most_precise / prior.spread**2)
     has_beta = shapes > 0
     shape, rate = prior.noise_shape + counts * shapes, prior.noise_rate * units + losses
-    state.beta[has_beta] = priors.draw_precision(shape[has_beta], rate[has_beta], rng)
+    state.beta[has_beta] = rng.gamma(shape[has_beta], 1 / rate[has_beta])
     density_of_T = 0.5 * (counts * np.log(state.rho) - state.rho * squares)
     density_of_x = shapes * counts * np.log(state.beta) - state.beta * losses
     state.log_likelihood = float(density_of_T[exact].sum() + density_of_x[after].sum())
@@ -299,10 +286,12 @@ def draw_noise(
 
 def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
     """Draw the rows given T without units."""
-    prior, labels = state.row_prior, NO_LABELS
-    if state.groups is not None:
-        prior, labels = state.groups.used(prior)
-    other = problem.factor_for_rows(state.columns)
+    prior = state.row_prior
+    labels = NO_LABELS if state.groups is None else state.groups.labels
+    if (labels >= 0).any():  # only groups that have rows
+        used, labels = np.unique(labels, return_inverse=True)
+        prior = RowPrior(*(each[used] for each in prior[:3]))
+    other = problem.factor(state.columns, for_rows=True)
     key = StreamId(state.seed, state.sweep, ROWS, problem.keys.rows)
     inputs = RowInputs(other, prior, state.rho, key, labels)
     if prior.phi is None:
@@ -326,7 +315,7 @@ def sums_of_squares(problem: SampledProblem, state: ChainState, T: FloatArray) -
 
 def draw_columns(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
     """Draw the columns given T without units."""
-    other = problem.factor_for_columns(state.rows)
+    other = problem.factor(state.rows, for_rows=False)
     key = StreamId(state.seed, state.sweep, COLUMNS)
     inputs = RowInputs(other, state.column_prior, state.rho, key, problem.column_groups)
     problem.updates[1].draw(T, inputs, state.columns)
@@ -393,40 +382,9 @@ SWEEPS_FROM_PRIOR, SWEEPS_LATENT = 3, 5
 slowly; new rows that continue from the last draw of H take one."""
 
 
-class DrawOfH(NamedTuple):
-    """What new rows depend on, of one draw of a chain.
-
-    Attributes
-    ----------
-    columns : ndarray (n, rank [+ 1])
-        Vectors of the columns: components, and the offset if there is one.
-    rho, beta : ndarray (n_levels,)
-        Precisions of the noise before f and after it, of all entries or of each column.
-    row_prior : RowPrior
-        Prior of a row.
-    cuts : ndarray (n_kinds, n_levels - 1) or None
-        Cut points of each kind, NaN where it has fewer; None without levels.
-    member : tuple of int
-        Chain, and member of its ensemble, that made the draw.
-    rows : ndarray (m, rank [+ 1])
-        Vectors of the rows that are fitted, if they have an order.
-    season : ndarray (period, n) or None
-        Season of the columns.
-    """
-
-    columns: FloatArray
-    rho: NDArray[np.float64]
-    beta: NDArray[np.float64]
-    row_prior: RowPrior
-    cuts: NDArray[np.float64] | None
-    member: tuple[int, int] = (0, 0)
-    rows: FloatArray | None = None
-    season: FloatArray | None = None
-
-
 def draw_new_rows(
     observations: SparseObservations,
-    draws_of_H: Iterator[DrawOfH],
+    draws_of_H: Iterator[Any],
     seed: int,
     row_keys: NDArray[np.int64],
     *,
@@ -439,6 +397,8 @@ def draw_new_rows(
 ) -> Iterator[FloatArray]:
     """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
 
+    A draw is the numbers of a chain and of a member of its ensemble, the vectors of the rows that
+    are fitted or None, the cut points or None, and what else a `ChainState` takes of it by name.
     The priors of the rows are drawn already.  What is drawn for a row depends on its key, and not
     on its position; with an order it depends on all of them, and fitted rows stand behind the new
     ones, without entries.
@@ -455,13 +415,12 @@ def draw_new_rows(
     )
     n_new = row_keys.size if order is None else np.count_nonzero(~order.is_known)
     states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
-    for number, draw in enumerate(draws_of_H):
+    for number, (member, rows, cuts, taken) in enumerate(draws_of_H):
         steps = SWEEPS_LATENT if "after" in problem.noises else 1
-        if draw.member not in states:
+        if member not in states:
             steps = max(steps, SWEEPS_FROM_PRIOR)
-            states[draw.member] = _first(problem, draw.columns, draw.row_prior, seed)
-        state = states[draw.member]
-        state.columns, state.rho, state.beta, state.row_prior, cuts, _, rows, state.season = draw
+            states[member] = _first(problem, taken["columns"], taken["row_prior"], seed)
+        state = states[member] = replace(states[member], **taken)
         if rows is not None:
             state.rows[n_new:] = rows
         if cuts is not None:

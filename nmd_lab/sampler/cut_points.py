@@ -37,7 +37,7 @@ class Levels:
     counts : ndarray of int (number,)
         Number of entries of each level.
     bounds : ndarray of int (n_groups, 2)
-        Lowest and highest level of each group of entries: of the levels, then of the intervals.
+        Lowest and highest level of each group of entries: of the levels and of the intervals.
     starts : ndarray of int (n_groups + 1,)
         Position of the first entry of each group, and behind the last.
     roots : ndarray (n_entries,)
@@ -48,16 +48,14 @@ class Levels:
         self, low: FloatArray, high: FloatArray, number: int, weights: FloatArray | None = None
     ) -> None:
         first, last = low.astype(np.intp), high.astype(np.intp)
-        wide = np.unique(first * number + last)
-        wide = wide[wide % (number + 1) != 0]  # first = last has the number first * (number + 1)
-        alone = np.arange(number)
-        self.bounds = np.vstack([np.c_[alone, alone], np.c_[np.divmod(wide, number)]])
-        group = np.where(
-            first == last, first, number + np.searchsorted(wide, first * number + last)
-        )
+        alone = np.arange(number) * (number + 1)  # first = last has such a number
+        numbers = np.concatenate([alone, first * number + last])
+        found, group = np.unique(numbers, return_inverse=True)
+        self.bounds = np.column_stack(np.divmod(found, number))
+        self._levels, group = np.split(group, [number])
         self._order = np.argsort(group, kind="stable")
-        sizes = np.bincount(group, minlength=len(self.bounds))
-        self.counts = sizes[:number]
+        sizes = np.bincount(group, minlength=found.size)
+        self.counts = sizes[self._levels]
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.roots = np.empty(0)
         if weights is not None:
@@ -65,7 +63,8 @@ class Levels:
 
     def first_of(self, level: int, number: int) -> NDArray[np.intp]:
         """Return the positions of the first entries of a level, at most so many."""
-        first, last = self.starts[level : level + 2]
+        group = self._levels[level]
+        first, last = self.starts[group : group + 2]
         return np.asarray(self._order[first : min(last, first + number)])
 
     def arranged(self, v: FloatArray) -> Doubles:
@@ -119,18 +118,16 @@ class CutPoints:
 
 def padded(cuts: list[CutPoints | None]) -> Doubles:
     """Return the cut points of each kind in a row, with NaN where a kind has fewer."""
-    return _in_rows([np.empty(0) if each is None else each.ends[1:-1] for each in cuts], np.nan)
+    inner = ends_in_rows(cuts)[:, 1:-1]
+    return np.where(np.isfinite(inner), inner, np.nan)
 
 
 def ends_in_rows(cuts: list[CutPoints | None]) -> Doubles:
     """Return the ends of the levels of each kind in a row, with infinity behind the last."""
-    return _in_rows([np.empty(0) if each is None else each.ends for each in cuts], np.inf)
-
-
-def _in_rows(numbers: list[Doubles], fill: float) -> Doubles:
-    rows: Doubles = np.full((len(numbers), max(each.size for each in numbers)), fill)
-    for row, each in zip(rows, numbers, strict=True):
-        row[: each.size] = each
+    rows = np.full((len(cuts), max(0 if each is None else each.ends.size for each in cuts)), np.inf)
+    for row, each in zip(rows, cuts, strict=True):
+        if each is not None:
+            row[: each.ends.size] = each.ends
     return rows
 
 

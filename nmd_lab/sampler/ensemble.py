@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
-from .chain import Chain, ChainState, Draw, linear_at, unhide_cells, with_groups
+from .chain import Chain, ChainState, Draw, linear_at, unhide_cells
 from .cut_points import ends_in_rows
 from .first_state import COLUMNS, with_cut_points, with_rank
 from .problem import SampledProblem, problem_of
@@ -137,10 +137,10 @@ class Hidden(NamedTuple):
     @classmethod
     def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
         """Return the hidden cells whose T or level is known; others are not scored."""
-        hidden, table = problem.scaling.scaled_observations(hidden).as_sparse(), hidden.labels.table
-        i, j, x = hidden.entries()
+        stored, table = problem.scaling.scaled_observations(hidden).as_sparse(), hidden.labels.table
+        i, j, x = stored.entries()
         cells = first_of_cells(i, j, table)
-        limits, values = hidden.limits, np.full(x.size, np.nan)
+        values = np.full(x.size, np.nan)
         kinds: Any = zip(problem.noises, problem.model.column_models, strict=True)
         which = problem.kinds_of(j)
         is_level = (np.array(problem.noises) == "ordinal")[which]
@@ -150,7 +150,7 @@ class Hidden(NamedTuple):
                 values[at] = kind.loss.codes(x[at])
             elif knows_T(noise, kind.nonlinearity):
                 values[at] = (kind.nonlinearity.pseudo_inverse(x[at]) - kind.centre) / kind.size
-        known = np.isfinite(values) if limits is None else np.isfinite(values) & (limits.codes == 0)
+        known = np.isfinite(values) & stored.exact
         levels = known & is_level
         at, i, j = j[levels], i[known].astype(np.intp), j[known].astype(np.intp)
         firsts, is_indicator = np.arange(problem.shape[1]), np.zeros(problem.shape[1], bool)
@@ -379,11 +379,12 @@ class Ensemble:
 
         It has as many groups and components as the largest one.
         """
+        n_groups = max(size.groups for size in self.sizes)
+        state = replace(state, row_prior=state.row_prior.padded(n_groups))
         draw = Chain().iterate(self.problems[k], state)
         if len(self.problems) == 1:
             named = member.calibration.items()
             return draw | {n: a for n, a in named if n == "spread" or self.problem.by_column}
-        draw = with_groups(draw, max(size.groups for size in self.sizes))
         rank = self.problems[k].rank
         if (order := self.problem.order) is not None:  # other members have neither φ nor a season
             draw = {"phi": np.zeros(draw["rows"].shape[1])} | draw
@@ -408,15 +409,14 @@ class Ensemble:
         if self.hidden is None:
             return [0]
         if sweep < self.all_tuned:
-            return list(range(sweep % len(self.problems), len(self.problems)))
-        counts = np.array([member.draws for member in members])
-        used = np.flatnonzero(counts)
-        if sweep < self.warm_up:
-            next_ones = used[(sweep - self.all_tuned) % used.size :]
-            return list(next_ones[: self.warm_up - sweep])
-        following = list(_in_turn(counts)[sweep - self.warm_up :])
-        repeats = (k for k, member in enumerate(following) if member in following[:k])
-        return following[: next(repeats, len(following))]
+            order = np.arange(sweep, self.all_tuned) % len(self.problems)
+        else:
+            counts = np.array([member.draws for member in members])
+            before = np.resize(np.flatnonzero(counts), self.returned)
+            order = np.concatenate([before, _in_turn(counts)])[sweep - self.all_tuned :]
+        repeats = (k for k, member in enumerate(order) if member in order[:k])
+        turns: list[int] = order[: next(repeats, order.size)].tolist()
+        return turns
 
     def is_scored(self, sweep: int) -> bool:
         """Return whether the hidden cells are scored after a sweep of the tuning."""
@@ -540,23 +540,22 @@ def make_ensemble(
     if hide is not None:
         is_hidden = common & hide(few, HIDDEN_SHARE, rng)
     if not is_hidden.any():
-        is_hidden[common] = test_set(i[common], j[common], x[common], table, HIDDEN_SHARE, rng)
+        is_hidden[common] = test_set(few.select(common).entries(), table, HIDDEN_SHARE, rng)
     observed, hidden = few.select(~is_hidden), few.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.scaling, problem.noises)
-    pairs = {(False, False): (problem, trial)}
-    if any(size.is_full for size in sizes):
-        units = problem.units_of_full_rank()
-        full = problem_of(observations, options, *units)
-        pairs[True, False] = full, problem_of(observed, options, *units)
-    if any(size.is_small for size in sizes):
-        small = 2 * problem.rank // 5
-        pairs[False, True] = replace(problem, rank=small), replace(trial, rank=small)
     order, threads = problem.order, 1 if len(sizes) > 1 else problem.threads
-    alike = {
-        key: [replace(each, order=order, threads=threads) for each in pair]
-        for key, pair in pairs.items()
-    }
-    problems, trials = ([alike[size.is_full, size.is_small][k] for size in sizes] for k in (0, 1))
+
+    @cache
+    def pair(is_full: bool, is_small: bool) -> list[SampledProblem]:
+        both = problem, trial
+        if is_full:
+            units = problem.units_of_full_rank()
+            both = problem_of(observations, options, *units), problem_of(observed, options, *units)
+        rank = 2 * both[0].rank // 5 if is_small else both[0].rank
+        return [replace(each, rank=rank, order=order, threads=threads) for each in both]
+
+    pairs = [pair(size.is_full, size.is_small) for size in sizes]
+    problems, trials = (list(each) for each in zip(*pairs, strict=True))
     form = replace(problem, rank=max(each.rank for each in problems))
     most = TUNING_SWEEPS_MEMBER, SWEEPS_AFTER_UNHIDING
     before, returned = most if tune is None else (min(tune, each) for each in most)

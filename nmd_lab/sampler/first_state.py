@@ -14,26 +14,23 @@ components that one of the other kind does not have.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.data.observations import Observations
 from nmd_lab.fit.starts import first_start
 from nmd_lab.fit.summary import make_problem
-from nmd_lab.kernels.lowrank import RowBlocks
-from nmd_lab.kernels.products import CsrStorage, DenseStorage
-from nmd_lab.problem.initialization import svd_by_random_range
+from nmd_lab.model.fitted_values import Offsets
+from nmd_lab.model.model import make_model
+from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.request.options import Options
 
 from .chain import Chain, ChainState, Draw, first_T, without_units
 from .cut_points import CutPoints
 from .problem import SampledProblem
-from .row_updates import BLOCK_ROWS
 from .season import first_season
 
 COLUMNS = "columns"
@@ -63,10 +60,6 @@ def first_chain(
         state.season = first_season(problem, without_units(problem, state.T))
     if is_name and init == COLUMNS:
         state.rho[:] = 1000 / problem.prior.spread**2  # nearly all of T is WH
-    for k, kind in enumerate(problem.model.column_models):
-        if not kind.loss.noise_model.shape:  # β is 1 in the units of X
-            of_objective = problem.scaling.log2_unit_of_objective
-            state.beta[k] = math.ldexp(1.0, of_objective)
     return state
 
 
@@ -86,17 +79,14 @@ def _factors_of_fit(
     problem: SampledProblem, fit: Any, rows: FloatArray, columns: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return vectors of rows and columns with factors and offsets of a fit in them."""
-    (W, H), rank, exponent = fit._factors, problem.rank, problem.scaling.exponent
-    of_rows, of_columns = fit.offsets.rows, fit.offsets.columns
-    rest = fit.offsets.mean - np.ldexp(problem.offset_columns.mean, 2 * exponent)
-    if of_rows is not None:
-        of_rows = of_rows + rest
-    elif of_columns is not None:
-        of_columns = of_columns + rest
-    for vectors, factor, offsets in ((rows, W, of_rows), (columns, H.T, of_columns)):
-        vectors[:, :rank] = np.ldexp(factor, -exponent)
+    (m, n), rank, (W, H) = problem.shape, problem.rank, fit._factors
+    start = problem.scaling.scaled_start(Start(W, H, True, fit.offsets))
+    rest = start.offsets.mean - problem.offset_columns.mean
+    of_rows, of_columns = start.offsets.of_rows(m, float), start.offsets.of_columns(n, float)
+    for vectors, factor, offsets in ((rows, start.W, of_rows), (columns, start.H.T, of_columns)):
+        vectors[:, :rank] = factor
         if vectors.shape[1] > rank:
-            vectors[:, rank] = 0 if offsets is None else np.ldexp(offsets, -2 * exponent)
+            vectors[:, rank], rest = offsets + rest, 0.0
     return rows, columns
 
 
@@ -105,7 +95,7 @@ def _first_factors(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the vectors of rows and columns with which a chain begins; offsets are zero."""
     (m, n), rank, dtype = problem.shape, problem.rank, problem.dtype
-    few = 3 * problem.n_entries < m * n
+    few = 3 * problem.storage.n_entries < m * n
     if init == "auto":
         init = "fit" if problem.model.even else "svd"
     units = problem.units
@@ -120,45 +110,32 @@ def _first_factors(
         columns[:, :n] = np.eye(n)
         return rows, columns
     if init == "svd":
-        mean = problem.offset_columns.mean
-        fill = 0.0 if mean or problem.n_entries == m * n else problem.mean_of_T
-        T = without_units(problem, first_T(problem)).astype(np.float64) - (mean + fill)
-        W, H = svd_by_random_range(_matrix(problem, T, fill), rank, rng)
+        T = problem.observations.with_stored(without_units(problem, first_T(problem)))
+        of_columns = np.zeros(n) if problem.offset_columns.after else None
+        offsets = Offsets(problem.offset_columns.mean, None, of_columns)
+        identity = make_model("identity", "frobenius")
+        start = svd_start(T, identity, rank, offsets, rng, "randomized")
         # Of few data with many missing cells, a chain leaves small components faster than large
         # ones that have fitted noise; with many data it is the other way round.
-        if few and problem.n_entries < 1 << 18:
-            W, H = 0.3 * W, 0.3 * H
+        size = 0.3 if few and problem.storage.n_entries < 1 << 18 else 1.0
     else:
-        options, of_X = Options(random_state=rng).settled(), problem.scaling
+        options, of_X, size = Options(random_state=rng).settled(), problem.scaling, 1.0
         fit = make_problem(observations, of_X, options, observed_only=few)
         start = first_start(fit, rank, options, rng)
-        W, H = start.W, start.H
-    rows[:, :rank], columns[:, :rank] = W, H.T
+    rows[:, :rank], columns[:, :rank] = size * start.W, size * start.H.T
     return rows, columns
-
-
-def _matrix(problem: SampledProblem, values: FloatArray, fill: float) -> RowBlocks:
-    """Return the matrix of numbers at the entries, 0 elsewhere, plus a number."""
-    storage, shape = problem.storage, problem.shape
-    matrix: Any = values.reshape(shape) if isinstance(storage, DenseStorage) else None
-    if isinstance(storage, CsrStorage):
-        matrix = csr_array((values, storage.indices, storage.indptr), shape=shape)
-    rows = max(BLOCK_ROWS, 1 << (max(BLOCK // shape[1], 1).bit_length() - 1))
-    return RowBlocks(matrix, fill, rows)
 
 
 def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainState) -> ChainState:
     """Return the state of a member of full rank with cut points for the levels."""
     at = np.flatnonzero(np.array(problem.noises) == "ordinal")
     centres, sizes = full.units_of_kinds[at].T
-    roots = np.sqrt(state.rho[at])
-    columns, rho, cuts = state.columns.copy(), state.rho.copy(), list(state.cuts)
-    rho[at] = 1.0
-    season = None if state.season is None else state.season.copy()
-    if season is not None:
-        season[:, at] *= roots
-    columns[at] *= roots[:, None]
+    roots, scale = np.sqrt(state.rho[at]), np.ones_like(state.rho)
+    scale[at] = roots
+    columns = state.columns * scale[:, None].astype(problem.dtype)
     columns[at, -1] += roots * centres / sizes
+    rho, cuts = np.where(scale == 1, state.rho, 1.0), list(state.cuts)
+    season = None if state.season is None else state.season * scale
     for j, root, size in zip(at, roots, sizes, strict=True):
         values = np.asarray(problem.model.column_models[j].loss.level_values)
         inner = 0.5 * (values[1:] + values[:-1]) * root / size

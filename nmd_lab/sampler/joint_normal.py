@@ -45,8 +45,8 @@ from .priors import (
     Groups,
     RowPrior,
     draw_group_priors,
+    draw_row_prior,
     draw_used_priors,
-    draw_wishart,
 )
 from .problem import SampledProblem, problem_of
 from .random_numbers import LATENT, draw_between, draw_index, new_stream, start_of
@@ -85,7 +85,7 @@ COPY_NOISE = 0.001
 regular."""
 
 WITHIN_SWEEPS = 3
-"""Sweeps over missing scores that are beyond the ends of their columns."""
+"""Sweeps over missing scores that lie between the ends of their columns."""
 
 NO_ENDS: Array = np.empty((0, 0))
 
@@ -290,11 +290,7 @@ def _draw_scores(z, known, prior, labels, relabel, key, ends):  # type: ignore[n
             below, above = _limits(i, latent[a], firsts[a], z, known)
             _draw_between(i, latent[a], below, above, z, precision, r, stream)
         for _ in range(WITHIN_SWEEPS if ends.size else 0):
-            beyond = False
             for a in range(count):
-                k = missing[a]
-                beyond |= z[i, k] <= ends[0, k] or z[i, k] >= ends[1, k]
-            for a in range(count if beyond else 0):
                 k = missing[a]
                 _draw_between(i, k, ends[0, k], ends[1, k], z, precision, r, stream)
 
@@ -346,9 +342,8 @@ class JointChain:
         assert member.groups is not None
         scale = 0.5 * np.cov(self.z, rowvar=False).reshape(d, d)
         groups = Groups(member.groups.copy(), scale)
-        prior = RowPrior(np.zeros((number, d)), np.tile(np.eye(d), (number, 1, 1)), np.ones(number))
-        seed, z = int(rng.integers(2**62)), self.z.copy()
-        return JointChain(self.scores, self.free_units, z, prior, groups, rng, seed)
+        seed, prior = int(rng.integers(2**62)), self.draw.padded(number)
+        return JointChain(self.scores, self.free_units, self.z.copy(), prior, groups, rng, seed)
 
     def step(self) -> None:
         """Do one sweep."""
@@ -360,23 +355,17 @@ class JointChain:
 
     def _draw_distribution(self) -> None:
         """Draw the distribution given the scores, in units in which free scores have spread 1."""
-        (m, d), n_groups = self.z.shape, len(self.draw.shares)
         for at in self.free_units:
             self.z[:, at] /= math.sqrt(self.z[:, at].var(axis=0).mean()) or 1.0
-        if n_groups > 1:
-            about = self.z, np.ones(d), self.rng
+        if (n_groups := len(self.draw.shares)) > 1:
             if self.sweep > 1 and self.sweep % SWEEPS_PER_LABEL_DRAW:
-                prior = draw_used_priors(self.groups, self.draw, *about)
+                self.draw = draw_used_priors(self.groups, self.draw, self.z, self.rng)
             else:
-                prior = draw_group_priors(self.groups, n_groups, *about)
-            self.draw = prior
+                self.draw = draw_group_priors(self.groups, n_groups, self.z, self.rng)
             return
         is_number = (self.scores.low == self.scores.high).any(axis=0)
-        centre = self.z.mean(axis=0)
-        squares = (self.z - centre).T @ (self.z - centre)
-        squares[np.diag_indices(d)] += np.where(is_number, NUMBER_SCALE, LATENT_SCALE)
-        precision, deviation = draw_wishart(squares[None], d + m, self.rng)
-        self.draw = RowPrior(centre + deviation / math.sqrt(m), precision)
+        scale = np.where(is_number, NUMBER_SCALE, LATENT_SCALE)
+        self.draw = draw_row_prior(self.z, self.groups.labels, 0.0, self.rng, scale)
 
     def restore(self, scores: Scores) -> None:
         """Go on with more known cells of the same rows."""
@@ -455,13 +444,10 @@ class JointDraws(NamedTuple):
     @classmethod
     def of(cls, draws: list[RowPrior], cuts: Array) -> JointDraws:
         """Return draws as arrays; those with fewer groups have empty ones."""
-        places, padded = np.arange(max(draw.shares.size for draw in draws)), []
-        for draw in draws:
-            at = places % draw.shares.size
-            shares = np.where(places == at, draw.shares[at], 0.0)
-            padded.append((draw.mean[at], draw.precision[at], shares))
-        means, precisions, all_shares = (np.stack(each) for each in zip(*padded, strict=True))
-        return cls(means, precisions, all_shares, cuts)
+        most = max(draw.shares.size for draw in draws)
+        padded = zip(*(draw.padded(most)[:3] for draw in draws), strict=True)
+        means, precisions, shares = (np.stack(each) for each in padded)
+        return cls(means, precisions, shares, cuts)
 
     def at(self, k: int) -> RowPrior:
         """Return a draw with the groups that may have rows."""
@@ -482,7 +468,8 @@ def joint_draws(
     kinds = zip(base.noises, base.model.column_models, strict=True)
     known = all(noise == "ordinal" or knows_T(noise, kind.nonlinearity) for noise, kind in kinds)
     is_default = is_auto(options.rank) and is_auto(options.init) and is_auto(options.offsets)
-    if len(ensemble.sizes) == 1 or not (is_default and known) or base.weights is not None:
+    is_weighted = base.observations.weights is not None
+    if len(ensemble.sizes) == 1 or is_weighted or not (is_default and known):
         return None
     pairs = zip(members, ensemble.sizes, strict=True)
     if sum(member.weight for member, size in pairs if size.in_order) > MAX_IN_ORDER:

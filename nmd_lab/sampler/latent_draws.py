@@ -257,14 +257,11 @@ def draw_laplace(y, beta, low, high, stream):  # type: ignore[no-untyped-def]
     """Return a draw of x, given f(T) = y, between two limits."""
     if not low < high:
         return low
-    if y <= low:
-        return low + _exponential(beta, high - low, stream)
-    if y >= high:
-        return high - _exponential(beta, high - low, stream)
-    below, above = -math.expm1(-beta * (y - low)), -math.expm1(-beta * (high - y))
-    if uniform(stream) * (below + above) < below:
-        return y - _exponential(beta, y - low, stream)
-    return y + _exponential(beta, high - y, stream)
+    left, right = min(y, high), max(y, low)  # where the density falls from, on either side
+    below, above = -math.expm1(-beta * (left - low)), -math.expm1(-beta * (high - right))
+    if uniform(stream) * (max(below, 0.0) + max(above, 0.0)) < below:
+        return left - _exponential(beta, left - low, stream)
+    return right + _exponential(beta, high - right, stream)
 
 
 @compile_scalar

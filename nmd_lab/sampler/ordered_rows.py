@@ -127,8 +127,7 @@ class RowOrder:
         of_rows = constants[:, None, None] - 0.5 * squares[:, :, None] * SIZES**2
         logs = logsumexp(of_rows, axis=0) + (m - n) * np.log(SIZES)
         logs += rng.gumbel(size=logs.shape)
-        group = groups if groups.size else np.zeros(n, np.int64)
-        H, mean, P = columns.astype(np.float64), prior.mean[group], prior.precision[group]
+        H, mean, P = columns.astype(np.float64), prior.mean[groups], prior.precision[groups]
         sizes = np.ones(rank)
         for a in range(rank):
             square = np.sum(P[:, a, a] * H[:, a] ** 2)

@@ -51,11 +51,6 @@ MIN_SHARE = 1e-300
 """Smallest share of a group."""
 
 
-def draw_precision(shape: Numbers, rate: Numbers, rng: np.random.Generator) -> Doubles:
-    """Return draws from Gamma distributions of these shapes and rates."""
-    return np.asarray(rng.gamma(shape) / np.asarray(rate))
-
-
 @dataclass(frozen=True)
 class Prior:
     """Scales of the priors.
@@ -90,10 +85,7 @@ class Prior:
     def units(self, rank: int, offset: int) -> NDArray[np.float64]:
         """Return the unit of each component of a row, and that of its offset if it has one."""
         unit = self.share * self.spread
-        units = np.full(rank + offset, math.sqrt(unit))
-        if offset:
-            units[-1] = unit
-        return units
+        return np.repeat([math.sqrt(unit), unit], [rank, offset])
 
 
 class RowPrior(NamedTuple):
@@ -131,20 +123,34 @@ class RowPrior(NamedTuple):
             log_weights = np.log(self.shares) + 0.5 * (log_determinants - squares)
         return linear, self.precision, log_weights
 
+    def times(self, units: Doubles) -> RowPrior:
+        """Return the prior of rows times these units."""
+        precision = self.precision / np.outer(units, units)
+        return self._replace(mean=self.mean * units, precision=precision)
+
+    def padded(self, number: int) -> RowPrior:
+        """Return the prior with so many groups; those that are added repeat others without rows."""
+        places = np.arange(number)
+        at = places % self.shares.size
+        shares = np.where(places == at, self.shares[at], MIN_SHARE)
+        return self._replace(mean=self.mean[at], precision=self.precision[at], shares=shares)
+
 
 NO_PRIOR = RowPrior(np.empty((1, 0)), np.empty((1, 0, 0)))
 """Prior of rows that have no components."""
 
 
 def draw_row_prior(
-    rows: NDArray[np.floating], units: Doubles, strength: float, rng: np.random.Generator
+    scaled: Doubles,
+    labels: NDArray[np.int64],
+    strength: float,
+    rng: np.random.Generator,
+    scale: Numbers = 1.0,
 ) -> RowPrior:
-    """Return a draw of mean and precision of a single group, given the rows of a factor."""
-    (m, d), scaled = rows.shape, rows.astype(np.float64) / units
-    one = Groups(np.zeros(m, np.int64), np.eye(d) / d, strength, d)
-    counts = np.array([m])
-    means, precisions = _draw_gaussians(one, *_moments(scaled, one, counts), counts, rng)
-    return RowPrior(means * units, precisions / np.outer(units, units))
+    """Return a draw of mean and precision of groups of rows that have nothing in common."""
+    d = scaled.shape[1]
+    groups = Groups(labels, np.diag(np.broadcast_to(scale, d)) / d, strength, d)
+    return RowPrior(*_draw_gaussians(groups, _moments(scaled, groups), rng))
 
 
 def draw_wishart(
@@ -185,13 +191,6 @@ class Groups:
     strength: float = 0.1
     freedom: float = math.nan
 
-    def used(self, prior: RowPrior) -> tuple[RowPrior, NDArray[np.int64]]:
-        """Return the prior of the groups that may have rows, and labels for it."""
-        if not self.labels.size or self.labels[0] == UNLABELLED:
-            return prior, self.labels
-        used, labels = np.unique(self.labels, return_inverse=True)
-        return RowPrior(*(each[used] for each in prior[:3])), labels
-
 
 def first_groups(
     rows: NDArray[np.floating],
@@ -201,7 +200,7 @@ def first_groups(
     rng: np.random.Generator,
 ) -> Groups:
     """Return groups to begin with: k-means of the rows of WH, given the components of both."""
-    rank, scaled = columns.shape[1], rows.astype(np.float64) / units
+    rank = columns.shape[1]
     gram = columns.T.astype(np.float64) @ columns
     # A component has some size, so that the factor exists
     root = np.linalg.cholesky(gram + 1e-9 * (np.trace(gram) + 1) * np.eye(rank))
@@ -209,28 +208,23 @@ def first_groups(
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # rows may be the same
         warnings.simplefilter("ignore", UserWarning)  # a group may be empty
         _, labels = kmeans2(points, min(number, len(points)), 20, minit="++", seed=rng)
-    spreads = scaled.std(axis=0)
+    spreads = rows.std(axis=0, dtype=np.float64) / units
     scale = 0.5 * np.diag(np.square(spreads)) + 1e-3 * np.eye(spreads.size)
     return Groups(labels.astype(np.int64), scale)
 
 
 def draw_group_priors(
-    groups: Groups,
-    number: int,
-    rows: NDArray[np.floating],
-    units: Doubles,
-    rng: np.random.Generator,
+    groups: Groups, number: int, scaled: Doubles, rng: np.random.Generator
 ) -> RowPrior:
     """Return a draw of share, mean and precision of each group; S, κ and ν are overwritten."""
-    scaled = rows.astype(np.float64) / units
     d = scaled.shape[1]
     counts = np.bincount(groups.labels, minlength=number)
     shares = np.maximum(rng.dirichlet(1 / number + counts), MIN_SHARE)
     used, empty = np.flatnonzero(counts), np.flatnonzero(counts == 0)
-    averages, squares = _moments(scaled, groups, counts[used])
-    groups.freedom = nu = _draw_freedom(groups.scale, squares, counts[used], rng)
+    moments = _moments(scaled, groups)
+    groups.freedom = nu = _draw_freedom(groups.scale, moments, rng)
     means, precisions = np.empty((number, d)), np.empty((number, d, d))
-    means[used], precisions[used] = _draw_gaussians(groups, averages, squares, counts[used], rng)
+    means[used], precisions[used] = _draw_gaussians(groups, moments, rng)
     sum_of_precisions = np.eye(d) + nu * precisions[used].sum(axis=0)
     groups.scale = draw_wishart(sum_of_precisions[None], d + nu * used.size, rng)[0][0]
     distances = np.einsum("ca,cab,cb->", means[used], precisions[used], means[used])
@@ -238,59 +232,48 @@ def draw_group_priors(
     of_empty = np.broadcast_to(nu * groups.scale, (empty.size, d, d))
     precisions[empty], deviations = draw_wishart(of_empty, nu, rng)
     means[empty] = deviations / np.sqrt(groups.strength)
-    return RowPrior(means * units, precisions / np.outer(units, units), shares)
+    return RowPrior(means, precisions, shares)
 
 
 def draw_used_priors(
-    groups: Groups,
-    prior: RowPrior,
-    rows: NDArray[np.floating],
-    units: Doubles,
-    rng: np.random.Generator,
+    groups: Groups, prior: RowPrior, scaled: Doubles, rng: np.random.Generator
 ) -> RowPrior:
     """Return a prior with a draw of mean and precision of each group that has rows."""
-    scaled = rows.astype(np.float64) / units
-    used, counts = np.unique(groups.labels, return_counts=True)
-    drawn = _draw_gaussians(groups, *_moments(scaled, groups, counts), counts, rng)
-    means, precisions = prior.mean.copy(), prior.precision.copy()
-    means[used], precisions[used] = drawn[0] * units, drawn[1] / np.outer(units, units)
-    return RowPrior(means, precisions, prior.shares)
+    used, means, precisions = np.unique(groups.labels), prior.mean.copy(), prior.precision.copy()
+    means[used], precisions[used] = _draw_gaussians(groups, _moments(scaled, groups), rng)
+    return prior._replace(mean=means, precision=precisions)
+
+
+Moments = tuple[NDArray[np.integer], Doubles, Doubles]
+"""Number of the rows of each group that has some, their mean, and their sum of squares with it."""
 
 
 def _draw_gaussians(
-    groups: Groups,
-    averages: Doubles,
-    squares: Doubles,
-    counts: NDArray[np.integer],
-    rng: np.random.Generator,
+    groups: Groups, moments: Moments, rng: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
     """Return a draw of mean and precision of each group that has rows, given their moments."""
+    counts, averages, squares = moments
     total, nu = (groups.strength + counts)[:, None], groups.freedom
     precisions, deviations = draw_wishart(nu * groups.scale + squares, nu + counts, rng)
     return counts[:, None] / total * averages + deviations / np.sqrt(total), precisions
 
 
-def _moments(
-    scaled: Doubles, groups: Groups, counts: NDArray[np.integer]
-) -> tuple[Doubles, Doubles]:
-    """Return the mean of the rows of each group that has some, and their sum of squares with it."""
-    ends, d = np.cumsum(counts), scaled.shape[1]
-    sorted_rows = scaled[np.argsort(groups.labels, kind="stable")]
-    averages = np.add.reduceat(sorted_rows, ends - counts) / counts[:, None]
-    sorted_rows -= np.repeat(averages, counts, axis=0)
-    squares = np.empty((counts.size, d, d))
-    for c, centred in enumerate(np.split(sorted_rows, ends[:-1])):
-        np.matmul(centred.T, centred, out=squares[c])
+def _moments(scaled: Doubles, groups: Groups) -> Moments:
+    """Return the moments of the rows of each group that has some."""
+    counts = np.bincount(groups.labels)
+    counts = counts[counts > 0]
+    ends, rows = np.cumsum(counts), scaled[np.argsort(groups.labels, kind="stable")]
+    averages = np.add.reduceat(rows, ends - counts) / counts[:, None]
+    rows -= np.repeat(averages, counts, axis=0)
+    squares = np.stack([centred.T @ centred for centred in np.split(rows, ends[:-1])])
     weights = groups.strength * counts / (groups.strength + counts)
-    squares += weights[:, None, None] * averages[:, :, None] * averages[:, None]
-    return averages, squares
+    of_averages = weights[:, None, None] * averages[:, :, None] * averages[:, None]
+    return counts, averages, squares + of_averages
 
 
-def _draw_freedom(
-    scale: Doubles, squares: Doubles, counts: NDArray[np.integer], rng: np.random.Generator
-) -> float:
+def _draw_freedom(scale: Doubles, moments: Moments, rng: np.random.Generator) -> float:
     """Return a draw of ν, given the rows of each group, with m_c and Λ_c integrated out."""
-    d = scale.shape[0]
+    (counts, _, squares), d = moments, scale.shape[0]
     nu = (d + FREEDOM)[:, None]
     inverse = np.linalg.inv(np.linalg.cholesky(scale))
     spreads = np.linalg.eigvalsh(inverse @ squares @ inverse.T)  # |ν S + Q| = |S| ∏ (ν + spread)
@@ -299,5 +282,4 @@ def _draw_freedom(
     after = (nu + counts) * (log_determinant + np.log(nu[..., None] + spreads).sum(axis=-1))
     ratios = multigammaln((nu + counts) / 2, d) - multigammaln(nu / 2, d)
     logs = (0.5 * (before - after) + ratios).sum(axis=1)
-    weights = np.exp(logs - logs.max())
-    return float(rng.choice(nu[:, 0], p=weights / weights.sum()))
+    return float(nu[np.argmax(logs + rng.gumbel(size=logs.size)), 0])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.machine import all_threads
-from nmd_lab.data.entries import FloatArray, Transform
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import AT_MOST
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import Facts, smallest_value, units_of_groups
@@ -26,13 +26,12 @@ from nmd_lab.model.model import Model, groups
 from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
 from nmd_lab.request.options import SampleOptions
 
-from . import row_updates
 from .cut_points import Levels
 from .latent_draws import DRAWS_OF_X, LEVEL, NO_LIMITS, Batch, SampledLimits
 from .ordered_rows import PHIS, RowOrder
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
-from .row_updates import NO_LABELS, DenseUpdate, Labels, OtherFactor, SparseUpdate
+from .row_updates import DenseUpdate, Labels, OtherFactor, SparseUpdate, each_block
 from .sampled_model import NoiseKind, knows_T, noise_of, sampled_model
 
 
@@ -54,8 +53,6 @@ class SampledProblem:
         Scales of the priors.
     observations : Observations
         Data, in the units of the problem; sparse ones unless they are complete and of one kind.
-    mean_of_T : float
-        Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     keys : Keys
         What stands for the positions of new rows and their entries in random streams.
     order : RowOrder or None
@@ -69,7 +66,6 @@ class SampledProblem:
     prior: Prior
     observations: Observations
     threads: int
-    mean_of_T: float = 0.0
     keys: Keys = NO_KEYS
     order: RowOrder | None = None
 
@@ -102,16 +98,6 @@ class SampledProblem:
     def storage(self) -> CsrStorage | DenseStorage:
         """Positions of the stored entries."""
         return storage_of(self.observations)
-
-    @property
-    def n_entries(self) -> int:
-        """Number of stored entries."""
-        return self.storage.n_entries
-
-    @property
-    def weights(self) -> FloatArray | None:
-        """Weights > 0 of the entries (n_entries,); None if every one is 1."""
-        return self.observations.weights
 
     @cached_property
     def values(self) -> FloatArray:
@@ -183,24 +169,18 @@ class SampledProblem:
         of_order = 0 if self.order is None else m * of_row + n * of_column
         return (30 if self.by_column else 4) * self.values.nbytes + of_order
 
-    def factor_for_rows(self, columns: FloatArray) -> OtherFactor:
-        """Return what a row depends on: the vectors of the columns, and their offsets."""
-        return self._other(columns, self.offset_columns.before, self.offset_columns.after)
-
-    def factor_for_columns(self, rows: FloatArray) -> OtherFactor:
-        """Return what a column depends on: the vectors of the rows, and their offsets."""
-        return self._other(rows, self.offset_columns.after, self.offset_columns.before)
-
-    def _other(self, vectors: FloatArray, own_offset: int, their_offset: int) -> OtherFactor:
-        count, rank = vectors.shape[0], self.rank
-        seen = np.ones((count, rank + own_offset), vectors.dtype)
+    def factor(self, vectors: FloatArray, *, for_rows: bool) -> OtherFactor:
+        """Return what rows, or columns, depend on: vectors of the other ones, and their offsets."""
+        before, after, rank = self.offset_columns.before, self.offset_columns.after, self.rank
+        own_offset, has_offset = (before, after) if for_rows else (after, before)
+        seen = np.ones((len(vectors), rank + own_offset), vectors.dtype)
         seen[:, :rank] = vectors[:, :rank]
-        constants = vectors[:, rank] if their_offset else np.zeros(count, vectors.dtype)
+        constants = vectors[:, rank] if has_offset else np.zeros(len(vectors), vectors.dtype)
         return OtherFactor(seen, constants + vectors.dtype.type(self.offset_columns.mean))
 
     def augmented(self, rows: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return A and B with A Bᵀ = WH with offsets."""
-        vectors, constants = self.factor_for_rows(columns)
+        vectors, constants = self.factor(columns, for_rows=True)
         A = np.hstack([rows, np.ones((len(rows), 1), rows.dtype)])
         return A, np.hstack([vectors, constants[:, None]])
 
@@ -245,28 +225,20 @@ class SampledProblem:
 
     @cached_property
     def column_groups(self) -> Labels:
-        """0 for a column of numbers and 1 for one of levels; empty if all are of one of the two.
+        """0 for a column of numbers and 1 for one of levels; 0 if all are of one of the two.
 
         The offset of a number is nearly 0 in its units, and that of a rare level is not: with one
         prior for both, the numbers would draw rare levels to their cut points of the start.
         """
-        levels = np.array([noise == "ordinal" for noise in self.noises], np.int64)
-        return levels if 0 < levels.sum() < levels.size else NO_LABELS
-
-    @cached_property
-    def positions(self) -> NDArray[np.intp] | None:
-        """Positions of sparse entries in a flat matrix, if most are stored."""
-        if not self.by_column:
-            return None
-        assert isinstance(self.storage, CsrStorage)
-        return row_updates.positions_of_most(self.storage)
+        levels = np.broadcast_to([noise == "ordinal" for noise in self.noises], self.shape[1])
+        return np.unique(levels, return_inverse=True)[1]
 
     @cached_property
     def counts(self) -> NDArray[np.integer]:
         """Number of the stored entries that have the same noise levels."""
         if self.by_column:
             return np.diff(self.columns[0].indptr)
-        return np.array([self.n_entries])
+        return np.array([self.storage.n_entries])
 
     @cached_property
     def noise_levels(self) -> tuple[NDArray[Any], ...]:
@@ -311,32 +283,31 @@ class SampledProblem:
 
     def _data_of(self, at: Any) -> tuple[FloatArray, FloatArray, SampledLimits]:
         """Return X, weights and limits of some entries."""
-        weights = np.empty(0, self.dtype) if self.weights is None else self.weights[at]
+        weights = self.observations.weights
+        weights = np.empty(0, self.dtype) if weights is None else weights[at]
         return self.values[at], weights, NO_LIMITS if self.limits is None else self.limits.at(at)
 
     @cached_property
     def levels(self) -> list[Levels | None]:
         """The entries of each level of each kind; None for numbers."""
-        return [self._levels_of(k) for k in range(len(self.noises))]
-
-    def _levels_of(self, k: int) -> Levels | None:
-        number, at = len(self.model.column_models[k].loss.level_values), self.entries_of_kinds[k]
-        if not number:
-            return None
-        low = high = self.values[at]
-        if self.limits is not None:
-            _, low, high = self.limits.at(at)
-        return Levels(low, high, number, None if self.weights is None else self.weights[at])
+        found, weights = list[Levels | None](), self.observations.weights
+        for _, kind, at in self.kinds:
+            number, low, high = len(kind.loss.level_values), self.values[at], self.values[at]
+            if self.limits is not None:
+                _, low, high = self.limits.at(at)
+            here = None if weights is None else weights[at]
+            found.append(Levels(low, high, number, here) if number else None)
+        return found
 
     @cached_property
     def weights_of_T(self) -> FloatArray | None:
         """Weights of T at the entries; where the noise is after f they belong to the loss alone."""
         after = np.array([noise == "after" for noise in self.noises])
-        if self.weights is None or after.all():
+        if (weights := self.observations.weights) is None or after.all():
             return None
         if not after.any():
-            return self.weights
-        return np.where(after[self.column_of], 1, self.weights).astype(self.dtype)
+            return weights
+        return np.where(after[self.column_of], 1, weights).astype(self.dtype)
 
     @cached_property
     def units_of_kinds(self) -> NDArray[np.float64]:
@@ -358,8 +329,8 @@ class SampledProblem:
         transposed, order = self.columns
         of_columns = None if weights is None else weights[order]
         return (
-            SparseUpdate(self.storage, None, weights, threads, ("all", "columns")[self.by_column]),
-            SparseUpdate(transposed, order, of_columns, threads, ("all", "rows")[self.by_column]),
+            SparseUpdate(self.storage, None, weights, threads),
+            SparseUpdate(transposed, order, of_columns, threads, self.by_column),
         )
 
     @cached_property
@@ -372,15 +343,16 @@ class SampledProblem:
     def products(self, rows: FloatArray, columns: FloatArray) -> FloatArray:
         """Return WH with offsets at every stored entry, flat."""
         A, B = self.augmented(rows, columns)
-        if self.positions is not None:
-            return np.asarray((A @ B.T).ravel().take(self.positions))
-        out, starts, packed = np.empty(self.n_entries, A.dtype), self.starts, self.storage.pack(B.T)
+        update, starts, packed = self.updates[0], self.starts, self.storage.pack(B.T)
+        if isinstance(update, SparseUpdate) and update.most is not None:
+            return np.asarray((A @ B.T).ravel().take(update.most))
+        out = np.empty(self.storage.n_entries, A.dtype)
 
         def block(first: int, last: int) -> None:
             entries = slice(int(starts[first]), int(starts[last]))
             self.storage.products(Block(slice(first, last), entries), A, packed, out[entries])
 
-        row_updates.each_block(self.shape, self.threads, block)
+        each_block(self.shape, self.threads, block)
         return out
 
 
@@ -427,7 +399,7 @@ def problem_of(
     offsets = options.offsets
     if offsets == "auto":
         offsets = "columns" if by_column else "none" if model.even else "both"
-    mean = mean_of_T = 0.0
+    mean = 0.0
     if by_column:
         _, columns, x = stored.entries()
         spreads = units_of_groups(columns, x, stored.shape[1]).deviation
@@ -435,9 +407,13 @@ def problem_of(
     elif noises[0] == "ordinal":
         prior = Prior(1.0, np.ones(1))
     else:
-        mean_of_T = _mean(stored, model.pseudo_inverse)
-        mean = 0.0 if offsets == "none" else mean_of_T
-        prior = _prior(stored, model, mean)
+        to_T, count = model.pseudo_inverse, stored.n_observed
+        mean = 0.0 if offsets == "none" else stored.sum_of(lambda x, _: to_T(x)) / count
+        squares = stored.sum_of(lambda x, _: np.square(to_T(x) - mean)) / count
+        mean_of_X = stored.sum_of(lambda x, _: x) / count
+        squares_of_X = stored.sum_of(lambda x, _: np.square(x - mean_of_X)) / count
+        of_X = math.sqrt(squares_of_X) or max(map(abs, stored.range())) or 1.0
+        prior = Prior(math.sqrt(squares) or abs(mean) or 1.0, np.array([of_X]))
     return SampledProblem(
         observations=stored,
         threads=options.compute.threads or all_threads(),
@@ -446,7 +422,6 @@ def problem_of(
         rank=rank,
         offset_columns=OffsetColumns(offsets, mean),
         prior=prior,
-        mean_of_T=mean_of_T,
     )
 
 
@@ -473,21 +448,3 @@ def _refuse_limits(loss: Loss, *, weighted: bool) -> None:
             f"at_most= and at_least= do not go with loss={loss.name!r}{words} in sample(): "
             "use loss='frobenius', 'l1' or 'kl', or complete()."
         )
-
-
-def _mean(stored: Observations, transform: Transform) -> float:
-    """Return the mean of transform(X) over the stored entries."""
-    return float(stored.row_sums(transform).sum()) / stored.n_stored
-
-
-def _prior(stored: Observations, model: Model, mean: float) -> Prior:
-    """Return the scales of the priors for T around a global offset."""
-
-    def spread(transform: Transform, centre: float) -> float:
-        squares = _mean(stored, lambda x: np.square(transform(x).astype(np.float64) - centre))
-        return math.sqrt(squares)
-
-    around = spread(model.pseudo_inverse, mean)
-    spread_of_X = spread(lambda x: x, _mean(stored, lambda x: x))
-    largest = max(map(abs, stored.range()))
-    return Prior(around or abs(mean) or 1.0, np.array([spread_of_X or largest or 1.0]))

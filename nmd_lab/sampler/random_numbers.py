@@ -10,9 +10,9 @@ The integer is on the stack of the kernel that calls `new_stream`.  The referenc
 be counted at each call, which takes longer than a normal number.
 
 A normal variable between two limits, and its mass there, are stable far in the tails.  Where the
-mean lies between the limits, or near wide ones, a normal or a uniform number is drawn until it is
-accepted.  Elsewhere the distance from the nearer limit is drawn from an exponential distribution
-and accepted by rejection (C. P. Robert, "Simulation of truncated normal variables", Statistics and
+mean lies between wide limits, or near them, a normal number is drawn until it is accepted.
+Elsewhere the distance from a limit is drawn from a uniform or an exponential distribution and
+accepted by rejection (C. P. Robert, "Simulation of truncated normal variables", Statistics and
 Computing 5, 1995), so that a draw at 40 standard deviations costs no more than one at two.
 """
 
@@ -32,10 +32,7 @@ from nmd_lab._runtime.compiler import compile_inner, compile_scalar, inlined
 from nmd_lab.data.matching import mixed
 from nmd_lab.model.ordinal import SQRT_HALF, SQRT_HALF_PI, mills_ratio
 
-UNIT, SIGNED_UNIT = 2.0**-53, 2.0**-52
-N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
-"""Layers below exp(-z²/2), where the tail begins, and the area of each layer."""
-
+UNIT = 2.0**-53
 TRIES = 10_000  # ends loops if an argument is NaN; at least a quarter of all tries is accepted
 
 ROWS, COLUMNS, LATENT, HYPER = range(4)
@@ -105,59 +102,25 @@ def uniform(stream):  # type: ignore[no-untyped-def]
     return (np.float64(_mix(next_bits(stream)) >> np.uint64(11)) + 0.5) * UNIT
 
 
-def _layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ends of the layers and the heights there, from the lowest layer to the top."""
-    ends = [LAYER / math.exp(-0.5 * TAIL * TAIL), TAIL]
-    while len(ends) < N_LAYERS:
-        height = LAYER / ends[-1] + math.exp(-0.5 * ends[-1] * ends[-1])
-        ends.append(math.sqrt(-2.0 * math.log(height)))
-    found = np.array([*ends, 0.0])
-    return found, np.exp(-0.5 * found * found)
-
-
-ENDS, HEIGHTS = _layers()
-
-
-@compile_inner
+@compile_scalar
 def normal(stream):  # type: ignore[no-untyped-def]
-    """Return a standard normal number.
-
-    It is the ziggurat of G. Marsaglia and W. W. Tsang, "The ziggurat method for generating random
-    variables", Journal of Statistical Software 5, 2000, whose layer, place and height come from
-    different bits.
-    """
-    for _ in range(TRIES):
-        bits = _mix(next_bits(stream))
-        layer = np.int64(bits & np.uint64(N_LAYERS - 1))
-        z = np.float64(np.int64(bits) >> np.int64(11)) * SIGNED_UNIT * ENDS[layer]
-        if abs(z) < ENDS[layer + 1]:
-            return z
-        if layer == 0:  # the tail (G. Marsaglia, 1964)
-            x, y = 0.0, -1.0
-            while y + y < x * x:
-                x, y = -math.log(uniform(stream)) / TAIL, -math.log(uniform(stream))
-            return TAIL + x if z > 0.0 else -TAIL - x
-        height = HEIGHTS[layer] + (HEIGHTS[layer + 1] - HEIGHTS[layer]) * uniform(stream)
-        if height < math.exp(-0.5 * z * z):
-            return z
-    return 0.0
+    """Return a standard normal number: a coordinate of a point in the plane (Box and Muller)."""
+    radius = math.sqrt(-2.0 * math.log(uniform(stream)))
+    return radius * math.cos(2.0 * math.pi * uniform(stream))
 
 
 @compile_inner
 def draw_index(logs, stream):  # type: ignore[no-untyped-def]
-    """Return a position, given the logarithms of probabilities up to a constant."""
-    highest, total = logs[0], 0.0
+    """Return a position, given the logarithms of probabilities up to a constant.
+
+    It is that of the largest one after a Gumbel number was added to each.
+    """
+    highest, chosen = -math.inf, 0
     for k in range(logs.size):
-        highest = max(highest, logs[k])
-    for k in range(logs.size):
-        logs[k] = math.exp(logs[k] - highest)
-        total += logs[k]
-    rest = uniform(stream) * total
-    for k in range(logs.size):
-        rest -= logs[k]
-        if rest < 0:
-            return k
-    return logs.size - 1
+        value = logs[k] - math.log(-math.log(uniform(stream)))
+        if value > highest:
+            highest, chosen = value, k
+    return chosen
 
 
 @compile_scalar
@@ -179,9 +142,11 @@ def mass_between(a, b, width):  # type: ignore[no-untyped-def]
 
 
 @compile_scalar
-def _tail_distance(a, width, stream):  # type: ignore[no-untyped-def]
+def _distance(a, width, stream):  # type: ignore[no-untyped-def]
+    """Return how far beyond `a` a normal number is that lies between a and a + width."""
     # The rate `a` is best for narrow intervals and far tails, the other one close to the mean.
-    rate = a if width < 1.0 or a > 100.0 else 0.5 * (a + math.sqrt(a * a + 4.0))
+    near = 0.0 < a < 100.0 and width > 1.0
+    rate = 0.5 * (a + math.sqrt(a * a + 4.0)) if near else max(a, 0.0)
     share, shift = -math.expm1(-rate * width), rate - a
     distance = 0.0
     for _ in range(TRIES):
@@ -191,17 +156,6 @@ def _tail_distance(a, width, stream):  # type: ignore[no-untyped-def]
         if uniform(stream) <= math.exp(-0.5 * off * off):
             break
     return distance
-
-
-@compile_scalar
-def _around_mean(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
-    t = v
-    for _ in range(TRIES):
-        t = low + (high - low) * uniform(stream)
-        z = (t - v) / sd
-        if uniform(stream) <= math.exp(-0.5 * z * z):
-            break
-    return t
 
 
 @compile_scalar
@@ -218,10 +172,8 @@ def draw_between(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
             if low <= t <= high:
                 break
             t = v + sd * normal(stream)
-    elif low > v:
-        t = low + sd * _tail_distance((low - v) / sd, (high - low) / sd, stream)
     elif high < v:
-        t = high - sd * _tail_distance((v - high) / sd, (high - low) / sd, stream)
+        t = high - sd * _distance((v - high) / sd, (high - low) / sd, stream)
     else:
-        t = _around_mean(v, sd, low, high, stream)
+        t = low + sd * _distance((low - v) / sd, (high - low) / sd, stream)
     return min(max(t, low), high)

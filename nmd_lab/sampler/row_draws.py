@@ -56,7 +56,7 @@ def add_entries(columns, begin, end, y, weights, rho, other, scratch, P, b):  # 
     count = 0
     for k in range(begin, end):
         j = columns[k]
-        tau = rho * (rho_of_columns[j] if rho_of_columns.size else 1.0)
+        tau = rho * rho_of_columns[j]
         if weights.size:
             tau *= weights[k]
         root = math.sqrt(tau)
@@ -107,26 +107,13 @@ def half_solve_group(P, b, linear, precision, no_ridge, L, y):  # type: ignore[n
     return half_solve(L, no_ridge, y)
 
 
-@compile_inner
-def absent_columns(columns, out):  # type: ignore[no-untyped-def]
-    """Put the columns that a row does not store first into `out`, and return their number."""
-    count, k = 0, 0
-    for j in range(out.size):
-        if k < columns.size and columns[k] == j:
-            k += 1
-        else:
-            out[count] = j
-            count += 1
-    return count
-
-
 def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels, done):  # type: ignore[no-untyped-def]
     """Draw some sparse rows in place, with the labels that are unknown."""
     indptr, indices, target, weights = entries
     vectors, constants = other
     linear, precision, log_weights = prior
     rho_of_rows, rho_of_columns = rho
-    gram, sums = of_all
+    gram, sums, starts_absent, absent = of_all
     seed, sweep, kind, keys = key
     n, d = vectors.shape
     P, b, L, row = np.empty((d, d)), np.empty(d), np.empty((d, d)), np.empty(d)
@@ -134,7 +121,7 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
     by_column = rho_of_columns, vectors
     narrow = np.empty((CHUNK, d), vectors.dtype), np.empty((d, d), vectors.dtype)
     wide = np.empty((CHUNK, d)), np.empty((d, d))
-    y, none, absent = np.empty(n), np.empty(0), np.empty(n, indices.dtype)
+    y, none = np.empty(n), np.empty(0)
     for i in range(first, last):
         if done.size and done[i]:
             continue
@@ -142,13 +129,13 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
             b[a] = 0.0
             for c in range(d):
                 P[a, c] = 0.0
-        rho_of_row = rho_of_rows[i] if rho_of_rows.size > 1 else rho_of_rows[0]
+        rho_of_row = rho_of_rows[i]
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
         for k in range(begin, end):
             y[k - begin] = target[k] - constants[indices[k]]
         if gram.size and 2 * (end - begin) > n:
-            count = absent_columns(indices[begin:end], absent)
-            add_entries(absent, 0, count, none, none, 1.0, by_column, wide, P, b)
+            begin, end = starts_absent[i], starts_absent[i + 1]
+            add_entries(absent, begin, end, none, none, 1.0, by_column, wide, P, b)
             for a in range(d):
                 b[a] = rho_of_row * sums[i, a]
                 for c in range(d):
@@ -199,22 +186,25 @@ def half_solve_few(b, linear, inverse, white, pairs, cells, y, L, z):  # type: i
         z[p] = total / pivot
         score += 0.5 * z[p] * z[p]
         determinant *= pivot
+        if determinant < 1e-200:  # before it underflows
+            score -= math.log(determinant)
+            determinant = 1.0
     return score - math.log(determinant)
 
 
-def draw_rows_with_few(first, last, pattern, shared, sums, key, labels, rows):  # type: ignore[no-untyped-def]
+def draw_rows_with_few(first, last, few, shared, of_all, key, labels, rows):  # type: ignore[no-untyped-def]
     """Draw rows with few missing cells in place, with the labels that are unknown."""
-    few, counts, columns = pattern
     linear, inverse, white, pairs, logs = shared
+    _, sums, starts_absent, absent = of_all
     seed, sweep, kind = key
-    d, most = sums.shape[1], columns.shape[1]
+    d = sums.shape[1]
     y, row, scores = np.empty(d), np.empty(d), np.empty(logs.size)
-    L, z = np.empty((most, most)), np.empty(most)
+    L, z = np.empty((d, d)), np.empty(d)
     for i in range(first, last):
         if not few[i]:
             continue
         stream = new_stream(start_of(seed, sweep, kind, i))
-        cells = columns[i, : counts[i]]
+        cells = absent[starts_absent[i] : starts_absent[i + 1]]
         c = labels[i] if labels.size else 0
         if c < 0:
             for g in range(logs.size):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,6 @@ BLOCK_ROWS = 256
 Labels = NDArray[np.int64]
 NO_LABELS: Labels = np.empty(0, np.int64)
 """Groups of rows if there is one group."""
-
-MAX_FEW = 32
-"""Missing cells that a row has at most to be drawn by them."""
 
 MAX_PAIRS = 1 << 22
 """Largest number of pairs of columns, over all groups."""
@@ -95,35 +92,38 @@ class RowInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class SparseUpdate:
-    """An update over stored entries; ρ is one of all, or that of each row or of each column."""
+    """An update over stored entries; ρ is one of all, or that of each column or of each row."""
 
     storage: CsrStorage
     order: NDArray[np.integer] | None
     weights: FloatArray | None
     threads: int
-    rho_of: Literal["all", "rows", "columns"] = "all"
+    rho_of_rows: bool = False
 
     def draw(self, target: FloatArray, inputs: RowInputs, rows: FloatArray) -> None:
         """Draw all rows in place."""
         other, prior, rho, key, labels = inputs
         here = target if self.order is None else target.take(self.order)
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
-        both_rho = (np.ones(1), rho) if self.rho_of == "columns" else (rho, np.empty(0))
-        of_all, few, gaussians = (np.empty((0, 0)), np.empty((0, 0))), None, prior.gaussians
-        if self._most is not None and not weights.size:
-            of_all = self._over_all(here, other, both_rho[1])
-            if self.rho_of == "columns" and not key.keys.size:  # whether it pays depends on all
-                few = self._few(other.vectors * np.sqrt(rho)[:, None], of_all[0], *gaussians)
-        types = f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}"
+        m, n = self.storage.shape
+        both_rho = (rho, np.ones(n)) if self.rho_of_rows else (np.ones(m), np.full(n, rho))
+        roots = np.sqrt(both_rho[1])[:, None]
+        few, gaussians, indices = None, prior.gaussians, self.storage.indices
+        of_all: Any = np.empty((0, 0)), np.empty((0, 0)), np.empty(0, np.int64), indices[:0]
+        if self.most is not None and not weights.size:
+            of_all = *self._over_all(here, other, both_rho[1]), *self._absent
+            if not self.rho_of_rows and not key.keys.size:  # whether it pays depends on all
+                few = self._few(other.vectors * roots, of_all[0], gaussians)
+        types = f"{rows.dtype}_{target.dtype}_{indices.dtype}"
         kernel = cached_kernel(draw_rows, f"draw_rows_{types}")
-        kernel_of_few = cached_kernel(draw_rows_with_few, f"draw_rows_with_few_{rows.dtype}")
-        entries = self.storage.indptr, self.storage.indices, here, weights
+        kernel_of_few = cached_kernel(draw_rows_with_few, f"draw_rows_with_few_{types}")
+        entries = self.storage.indptr, indices, here, weights
         arguments = (entries, tuple(other), gaussians, both_rho, of_all, tuple(key))
-        done = np.empty(0, bool) if few is None else few[0][0]
+        done = np.empty(0, bool) if few is None else few[0]
 
         def share(first: int, last: int) -> None:
             if few is not None:
-                kernel_of_few(first, last, *few, of_all[1], key[:3], labels, rows)
+                kernel_of_few(first, last, *few, of_all, key[:3], labels, rows)
             kernel(first, last, *arguments, rows, labels, done)
 
         each_share(self.storage.indptr, self.threads, share)
@@ -133,21 +133,17 @@ class SparseUpdate:
     ) -> tuple[Doubles, Doubles]:
         """Return Σ_j ρ_j p_j p_jᵀ and, for each row, Σ_j ρ_j y_ij p_j over all columns."""
         vectors, y = other.vectors.astype(np.float64, copy=False), np.zeros(self.storage.shape)
-        weighted = vectors * rho[:, None] if rho.size else vectors
-        y.ravel()[self._most] = here - other.constants[self.storage.indices]
+        weighted = vectors * rho[:, None]
+        y.ravel()[self.most] = here - other.constants[self.storage.indices]
         return weighted.T @ vectors, y @ weighted
 
     def _few(
-        self,
-        scaled: FloatArray,
-        of_all: Doubles,
-        linear: Doubles,
-        precision: Doubles,
-        log_weights: Doubles,
+        self, scaled: FloatArray, of_all: Doubles, gaussians: tuple[Doubles, Doubles, Doubles]
     ) -> tuple[Any, Any] | None:
         """Return which rows have few missing cells, and what their draw takes; None if too few."""
-        (m, n), (counts, columns) = self.storage.shape, self._missing
-        few = (2 * counts < n) & (counts < scaled.shape[1]) & (counts <= MAX_FEW)
+        linear, precision, log_weights = gaussians
+        (m, n), counts = self.storage.shape, np.diff(self._absent[0])
+        few = (2 * counts < n) & (counts < scaled.shape[1])
         if n > m or log_weights.size * n * n > MAX_PAIRS or 2 * np.count_nonzero(few) < m:
             return None
         roots = np.linalg.cholesky(precision + of_all)
@@ -155,23 +151,24 @@ class SparseUpdate:
         white = scaled @ inverse.transpose(0, 2, 1)  # L⁻¹ √ρ_j p_j of each group
         logs = log_weights - np.log(np.einsum("caa->ca", roots)).sum(axis=1)
         shared = linear, inverse, white, white @ white.transpose(0, 2, 1), logs
-        return (few, counts, columns), shared
+        return few, shared
 
     @cached_property
-    def _most(self) -> NDArray[np.intp] | None:
-        """Positions of the entries, if most are stored."""
-        return positions_of_most(self.storage)
+    def most(self) -> NDArray[np.intp] | None:
+        """Positions in a flat matrix, if most of one of moderate size is stored in order."""
+        (m, n), indices = self.storage.shape, self.storage.indices
+        if not 2 * indices.size > m * n or m * n > 1 << 24:  # a dense copy has 128 MiB
+            return None
+        positions = np.repeat(np.arange(m) * n, np.diff(self.storage.indptr)) + indices
+        return positions if np.all(np.diff(positions) > 0) else None
 
     @cached_property
-    def _missing(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Number of missing cells of each row, and the columns of the first ones."""
+    def _absent(self) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+        """First missing cell of each row, and behind the last one, and the columns of all."""
         missing = np.ones(self.storage.shape, bool)
-        missing.ravel()[self._most] = False
-        rows, columns = np.nonzero(missing)
-        place = np.arange(rows.size) - np.searchsorted(rows, rows)
-        found, first = np.zeros((len(missing), MAX_FEW), np.intp), place < MAX_FEW
-        found[rows[first], place[first]] = columns[first]
-        return missing.sum(axis=1), found
+        missing.ravel()[self.most] = False
+        starts = np.concatenate([[0], missing.sum(axis=1).cumsum()])
+        return starts, np.nonzero(missing)[1].astype(self.storage.indices.dtype)
 
 
 @dataclass(frozen=True)
@@ -200,15 +197,6 @@ class DenseUpdate:
             rows[block] = (b @ inverse.T + noise) @ inverse
 
         each_block(T.shape, self.threads, block)
-
-
-def positions_of_most(storage: CsrStorage) -> NDArray[np.intp] | None:
-    """Return the positions in a flat matrix, if most of one of moderate size is stored in order."""
-    m, n = storage.shape
-    if not 2 * storage.indices.size > m * n or m * n > 1 << 24:  # a dense copy has 128 MiB
-        return None
-    positions = np.repeat(np.arange(m) * n, np.diff(storage.indptr)) + storage.indices
-    return positions if np.all(np.diff(positions) > 0) else None
 
 
 def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]) -> None:

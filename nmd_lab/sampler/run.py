@@ -232,8 +232,8 @@ class Chains:
 
         arrays = drawn.copy()
         rows, columns = arrays.pop("rows"), arrays.pop("columns")
-        units = np.ldexp(np.ones(rank + problem.offset_columns.before), scaling.exponent)
-        units[rank:] = math.ldexp(1.0, of_T)
+        has_offset = problem.offset_columns.before
+        units = np.ldexp(1.0, np.repeat([scaling.exponent, of_T], [rank, has_offset]))
         *_, shapes, _ = problem.noise_levels
         loss = problem.model.column_models[0].loss  # several kinds have no exponent
         levels: dict[str, Any] = {
@@ -255,7 +255,7 @@ class Chains:
         }
         if "season" in arrays:
             arrays["season"] = scaled(arrays["season"], of_T)
-        if problem.offset_columns.before:
+        if has_offset:
             arrays["row_offsets"] = scaled(rows[..., rank], of_T)
         if problem.offset_columns.after:
             arrays["column_offsets"] = scaled(columns[..., rank], of_T)

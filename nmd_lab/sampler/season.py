@@ -18,11 +18,8 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.row_places import RowPlaces
 
-from .priors import Doubles, draw_precision
+from .priors import Doubles
 from .problem import SampledProblem
-
-FIRST_VARIANCE = 0.2
-"""Variance of the season in units of a column, before it is drawn."""
 
 PROMINENCE, STANDARD_ERRORS, NEARLY = 0.2, 3.0, 0.25
 """How much larger than before the correlation at the period is, with so many standard errors, and
@@ -88,16 +85,14 @@ def draw_season(
     rng: np.random.Generator,
 ) -> Doubles:
     """Return a draw of S, given T less all else at the entries."""
-    at, n = problem.season_of_entries, problem.shape[1]
-    variance = np.full(n, FIRST_VARIANCE * problem.prior.spread**2)
-    if season.any():
-        rate = 0.5 * np.sum(season**2, axis=0)
-        rate += problem.prior.noise_rate * problem.prior.spread**2
-        variance = 1 / draw_precision(1.0 + 0.5 * len(season), rate, rng)
-    weights = problem.weights_of_T
-    precision = np.broadcast_to(rho, n) * np.bincount(at, weights, season.size).reshape(-1, n)
-    sums = np.broadcast_to(rho, n) * np.bincount(
-        at, residual if weights is None else residual * weights, season.size
-    ).reshape(-1, n)
-    precision += 1 / variance
+    at, weights = problem.season_of_entries, problem.weights_of_T
+    rate = 0.5 * np.sum(season**2, axis=0)
+    rate += problem.prior.noise_rate * problem.prior.spread**2
+    inverse_variance = rng.gamma(1.0 + 0.5 * len(season), 1 / rate)
+    weighted = residual if weights is None else residual * weights
+    counts, sums = (
+        rho * np.bincount(at, each, season.size).reshape(season.shape)
+        for each in (weights, weighted)
+    )
+    precision = counts + inverse_variance
     return np.asarray(sums / precision + rng.standard_normal(season.shape) / np.sqrt(precision))

@@ -51,14 +51,9 @@ class Search:
     not_repeated: tuple[Trial, Trial] | None = None
 
     def __init__(self, trials: Trials, space: Space) -> None:
-        self.trials, self.space = trials, space
+        self.trials, self.space, self.stopped = trials, space, trials.stopped
         self._without: dict[tuple[Nonlinearity, Loss], tuple[Setting, float]] = {}
         self.first, self.unit = self.without_components(*space.first_model)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether to end with the best trial so far."""
-        return self.trials.stopped()
 
     def run(self) -> Trial:
         """Return the trial whose setting is to be chosen."""
@@ -83,7 +78,7 @@ class Search:
         if not self.trials.is_mixed:
             best = self.climb(best, "offset_alpha", OFFSET_STEP, self.offsets_alone)
         for kind in self.space.kinds[1:]:
-            if self.stopped or best.is_exact:
+            if self.stopped() or best.is_exact:
                 break
             other = self.offsets_alone(best.setting._replace(offsets=kind))
             simpler = kind == "global" and not best.clearly_below(other)
@@ -107,7 +102,7 @@ class Search:
         best, last, grown = null, None, 0
         growth = 1e-3 if self.trials.is_mixed else 0.02
         for alpha in alphas[::-1] if even else alphas:
-            if self.stopped or best.is_exact:
+            if self.stopped() or best.is_exact:
                 break
             weaker = setting._replace(alpha=alpha)
             if last is None:
@@ -174,7 +169,7 @@ class Search:
         best, climbed = first, [first]
         for setting in settings:
             may_stay = best.setting[:2] in models
-            if setting == first.setting or (may_stay and self.stopped):
+            if setting == first.setting or (may_stay and self.stopped()):
                 continue
             trial = self.trials.run(setting, first.starts)
             # without offsets, and with another model, the best ridge may be another one
@@ -193,7 +188,7 @@ class Search:
         best = self.larger_ranks(first, self.at_rank, MAX_RANKS_WITHOUT_GAIN)
         last = first
         for smaller in reversed([r for r in self.space.ranks if r < first.setting.rank]):
-            if self.stopped:
+            if self.stopped():
                 break
             last = self.at_rank(last, smaller)
             best = min(best, last)
@@ -213,7 +208,7 @@ class Search:
         below = max((rank for rank in ranks if rank < chosen.setting.rank), default=0)
         while chosen.setting.rank - below > max(1, chosen.setting.rank // 10):
             rank = (chosen.setting.rank + below) // 2
-            if self.stopped or self.space.rank_near(rank) != rank:
+            if self.stopped() or self.space.rank_near(rank) != rank:
                 break
             trial = self.trials.run(chosen.setting._replace(rank=rank), chosen.starts)
             if trial.is_close(best):
@@ -231,7 +226,7 @@ class Search:
         if best.error > 0.07 * self.trials.null_error or self.trials.is_mixed:
             return best
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
-            if self.stopped or self.space.rank_near(rank) != rank:
+            if self.stopped() or self.space.rank_near(rank) != rank:
                 continue
             trial = self.trials.run(best.setting._replace(rank=rank), kind="cold_start")
             if trial.is_exact or trial.mean <= best.mean:
@@ -244,7 +239,7 @@ class Search:
         alike = (t for t in self.trials.done if t.setting._replace(alpha=0.0) == same)
         close = (trial for trial in alike if trial.is_close(best))
         strongest = max(close, key=lambda trial: trial.setting.alpha, default=best)
-        while not self.stopped and not best.is_exact and strongest.setting.alpha < self.unit:
+        while not self.stopped() and not best.is_exact and strongest.setting.alpha < self.unit:
             setting = self.space.stepped(strongest.setting, "alpha", COARSE)
             if setting is None or self.space.alpha is not None:
                 break
@@ -261,13 +256,13 @@ class Search:
         """
         run = partial(self.trials.run, kind="long_trial")
         trial = run(best.setting)
-        if self.stopped or best.clearly_below(trial):
+        if self.stopped() or best.clearly_below(trial):
             return best
         return min(best, self.climb(trial, "alpha", COARSE, run))
 
     def repeated(self, best: Trial) -> Trial:
         """Return the best trial that begins as a fit does, by a path of ridges or without one."""
-        if self.stopped or best.is_cold:
+        if self.stopped() or best.is_cold:
             return best
         chosen = None
         if self.space.alpha is None and self.trials.may_follow_path(best.setting):
@@ -275,7 +270,7 @@ class Search:
         if chosen is None or not chosen < best:
             cold = self.from_cold_start(best.setting, "cold_start", best)
             chosen = cold if chosen is None or _repeats(cold, best) else min(chosen, cold)
-        return chosen if math.isfinite(chosen.mean) and not self.stopped else best
+        return chosen if math.isfinite(chosen.mean) and not self.stopped() else best
 
     def from_cold_start(self, setting: Setting, kind: Kind, best: Trial | None = None) -> Trial:
         """Return the best trial from a cold start with a setting, or with other ridges.
@@ -295,7 +290,7 @@ class Search:
 
     def or_offsets_alone(self, best: Trial) -> Trial:
         """Return the best trial, or that without components if it is not clearly worse."""
-        if self.space.alpha_candidates is not None or self.stopped:
+        if self.space.alpha_candidates is not None or self.stopped():
             return best
         f, loss = best.setting.nonlinearity, best.setting.loss
         alone, _ = self.without_components(f, loss)
@@ -315,7 +310,7 @@ class Search:
 
         first = at_rank(None, self.space.ranks[0])
         best = self.larger_ranks(first, at_rank, MAX_RANKS_WITHOUT_GAIN, ratio=1.0)
-        if self.stopped:
+        if self.stopped():
             return best
         return next(trial for trial in self.trials.done if not best.clearly_below(trial, 1.0))
 
@@ -369,7 +364,7 @@ class Search:
         for step in (1 / factor, factor):
             begun_at = trial
             for _ in range(MAX_STEPS):
-                if self.stopped or trial.is_exact:
+                if self.stopped() or trial.is_exact:
                     return trial
                 setting = self.space.stepped(trial.setting, name, step)
                 if setting is None or any(t.is_hopeless(setting, trial) for t in known):
@@ -413,7 +408,7 @@ class Search:
         ratio = 2.0 if self.trials.is_mixed else ratio  # trials of tables take long
         while larger := self.next_rank(last.setting.rank, ratio):
             enough = no_gain >= (patience if larger <= LONG_RANK else 1)
-            if self.stopped or best.is_exact or enough:
+            if self.stopped() or best.is_exact or enough:
                 break
             last = at_rank(last, larger)
             # So much, and more for more components, is worth a larger rank.

@@ -159,7 +159,9 @@ class Trials:
         """Do a trial from the factors of another one, or as a fit begins."""
         same = [t for t in self.done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
         best = min(same, default=None)
-        to_beat = best if kind in ("short", "long_trial") else None
+        alike = [t for t in same if kind != "cold_start" or t.kind == kind]
+        ends_early = kind in ("short", "long_trial", "cold_start")
+        to_beat = min(alike, default=None) if ends_early else None
         began, path = time.perf_counter(), kind == "ridge_path"
         problems, runs, ending = self.problems(setting), list[FoldResult](), None
         squares = self.metric in ("deviance", "rmse") and not (path or self.refined)
@@ -324,16 +326,14 @@ MAX_STEPS = 30  # iterations
 def suits(problem: Problem, rank: int) -> bool:
     """Return whether the steps minimise the objective of the problem, and are quick."""
     data, width = problem.observations, rank + problem.offset_columns.width
-    if data.remote or data.scratch is not None or data.limits is not None:
-        return False
     simple = problem.model.is_least_squares and not problem.is_constrained and problem.alpha > 0
     # Python takes longer than the steps of ADMM on small data, unless normal matrices are large.
     small = data.n_observed < 10_000 and data.n_observed * width**2 <= 1 << 22
     quick = (problem.observed_only or small) and problem.device is HOST
-    if not (simple and quick) or data.absent_are_zeros:
+    if not (simple and quick) or data.limits is not None:
         return False
     weights = data.weight_reader()
-    return weights is None or weights.dtype == bool or bool(np.isin(weights[:], (0, 1)).all())
+    return weights is None or bool(np.isin(weights[:], (0, 1)).all())
 
 
 class FoldEntries:

@@ -48,10 +48,10 @@ from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.api.fits import complete
 from nmd_lab.api.posteriors import sample
-from nmd_lab.checkpoint import Classes, hash_of, stored_form
+from nmd_lab.checkpoint import hash_of, stored_form
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
-from nmd_lab.data.sparse import SparseObservations, is_sparse
+from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.problem.columns import with_bounds
@@ -215,7 +215,7 @@ class Cell:
             "X": self.data.fingerprint,
             "metrics": [*self.metrics],
             "method": f"{self.method.__module__}.{self.method.__qualname__}",
-            "arguments": {name: stored_form(name, v, Classes()) for name, v in arguments.items()},
+            "arguments": {name: stored_form(name, v) for name, v in arguments.items()},
             "missing": self.missing if self.missing.level else NOTHING_HIDDEN,
             "noise": self.noise if self.noise.level else NO_NOISE,
             "seed": self.seed,
@@ -247,8 +247,8 @@ class Cell:
         arguments = dict(self.data.arguments)
         arguments |= {"random_state": self.seed, "compute": Compute(threads=1)}
         if self.method not in METHODS.values() and takes_numbers(self.method):
-            stored = isinstance(self.data.X, SparseObservations) or is_sparse(self.data.X)
-            arguments["observed"] = None if stored else ~np.isnan(np.asarray(self.X))
+            is_dense = not is_sparse(self.data.X)
+            arguments["observed"] = ~np.isnan(np.asarray(self.X)) if is_dense else None
         arguments = self.settings | accepted(self.method, arguments)
         if arguments.get("nonlinearity") == "minmax":  # noise may exceed the bounds of X itself
             arguments["nonlinearity"] = with_bounds("minmax", self.data.observations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -24,9 +24,9 @@ from nmd_lab.model.model import Model
 from nmd_lab.problem.state import State as Iterate
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary import two_digits, validation_error
+from nmd_lab.result.summary import validation_error
 
-from .words import THIS
+from .words import THIS, Number
 
 # The message until the first progress
 STARTING = "starting; a first run takes some seconds more …"
@@ -41,6 +41,11 @@ PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 o
 
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
+
+
+def nothing() -> Array:
+    """Return the rows and columns of no entries."""
+    return np.empty((2, 0), np.intp)
 
 
 @dataclass
@@ -63,12 +68,15 @@ class Run:
     errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
     findings: Any = None  # coverage of intervals
     # Rows and columns of the entries that it has not seen
-    unseen: Any = field(default_factory=lambda: np.empty((2, 0), np.intp))
+    unseen: Any = field(default_factory=nothing)
+    resumable: ResumableFit | None = None  # what is continued
     stop: threading.Event = field(default_factory=threading.Event)
 
     def cannot_proceed(self) -> str:
         """Return why the work cannot be continued, or an empty string."""
-        return "there is nothing to continue from"
+        if self.phase not in ("stopped", "finished") or self.resumable is None:
+            return "there is nothing to continue from"
+        return "the fit has converged" * bool(self.result.stop_reason.code == "converged")
 
 
 @dataclass
@@ -77,45 +85,42 @@ class FitRun(Run):
 
     X: Any = None  # what is fitted, and options that go with it
     options: dict[str, Any] = field(default_factory=dict)
-    resumable: ResumableFit | None = None
     # Measures the error at entries that are held out of the fit, if any are
     measure: Callable[[FittedValues], float] | None = None
     remembers: bool = False  # whether it begins at a fit that has seen these entries
     state: Iterate | None = None  # last iterate
-    seen: dict[int, float] = field(default_factory=dict)  # errors by iteration, where seen
-    held_out: dict[int, float] = field(default_factory=dict)  # and where held out
+    held_out: dict[int, float] = field(default_factory=dict)  # what that is, by iteration
 
-    def add(self, iterate: Iterate, fit: ResumableFit, *, last: bool = False) -> None:
-        """Take the next iterate; errors of some are kept, and of the last one."""
+    def add(self, iterate: Iterate) -> None:
+        """Take the next iterate; errors of some are measured."""
         self.state, self.done = iterate, iterate.iteration
-        if not last and not is_measured(self.done):
-            return
-        self.seen[self.done] = iterate.relative_error
-        if self.measure is not None:
+        if self.measure is not None and is_measured(self.done):
             self.held_out[self.done] = self.measure(iterate._fitted)
-        elif errors := fit.progress.history.get(VALIDATION):
-            self.held_out[self.done] = errors[-1]
 
-    def end(self, result: Decomposition, fit: ResumableFit) -> None:
-        """Take the result, with its held-out error and those of the last iterate."""
-        measure = self.measure
-        error = measure(result._fitted) if measure else validation_error(result)
-        if self.state is not None and self.done not in self.seen:
-            self.add(self.state, fit, last=True)
-        self.result, self.resumable = result, fit
+    def end(self, result: Decomposition) -> None:
+        """Take the result, with its held-out error and that of the last iterate."""
+        self.result, error = result, validation_error(result)
+        if self.measure is not None:
+            error = self.measure(result._fitted)
+            if self.state is not None:
+                self.held_out[self.done] = self.measure(self.state._fitted)
         self.errors = {} if error is None else {THIS: error}  # of an earlier iterate, perhaps
-        if self.hidden is not None:
-            self.unseen = self.hidden.positions
+        self.unseen = nothing() if self.hidden is None else self.hidden.positions
 
     def forget(self) -> None:
         """Forget the iterates, which were those of a first look."""
-        self.state, self.result, self.done = None, None, 0
-        self.seen, self.held_out, self.errors = {}, {}, {}
+        self.state, self.result, self.resumable, self.done = None, None, None, 0
+        self.held_out, self.errors = {}, {}
+
+    def recorded(self, name: str) -> dict[int, float]:
+        """Return some numbers of the history by iteration."""
+        run = self.resumable  # the fit's thread may forget it
+        return {} if run is None else some_of(run.progress.history, name)
 
     @property
     def guesses(self) -> dict[int, float]:
         """The held-out errors that are those of a guess."""
-        errors = dict(self.held_out)
+        errors = dict(self.held_out) or self.recorded(VALIDATION)
         # A fit that begins at one that has seen these entries forgets them while their error rises
         highest = max(errors, key=errors.__getitem__, default=0) if self.remembers else 0
         return {k: error for k, error in errors.items() if k >= highest}
@@ -134,20 +139,6 @@ class FitRun(Run):
         means = pd.Series(x).groupby(columns).mean()
         return means.reindex(range(seen.shape[1]), fill_value=x.mean()).to_numpy()
 
-    def cannot_proceed(self) -> str:
-        """Return why the fit cannot be continued, or an empty string."""
-        if self.phase not in ("stopped", "finished") or self.resumable is None:
-            return super().cannot_proceed()
-        return "the fit has converged" * bool(self.result.stop_reason.code == "converged")
-
-
-@dataclass
-class SampleRun(Run):
-    """Draws with some arguments of `nmd_lab.sample`; the posterior is the result."""
-
-    held_out: float = 0.0  # fraction of the observed entries that are held out; 0 for none
-    hidden: Any = None  # these entries
-
 
 def is_measured(iteration: int) -> bool:
     """Return whether the error of an iteration is measured.
@@ -155,10 +146,14 @@ def is_measured(iteration: int) -> bool:
     >>> [k for k in range(1, 40) if is_measured(k)][17:]
     [18, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 34, 36, 37, 39]
     """
-    if iteration <= 20:
-        return True
     step = math.log(1.05)  # the next one is about 5 % later
-    return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
+    return iteration == 1 or math.log(iteration) // step > math.log(iteration - 1) // step
+
+
+def some_of(history: Mapping[str, Any], name: str) -> dict[int, float]:
+    """Return the numbers of a history at iterations that are measured, and at the last one."""
+    numbers = dict(enumerate(np.asarray(history.get(name, ())).tolist(), 1))
+    return {k: x for k, x in numbers.items() if is_measured(k) or k == len(numbers)}
 
 
 R = TypeVar("R", bound=Run)
@@ -268,8 +263,7 @@ class PastRun(NamedTuple):
     result: Any
     settings: dict[str, Any]
     data: Any
-    error: float | None  # where entries are hidden, as the sentence has it
-    shown: str  # the same as text, or the fraction of classes that are right
+    number: Number | None  # the error where entries are hidden, as the sentence has it
 
 
 class History:
@@ -278,7 +272,6 @@ class History:
     def __init__(self) -> None:
         self.runs: dict[int, PastRun] = {}
         self.left: int | None = None  # number of that which is left of the dividers
-        self._count = 0
 
     @property
     def compared(self) -> PastRun | None:
@@ -288,17 +281,17 @@ class History:
     def lines(self, state: Any) -> list[Record]:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
         number = state.number(of_fit=True)
-        known = number is not None and bool(number.sign)
+        known = number if number and number.sign else None
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
-            self._keep(state.fit.run, *((number.error, number.shown) if known else (None, "")))
+            self._keep(state.fit.run, known)
         shown = state.fit.result if state.number() == number else None  # else draws are
-        now = number.error if known and not number.value else None
+        now = {self.left: known.error if known and not known.value else None}
         return [
             {
                 "number": k,
                 "text": self.words(past),
-                "off": past.error,
-                "error": past.shown + (_difference(past.error, now) if k == self.left else ""),
+                "off": past.number and past.number.error,
+                "error": past.number.compared(now.get(k)) if past.number else "",
                 "current": past.result is shown,
                 "left": k == self.left,
             }
@@ -311,12 +304,12 @@ class History:
             raise ValueError(f"run {number} is not kept: choose another.")
         self.left = None if self.left == number else number
 
-    def _keep(self, run: Run, error: float | None, shown: str) -> None:
+    def _keep(self, run: Run, known: Number | None) -> None:
         """Add the present run, or bring its entry up to date."""
         of = run.before or run.of
-        number = next((k for k, past in self.runs.items() if past.of is of), self._count + 1)
-        self._count = max(self._count, number)
-        self.runs[number] = PastRun(of, run.result, run.settings, run.data, error, shown)
+        new = max(self.runs, default=0) + 1
+        number = next((k for k, past in self.runs.items() if past.of is of), new)
+        self.runs[number] = PastRun(of, run.result, run.settings, run.data, known)
         if len(self.runs) > MAX_RUNS:
             del self.runs[min(self.runs)]
 
@@ -337,20 +330,10 @@ class History:
         return ", ".join(words)
 
 
-def _difference(error: float | None, now: float | None) -> str:
-    """Return how much better or worse an error is than that of the present run."""
-    if error is None or now is None or error == now:
-        return ""
-    if abs(error - now) < 0.005 * now:
-        return " (as now)"
-    return f" ({two_digits(abs(error - now))} {'better' if error < now else 'worse'} than now)"
-
-
 def in_sample(count: int, most: int) -> NDArray[np.bool_]:
     """Return which of so many things are in a random sample of at most so many, always the same."""
-    drawn = np.zeros(count, dtype=bool)
-    drawn[np.random.default_rng(0).choice(count, min(count, most), replace=False)] = True
-    return drawn
+    some = np.random.default_rng(0).choice(count, min(count, most), replace=False)
+    return np.isin(np.arange(count), some)
 
 
 MAX_JUDGED = 20_000  # entries that are seen at which components are judged, at most
@@ -380,7 +363,7 @@ class Judged(NamedTuple):
 COARSE = ContextVar("coarse", default=0)
 """On a page that has to be small, how coarse it is, from 1; 0 on any other page."""
 
-SIZED = ("frame", "pictures", "drawn", "points", "drawing")  # what coarse pages have otherwise
+SIZED = ("pictures", "drawn", "points", "drawing")  # what coarse pages have otherwise
 
 
 def at_most(number: int, coarse: int) -> int:

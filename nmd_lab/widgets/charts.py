@@ -129,13 +129,12 @@ EVERYWHERE = 0.9  # part of a group, the second highest, from which a component 
 HINT = "{} component{}: point to see one, click to pin it, again to switch it off"
 
 
-def points_of(labels: Labels) -> Record:
-    """Return the rows that are drawn in a plane, their labels, and what colours them."""
+def points_of(labels: Labels) -> tuple[Array, Record]:
+    """Return the rows that are drawn in a plane, and their labels with what colours them."""
     total = labels.matrix_shape[0]
     rows = np.flatnonzero(in_sample(total, at_most(20_000, 1500)))  # the same sample of more
     names, (color, numbers, values) = texts(labels, "rows"), colours(labels)
-    return {
-        "rows": rows,
+    return rows, {
         "labels": [names[row] for row in rows] if names else [],
         "groups": [numbers[row] for row in rows] if numbers else [],
         "color": color,
@@ -178,7 +177,8 @@ def components_part(W: Array, H: Array, frame: Frame | None, labels: Sequence[st
 def plane_part(weights: Array, rows: Array) -> Record:
     """Return points whose places in a plane are two of their weights: rows or columns."""
     of = np.ascontiguousarray(weights, dtype="<f4").tobytes()
-    return {"rank": weights.shape[1], "weights": of, "rows": rows.astype("<i4").tobytes()}
+    plain: Record = {"groups": [], "color": "", "values": [], "total": rows.size}
+    return plain | {"rank": weights.shape[1], "weights": of, "rows": rows.astype("<i4").tobytes()}
 
 
 def leaning(w: Array) -> int:
@@ -189,17 +189,15 @@ def leaning(w: Array) -> int:
 def component_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:
     """Return a line for each component: its part of the model, and where it is strong."""
     name, numbers, values = groups(labels)
-    lines, of_rows = [], np.asarray(numbers)
+    lines = []
     for k in range(shown["count"]):
         words = [f"{shown['percents'][k]} of the model"]
         w, sign = np.asarray(fitted.W[:, k]), leaning(fitted.W[:, k])
         more, other = ("strong", "negative")[::sign]
         high = np.nanpercentile(sign * w, 98)
         if numbers and high > 0:
-            shares, below = (
-                [float(np.mean(s * w[of_rows == g] > 0.5 * high)) for g in range(len(values))]
-                for s in (sign, -sign)
-            )
+            of_groups = pd.DataFrame(np.outer(w, (sign, -sign)) > 0.5 * high).groupby(numbers)
+            shares, below = of_groups.mean().to_numpy().T.tolist()
             first, second = np.argsort(shares)[::-1][:2]
             where = (
                 f"{more} in {100 * shares[first]:.0f} % of {name} {values[first]}; "

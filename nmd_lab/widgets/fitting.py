@@ -7,9 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -32,7 +30,7 @@ from nmd_lab.result.selection import TRIAL
 from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
-from .background import STARTING, Background, FitRun, Judged, SampleRun, Settings
+from .background import STARTING, Background, FitRun, Judged, Run, Settings
 from .charts import calibration_chart, curves_chart, errors_by_shape, oriented, trials_charts
 from .printer import Code, call
 from .state import Field, State, option
@@ -73,7 +71,6 @@ MAX_CHOSEN = 2_000_000  # known entries up to which a choice follows a first loo
 MIXED = 8  # entries of others for which one of a mixed table counts: its trials take long
 MAX_COMPARED = 2_000_000  # known entries of data that are fitted by a linear model, too
 
-COMPILING = threading.Lock()  # held by a sampler until its first sweep
 NO_DRAW = "stopped before the first draw: let it run longer"
 
 
@@ -110,7 +107,7 @@ class ModelState(State):
     draws_itself: bool = True  # whether it draws from the posterior in the background
 
     def __init__(self, X: Any, values: Settings, first: Settings) -> None:
-        self.sample = Background(SampleRun)
+        self.sample = Background(Run)
         super().__init__(X, values, first)
         self.works: list[Background[Any]] = [self.sample, self.fit]
         sampling = "Sample models that go with the data: predictions with 90 % intervals"
@@ -132,7 +129,7 @@ class ModelState(State):
         """Give the data to a fit that begins, with their options, and what measures it."""
         raise NotImplementedError
 
-    def to_sample(self) -> tuple[Any, Any, Any]:
+    def to_sample(self, values: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Return what a sampler sees, what it does not (or None), and a mask of the first."""
         raise NotImplementedError
 
@@ -142,11 +139,6 @@ class ModelState(State):
 
     # Settings
 
-    @property
-    def choosable(self) -> list[str]:
-        """Names of the settings that may be "auto"."""
-        return [field.name for field in self.fields if field.auto]
-
     def nonlinearity(self, values: Mapping[str, Any]) -> str | Nonlinearity:
         """Return f of some settings as a fit takes it."""
         name = str(values["nonlinearity"])
@@ -155,13 +147,13 @@ class ModelState(State):
         bounds = {"a": values["low"], "b": values["high"]}
         return NONLINEARITIES[name](**bounds)
 
-    def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return a function for each checked setting that raises an error if it is wrong."""
-        rank, checks = self.values["rank"], super().checks()
-        checks["high"] = partial(self.nonlinearity, self.values)
-        if rank != "auto":
-            checks["rank"] = lambda: check_rank(rank, self.shape)
-        return checks
+    def check(self, field: Field) -> None:
+        """Raise an error if a setting is wrong."""
+        super().check(field)
+        if field.name == "high":
+            self.nonlinearity(self.values)
+        elif field.name == "rank" and self.values["rank"] != "auto":
+            check_rank(self.values["rank"], self.shape)
 
     # A run: what the thread does, in this order
 
@@ -171,7 +163,7 @@ class ModelState(State):
         earlier = self.fit.run
         self.fit.reset()  # from now on a running choice changes nothing
         settings, asked_for = dict(self.values), self.arguments(self.values)
-        run = FitRun(planned=settings["iterations"])
+        run = FitRun(planned=settings["iterations"], unseen=earlier.unseen)
         self.to_fit(run)
         chooses = any(map(is_auto, map(asked_for.get, DECISIVE)))
         plain = {"offsets": "none", "offset_alpha": settings["alpha"]}
@@ -197,8 +189,7 @@ class ModelState(State):
         """Show a short fit of the simplest settings; return whether a choice follows at once."""
         rank = max(1, min(self.numbers["rank"], min(np.shape(run.X)) // 3))
         plain = {"nonlinearity": "identity", "offsets": "both", **self.numbers, "rank": rank}
-        auto = {name for name in self.choosable if settings[name] == "auto"}
-        simple = {name: plain[name] if name in auto else x for name, x in settings.items()}
+        simple = {name: plain.get(name, x) if x == "auto" else x for name, x in settings.items()}
         run.arguments, run.is_look = self.arguments(simple), True
         planned, run.planned = run.planned, PREVIEW_ITERATIONS
         fit = ResumableFit(prepared(run.X, run.arguments, **run.options))
@@ -228,10 +219,8 @@ class ModelState(State):
 
     def _settle(self, run: FitRun, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
         """Put values in the place of "auto", unless the user has changed the setting meanwhile."""
-        names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
-        if "nonlinearity" in names:
-            names += [name for name in ("low", "high") if name in found]
-        for name in names:
+        ends = ("low", "high") if settings["nonlinearity"] == "auto" else ()
+        for name in [name for name in found if settings.get(name) == "auto" or name in ends]:
             if self.values[name] == settings[name]:
                 self.values[name] = found[name]
             settings[name] = found[name]
@@ -260,12 +249,13 @@ class ModelState(State):
         """Continue a fit, and keep what is to be shown of each iterate, and of the result."""
 
         def watch(iterate: Iterate) -> bool:
-            run.add(iterate, fit)
+            run.add(iterate)
             self.fit.show(run, f"running: iteration {run.done} of {run.planned}")
             return run.stop.is_set()
 
+        run.resumable = fit
         result = fit.advance(run.planned - run.done, watch).rotate()  # as the page numbers them
-        run.end(result, fit)
+        run.end(result)
         return result
 
     def _finish(self, run: FitRun) -> None:
@@ -352,48 +342,38 @@ class ModelState(State):
         """Return why a button has no use now, or an empty string."""
         return super().why_not(name) or (self.cannot_sample() if name == "sample" else "")
 
-    def sample_now(self, *, idle: bool = False) -> None:
-        """Draw from the posterior with the present settings; the fit stays.
-
-        If `idle`, the draws are made in the background, and the status remains that of the fit.
-        """
-        values, (seen, hidden, observed) = self.values, self.to_sample()
-        self.active = self.fit if idle else self.sample
-        options = {"draws": values["draws"], "random_state": values["seed"], "observed": observed}
+    def sample_now(self) -> None:
+        """Draw from the posterior with the present settings, in the background; the fit stays."""
+        values = dict(self.values)
+        options = {"draws": values["draws"], "random_state": values["seed"], "observed": None}
         options |= {"rank": "auto", "nonlinearity": "auto"}
         if not self.has_kinds:
             options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity(values)}
             options |= {"offsets": values.get("offsets", "none")}
-        run = SampleRun(arguments=options, data=seen, hidden=hidden, planned=values["draws"])
-        run.held_out = values[self.hidden_share]
-        self.sample.begin(run, partial(self._draw, idle=idle))
+        run = Run(settings=values, arguments=options, planned=values["draws"])
+        self.sample.begin(run, self._draw)
 
-    def _draw(self, run: SampleRun, *, idle: bool) -> None:
-        """Draw, and look at the draws; if `idle`, other threads go first on Linux."""
-        if idle and sys.platform == "linux":
+    def _draw(self, run: Run) -> None:
+        """Draw, and look at the draws; in the background, other threads go first on Linux."""
+        if self.active is self.fit and sys.platform == "linux":
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)  # of 19
         self.sample.show(run, "preparing the draws …", now=True)
-        held_out = None if run.hidden is None else observe(run.hidden).as_sparse()
-        with ExitStack() as start:
-            while not COMPILING.acquire(timeout=0.2):
-                if run.stop.is_set():
-                    return self.sample.end(run, "stopped", NO_DRAW)
-            start.callback(COMPILING.release)
+        seen, hidden, run.arguments["observed"] = self.to_sample(run.settings)
+        held_out = None if hidden is None else observe(hidden).as_sparse()
 
-            def watch(now: Sweep) -> bool:
-                start.close()
-                run.done, run.planned = now.sweep, now.total
-                first = ", the first ones are not kept" if now.tuning else ""
-                self.sample.show(run, f"drawing: {now.sweep} of {now.total}{first}")
-                return run.stop.is_set()
+        def watch(now: Sweep) -> bool:
+            run.done, run.planned = now.sweep, now.total
+            first = ", the first ones are not kept" if now.tuning else ""
+            self.sample.show(run, f"drawing: {now.sweep} of {now.total}{first}")
+            return run.stop.is_set()
 
-            options = SampleOptions(**run.arguments, callback=watch, progress=False)
-            posterior = draw_posterior(run.data, options, Interruption())
+        options = SampleOptions(**run.arguments, callback=watch, progress=False)
+        posterior = draw_posterior(seen, options, Interruption())
         n_draws, message = posterior.trace.sizes["sweep"], NO_DRAW
         stopped = posterior.stop_reason.code == "callback"
         if n_draws and run is self.sample.run:
             self.sample.show(run, "computing intervals …", now=True)
-            run.findings = findings(posterior, run.data, held_out)
+            run.findings = findings(posterior, seen, held_out)
             if held_out is not None:
                 run.unseen = held_out.entries()[:2]
             run.warnings = tuple(filter(None, [doubt(posterior)]))
@@ -405,17 +385,16 @@ class ModelState(State):
         """Draw from the posterior with the present settings, for everybody to see."""
         if problem := self.cannot_sample():
             raise ValueError(problem)
-        if self.sample.phase == "running":  # in the background: now everybody can see it
-            self.active = self.sample
-        else:
+        self.active = self.sample
+        if self.sample.phase != "running":
             self.sample_now()
 
     def idle(self) -> None:
         """Draw from the posterior in the background, once a fit has ended."""
-        fitted = self.fit.phase == "finished" and len(self.errors) > 1 and not self.changed
+        fitted = self.fit.phase == "finished" and len(self.fit.errors) > 1 and not self.changed
         waits = fitted and self.sample.phase == "ready"
         if waits and self.draws_itself and not self.cannot_sample():
-            self.sample_now(idle=True)
+            self.sample_now()
 
     def sample_code(self, data: str, before: str = "") -> str:
         """Return the code that makes the posterior after other lines; empty if there is none."""
@@ -428,8 +407,8 @@ class ModelState(State):
         plain = {"nonlinearity": "identity", "observed": None}
         options = {k: v for k, v in named.items() if k not in plain or v != plain[k]}
         split, seen, last = "", data, "posterior\n"
-        if run.held_out > 0:
-            split = split_code(data, run.held_out, options["random_state"])
+        if (share := run.settings[self.hidden_share]) > 0:
+            split = split_code(data, share, options["random_state"])
             split *= split not in before
             plot = f"posterior.plot.predictions(held_out, max_points={MAX_CHECKED})\n"
             seen, last = "seen", "" if self.has_kinds else plot  # not of several units

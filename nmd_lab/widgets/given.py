@@ -69,9 +69,8 @@ class Given(NamedTuple):
     @property
     def words(self) -> str:
         """What is left out, and why; or what was taken in."""
-        by_reason: dict[str, list[str]] = {}
-        for name, why in self.left_out.items():
-            by_reason.setdefault(why, []).append(str(name))
+        out = self.left_out
+        by_reason = {why: [name for name, x in out.items() if x == why] for why in out.values()}
         said = ", ".join(f"{_named(names)} ({why})" for why, names in by_reason.items())
         words = {"left out: ": said, "taken in: ": _named(self.taken)}
         return "; ".join(word + names for word, names in words.items() if names)
@@ -234,13 +233,12 @@ class MatrixData:
         if table is not None:  # of numbers in units of their own
             self.labels = replace(self.labels, table=table)
         share = float(values["missing"])
-        split = X if share == 0 else split_observed(X, share, int(values["seed"]))[0]
-        self.seen = split  # what the fit gets, with the labels of X
+        # What the fit gets, with the labels of X, and a mask of what it sees of that
+        self.seen = X if share == 0 else split_observed(X, share, int(values["seed"]))[0]
         self.observed, self.mask = observe_dense(self.seen).to_array(), None
         if paint.n_painted:
-            self.seen = X
-            self.mask = paint.mask(~np.isnan(self.observed))  # what the fit sees of it
-            self.observed = np.where(self.mask, observe_dense(self.seen).to_array(), np.nan)
+            self.seen, self.mask = X, paint.mask(~np.isnan(self.observed))
+            self.observed = np.where(self.mask, self.original, np.nan)
         self.shape: tuple[int, int] = self.original.shape
         row = X[0] if isinstance(X, xr.DataArray) else xr.DataArray(np.zeros(self.shape[1]))
         self.picture = None if layout == NO_PICTURE else picture_of(row, layout)
@@ -250,7 +248,7 @@ class MatrixData:
         self.hides = self.hidden[0].size > 0
         self.has_missing = bool(np.isnan(self.original).any())
         self.has_gaps = self.picture is None and self.has_missing  # in what is no picture
-        self.limits = float(np.nanmin(self.original)), float(np.nanmax(self.original))
+        self.limits = observations.range()
 
     @cached_property
     def judged(self) -> Judged:
@@ -278,15 +276,6 @@ class MatrixData:
         """The ends of the grey scale: of a matrix, few large entries do not take all of it."""
         low, high = map(float, np.nanpercentile(self.original, (1, 99)))
         return self.limits if self.picture is not None or low == high else (low, high)
-
-
-def is_small(X: Any) -> bool:
-    """Return whether a matrix has too few entries to hide some, or one row or column alone."""
-    try:
-        shape = np.shape(X)
-    except ValueError:  # of rows of unequal lengths, of which the library tells
-        return False
-    return min(shape, default=0) == 1 or math.prod(shape) < 40
 
 
 def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int, int] | None:

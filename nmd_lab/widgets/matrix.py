@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from nmd_lab.api.fits import ResumableFit
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.data.typed_table import TypedTable, table_of
+from nmd_lab.data.typed_table import table_of
 from nmd_lab.data.units import facts_of, units_of_columns
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
@@ -30,16 +30,17 @@ from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
 from .background import FitRun, Record
-from .charts import row_texts, texts
+from .charts import row_texts
 from .fitting import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
-from .given import NO_PICTURE, MatrixData, as_given, guessed_shape, is_photograph, is_small
+from .given import NO_PICTURE, MatrixData, as_given, guessed_shape, is_photograph
 from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
 from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call
 from .state import Field, hidden_fields, option
 from .tables import Grid
 from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
 
-SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}  # of few entries
+# Of too few entries to hide some, or of one row or column alone
+SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 DAYS = """.assign(
@@ -84,14 +85,20 @@ class MatrixState(ModelState):
         self.brought = as_given(X, take=take)
         self.X = self.brought.data
         observations = observe_dense(self.X)
-        self.shape, table = observations.shape, observations.labels.table or self._units
+        self.shape, self.limits = observations.shape, observations.range()
+        table, self._units = observations.labels.table, None
+        if is_frame(self.X) and table is None:
+            facts = facts_of(observations, by_column=observations.is_small_table)
+            if units_of_columns(facts) is not None:  # numbers in units of their own
+                self._units = table = table_of(self.X, numbers_too=True)
         self.has_kinds = is_frame(self.X) and table is not None
         self.draws_itself = table is None and math.prod(self.shape) <= 300_000
         self.linear = {"nonlinearity": "identity", "loss": self._loss("frobenius")}
         self.may_be_photograph = self.brought.channels > 1 or is_photograph(self.X)
         self.paint = Paint(self.shape)
         self.shows_fit = False  # whether a table is that of the fit although there are draws
-        super().__init__(X, values, first=SIMPLE if is_small(self.X) else {})
+        is_small = 1 in np.shape(self.X) or np.size(self.X) < 40
+        super().__init__(X, values, first=SIMPLE if is_small else {})
         self.about = self.brought.words
         if self.brought.button is not None:
             self.buttons["take"] = self.brought.button
@@ -123,14 +130,6 @@ class MatrixState(ModelState):
         wrong = {*OF_DATA, "shape"} & set(self.problems())
         return self.fit.data if self.fit.phase == "running" or wrong else self.data
 
-    @cached_property
-    def _units(self) -> TypedTable | None:
-        """The columns of a DataFrame of numbers, if these have units of their own."""
-        if not is_frame(self.X) or (observations := observe_dense(self.X)).labels.table is not None:
-            return None
-        apart = units_of_columns(facts_of(observations, by_column=observations.is_small_table))
-        return None if apart is None else table_of(self.X, numbers_too=True)
-
     @property
     def layout(self) -> tuple[int, int] | None:
         """The shape of the picture that each row is; None for that of the labels, if any."""
@@ -155,22 +154,19 @@ class MatrixState(ModelState):
             self.forget_draws()
         super().set(name, value)
 
-    def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return a function for each checked setting that raises an error if it is wrong."""
-        values = self.values
-
-        def shape() -> None:
-            if self.layout not in (None, NO_PICTURE):
-                picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), self.layout)
-
-        def loss() -> None:
-            if not 0 <= values["missing"] < 1 or values["nonlinearity"] == "auto":
-                return  # a choice is of those that go with the data
-            model = make_model(self.nonlinearity(values), values["loss"])
-            observed = self.data.observed
+    def check(self, field: Field) -> None:
+        """Raise an error if a setting is wrong."""
+        super().check(field)
+        name, values = field.name, self.values
+        if name == "shape" and self.layout not in (None, NO_PICTURE):
+            picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), self.layout)
+        # A choice is of those that go with the data
+        if name == "loss" and 0 <= values["missing"] < 1 and values["nonlinearity"] != "auto":
+            model, observed = (
+                make_model(self.nonlinearity(values), values["loss"]),
+                self.data.observed,
+            )
             model.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
-
-        return super().checks() | {"shape": shape, "loss": loss}
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a fit with some settings, without the matrix."""
@@ -199,7 +195,7 @@ class MatrixState(ModelState):
         has_holes = bool(np.isnan(data.observed).any())
         run.options = {"absent_are_zeros": not has_holes, "observed": data.mask}
 
-    def to_sample(self) -> tuple[Any, Any, Any]:
+    def to_sample(self, values: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Return what a sampler sees, the entries that are hidden, and the mask of the brush."""
         data = self.data
         hidden = np.where(np.isnan(data.observed), data.original, np.nan)
@@ -281,17 +277,16 @@ class MatrixState(ModelState):
     def painted(self) -> str:
         """Words on what was painted, for below the picture."""
         data, fit = self.fit.data, self.result
-        if data is None or not data.paint.n_painted or fit is None or not data.hides:
+        if fit is None or not data.hides:
             return ""
         paint, judged, hidden = data.paint, data.judged, np.isnan(data.observed)
 
         def words(stroke: str, under: Any) -> str:
-            average = judged.error_of(means[judged.columns], fit._fitted.model, under)
+            means = self.fit.run.means[judged.columns]
+            average = judged.error_of(means, fit._fitted.model, under)
             return painted_words(stroke, {THIS: judged.error(fit._fitted, under), AVERAGE: average})
 
-        means = self.fit.run.means
-        said: str = self.memo("painted", lambda: paint.in_words(words, hidden), fit, paint)
-        return said
+        return str(self.memo("painted", lambda: paint.in_words(words, hidden), fit, paint))
 
     # The sentence
 
@@ -300,23 +295,19 @@ class MatrixState(ModelState):
         """The data and their size."""
         if (data := self.shown_data()) is None:
             return ""
-        table, known, n = data.labels.table, ~np.isnan(data.original), data.shape[1]
-        extent = self.brought.extent
-        m = extent.format(data.shape[0])
+        table, known, extent = data.labels.table, ~np.isnan(data.original), self.brought.extent
+        size: Any = extent.format(data.shape[0]), data.shape[1]
+        words = "a matrix of {} × {}" if extent == "{}" else "{} rows × {} columns"
         if table is not None:  # classes have several columns of the matrix
-            share = float(np.mean(known[:, table.first_columns]))
-            return size_words("{} rows × {} columns", (m, len(table.columns)), share)
-        share = float(np.mean(known))
-        if data.picture is not None:
+            words, known = "{} rows × {} columns", known[:, table.first_columns]
+            size = size[0], len(table.columns)
+        elif data.picture is not None:
             kind = f"images of {data.picture.shape[0]} × {data.picture.shape[1]}"
             guessed = self.values["shape"] is None and self.guessed is not None
             words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
-            return size_words(words, (m, n), share)
-        if self._is_photograph(data):
-            size = np.shape(self.input)[:2]
-            return extent.format(size_words("a photograph of {} × {}", size, share))
-        what = "{} rows × {} columns" if extent != "{}" else "a matrix of {} × {}"
-        return size_words(what, (m, n), share)
+        elif self._is_photograph(data):
+            words, size = extent.format("a photograph of {} × {}"), np.shape(self.input)[:2]
+        return size_words(words, size, float(np.mean(known)))
 
     @property
     def model(self) -> list[Piece]:
@@ -328,7 +319,7 @@ class MatrixState(ModelState):
 
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error where entries are hidden, compared with the rivals."""
-        data, fit, errors = self.fit.data, self.result, self.errors
+        data, fit, errors = self.fit.data, self.result, self.fit.errors
         if errors and data.is_constant:
             words = "Each column has one value, which is predicted to "
             return Number(errors[THIS], words, least=math.inf)
@@ -343,11 +334,6 @@ class MatrixState(ModelState):
         data = self.fit.data
         is_picture = data.picture is not None or self._is_photograph(data)
         return ("pixels", "pixel") if is_picture else ("entries", "column")
-
-    @property
-    def limits(self) -> Any:
-        """The smallest and the largest value."""
-        return self.fit.data.limits
 
     def _number_of_table(self, data: Any, drawn: Posterior | None, off: list[int]) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -373,36 +359,25 @@ class MatrixState(ModelState):
         data, frame, parts = self.shown_data(), self.frame(), super().parts()
         if data is None or frame is None:
             return parts
-        fitted, posterior, is_table = self.shown, self.posterior, data.labels.table is not None
-        parts["facts"]["painted"], off = self.painted, self.off
-        whole = None if off else posterior  # of which alone draws know the uncertainty
-        parts["pictures"] = self._pictures(data, frame, whole)
-        shown = None if fitted is None else fitted.without(off)
-        if shown is not None:
-            parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
-        elif posterior is not None:
-            parts["modelled"] = frame.arranged(self.drawn(frame)[0])
-        if is_table:
-            cells = data.labels, data.original, data.observed
-            parts |= self.cells(*cells, shown, self.drawn_table)
-        parts |= self.components(frame, data.labels, texts(data.labels, "columns"))
+        of, drawn, facts = (data.labels, data.original), self.drawn_table, parts["facts"]
+        facts["painted"], whole = self.painted, None if self.off else self.posterior
+        parts["pictures"] = self._pictures(data, frame, whole)  # draws have all components
+        parts |= self.model_parts(frame, *of, data.observed, drawn)
         if self._is_photograph(data):
-            parts["facts"]["stage"], parts["scatter"] = "photograph", None
-        is_fit = self.drawn_table is None
-        if not is_fit:  # these are of the fit, of which nothing is shown
+            facts["stage"], parts["scatter"] = "photograph", None
+        if drawn is not None:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
-        if is_table and fitted is not None:
-            parts["facts"]["swap"] = "most uncertain cells" if is_fit else "components of the fit"
-        if not is_table and self.fit.phase != "running":
-            judged = None if fitted is None else self.judged()
-            parts["drawing"] = self.drawing(frame, data.labels, data.original, judged)
+        if data.labels.table is None and self.fit.phase != "running":
+            parts["drawing"] = self.drawing(frame, *of, self.shown and self.judged())
+        elif data.labels.table is not None and self.shown is not None:
+            facts["swap"] = "components of the fit" if drawn else "most uncertain cells"
         return parts
 
     def curves(self) -> dict[str, dict[int, float]]:
         """Return the curves of errors by iteration, in the unit of the data where it is known."""
         data, run = self.fit.data, self.fit.run
         unit = 1.0 if data is None else data.unit
-        seen = {k: unit * error for k, error in dict(run.seen).items()}
+        seen = {k: unit * error for k, error in run.recorded("relative_error").items()}
         columns = data.labels.table.columns if data and data.labels.table else ()
         hidden = "hidden" + ", with classes" * any(column.is_class for column in columns)
         return {"seen": seen, hidden: run.guesses}
@@ -422,10 +397,8 @@ class MatrixState(ModelState):
         """Return which entries are shown: selected rows, those of a component, or all."""
         if (data := self.shown_data()) is None:
             return None
-        rows = self.rows(data.shape[0])
-        key = None if rows is None else rows.tolist()
-        of_data = data.shape, data.picture, self.brought.channels
-        return self.memo("frame", lambda: frame_of(*of_data, rows), data, key)
+        channels, rows = self.brought.channels, self.rows(data.shape[0])
+        return frame_of(data.shape, data.picture, channels, rows)
 
     def _pictures(self, data: MatrixData, frame: Frame, posterior: Posterior | None) -> Record:
         """Return the pictures that do not change while the fit runs."""
@@ -443,7 +416,8 @@ class MatrixState(ModelState):
             limits = data.limits if self._is_photograph(data) else data.scale
             return self.pictures(frame, limits, row_texts(data.labels), layers)
 
-        return self.memo("pictures", pictures, data, frame, run and run.result, posterior)
+        of = data, frame.rows.tolist(), run and run.result, posterior
+        return self.memo("pictures", pictures, *of)
 
     # Code
 
@@ -485,8 +459,9 @@ class MatrixState(ModelState):
             drawn = mask_code(seen, self.paint) + drawn
         if not self.has_kinds:
             return drawn
-        known = "X" if self.data.has_missing or not run.held_out else "seen"
-        report = call("posterior.report", known, *["held_out"] * bool(run.held_out))
+        share = run.settings["missing"]
+        known = "X" if self.data.has_missing or not share else "seen"
+        report = call("posterior.report", known, *["held_out"] * bool(share))
         return f"{drawn}{printing_code(self.data, 'posterior')}{report}\n"
 
 

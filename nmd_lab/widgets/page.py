@@ -15,6 +15,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -185,13 +186,11 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def close(self) -> None:
         """Stop the fit, and give the model back."""
-        has_state = hasattr(self, "state")  # it has none where settings were refused
-        if has_state:
+        if hasattr(self, "state"):  # it has none where settings were refused
             self.state.close()
         super().close()
-        if has_state:
-            for name in PARTS:  # notebooks keep what a cell has returned, even if it is closed
-                setattr(self, name, None)
+        for name in PARTS:  # notebooks keep what a cell has returned, even if it is closed
+            setattr(self, name, None)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.status['message']}>"
@@ -341,7 +340,7 @@ HTML = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>
-:root {{ color-scheme: light dark; }}
+:root {{ color-scheme: light dark; background: Canvas; }}
 body {{ max-width: 1200px; margin: 12px auto; padding: 0 16px; }}
 {style}</style>
 <main id="explorer" class="nmd-saved"></main>
@@ -355,12 +354,10 @@ def page_of(explorer: Any, coarse: int = 0) -> bytes:
     """Return the file of an explorer, which stays as it is; a `coarse` one is smaller."""
     if explorer.state.active.phase == "running":
         raise ValueError("a run has not ended: wait, or press Stop, and save then.")
-    token = COARSE.set(coarse)
-    try:
-        with explorer._lock:
-            record = packed({"shown": shown_by(explorer)})
-    finally:
-        COARSE.reset(token)
+    context = copy_context()
+    context.run(COARSE.set, coarse)
+    with explorer._lock:
+        record = packed({"shown": context.run(shown_by, explorer)})
     front = script().partition("export default")[0]
     code = f"{front}{as_script('saved')}\nopenRecord(render);\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
@@ -474,7 +471,7 @@ def shown_by(explorer: Any) -> Record:
     said = "; ".join(filter(None, [_message(state.active), by]))
     modelled, drawing = shown["modelled"], shown["drawing"]
     if pictures and "stage" in facts and pictures["scale"] != "signed":
-        sizes = [pictures[name] for name in ("count", "height", "width", "channels")]
+        sizes = [pictures[name] for name in ("count", "height", "width")]
         filled = modelled or pictures["original"]
         fills = {"original": None, "seen": pictures["original"], "spread": None, "beside": filled}
         layers = {name: compressed(pictures[name], sizes, fill) for name, fill in fills.items()}
@@ -559,9 +556,8 @@ def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:
     """
     if not isinstance(value, bytes) or len(value) <= EXACT:
         return value
-    numbers, (count, height, width, channels) = np.frombuffer(value, "<f4"), sizes
-    if numbers.size != count * height * width * channels:  # one number for each pixel
-        channels = 1
+    numbers, (count, height, width) = np.frombuffer(value, "<f4"), sizes
+    channels = numbers.size // (count * height * width)
     filled = numbers if fill is None else np.frombuffer(fill, "<f4")
     low, high = float(np.nanmin(filled)), float(np.nanmax(filled))
     missing = np.isnan(numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.interpolate import griddata
 
-from nmd_lab._runtime.checks import as_generator, check_integer, check_share, many, new_stream
+from nmd_lab._runtime.checks import as_generator, check_integer, many, new_stream
 from nmd_lab.data.labels import plain_array
 from nmd_lab.data.patches import Grid
 from nmd_lab.inpainting.inpaint import (
@@ -136,8 +136,7 @@ class PhotographState(State):
         seed, share, paint = self.values["seed"], self.values["missing"], self.paint
 
         def mask() -> NDArray[np.bool_]:
-            seen = np.random.default_rng(seed).random(self.shape) >= share
-            return paint.mask(seen)
+            return paint.mask(np.random.default_rng(seed).random(self.shape) >= share)
 
         return self.memo("mask", mask, seed, share, paint)
 
@@ -149,15 +148,11 @@ class PhotographState(State):
 
     # Filling
 
-    def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return a function for each checked setting that raises an error if it is wrong."""
-
-        def something_is_seen() -> None:
-            check_share("missing", self.values["missing"])
-            if np.isnan(self.visible).all():
-                raise ValueError("no pixel is left to fit: hold out fewer of them.")
-
-        return super().checks() | {"missing": something_is_seen}
+    def check(self, field: Field) -> None:
+        """Raise an error if a setting is wrong."""
+        super().check(field)
+        if field.name == "missing" and np.isnan(self.visible).all():
+            raise ValueError("no pixel is left to fit: hold out fewer of them.")
 
     def run(self, *, preview: bool = False) -> None:
         """Fill the photograph with the present settings."""

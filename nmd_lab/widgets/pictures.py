@@ -18,6 +18,7 @@ from nmd_lab.data.labels import Picture
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.summary import mosaic
 
 from .background import Array, Judged, Limits, Record, Shape, at_most
 
@@ -61,16 +62,13 @@ class Frame(NamedTuple):
         m, n = shape
         count = self.step if m * n <= 8_000_000 else min(self.step, 3)  # a side
         steps = np.unique(np.linspace(0, self.step - 1, count).astype(np.intp))
-        total: Array = np.zeros((self.rows.size, self.columns.size))
-        counts = np.zeros(total.shape, dtype=int)
+        blocks: list[Array] = []
         for down, right in product(steps[steps < m], steps[steps * self.channels < n]):
             rows, columns = self.rows + down, self.columns + right * self.channels
             values = block(rows[rows < m], columns[columns < n])
-            inside = tuple(map(slice, values.shape))  # the last pixels have fewer entries
-            total[inside] += np.nan_to_num(values)
-            counts[inside] += ~np.isnan(values)
-        with np.errstate(invalid="ignore"):
-            means: Array = total / counts
+            around = rows.size - len(values), columns.size - values.shape[1]
+            blocks.append(np.pad(values, [(0, each) for each in around], constant_values=np.nan))
+        means: Array = np.ma.masked_invalid(blocks).mean(axis=0).filled(np.nan)
         return means
 
 
@@ -155,16 +153,11 @@ def drawing_part(
     every_W = np.column_stack([fitted.W, of_rows, np.ones_like(of_rows)])
     every_H = np.vstack([fitted.H, np.ones_like(of_columns), of_columns])
     shown, H, W = every_W[frame.rows], every_H[:, frame.columns], every_W[rows]
-    every = max(1, math.ceil(math.sqrt(shown.shape[0] * H.size / MAX_VALUES)))
-    t = np.cumsum(shown[::every, :-2].T[:, :, None] * H[:-2, None, ::every], axis=0)
-    t = np.concatenate([t[:1] * 0, t]) + shown[::every, -2:-1] + H[-1, ::every]
-    room = float(np.ptp(t)) or 1.0  # the pointer reaches values that no row has
-    steps = at_most(16_384, 2048)  # of the table of f
-    step = (float(np.ptp(t)) + 3 * room) / steps
-    low = np.floor((float(t.min()) - room) / step) * step  # 0, where f may have a kink, is in it
-    high = low + steps * step
+    # With some of the components; the pointer reaches values that no row has
+    high = 2 * float((np.abs(shown) @ np.abs(H)).max()) or 1.0
+    steps = at_most(8192, 1024)  # of the table of f on each side of 0, where it may have a kink
     with np.errstate(all="ignore"):
-        table = fitted.model.expected(step * (np.round(low / step) + np.arange(steps + 1)))
+        table = fitted.model.expected(high / steps * np.arange(-steps, steps + 1))
     errors, lost, ranks = list[float](), list[float](), range(fitted.W.shape[1])
     if judged is not None:  # of the first k components, from k = 0, and without each
         errors = [judged.error(fitted.without(ranks[k:])) for k in (*ranks, len(ranks))]
@@ -177,8 +170,8 @@ def drawing_part(
         "W": np.ascontiguousarray(W, dtype="<f4").tobytes() if is_rows else None,
         "shown": np.ascontiguousarray(shown, dtype="<f4").tobytes(),
         "H": frame.arranged(H),
-        "low": float(low),
-        "high": float(high),
+        "low": -high,
+        "high": high,
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
         "data": as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
         "errors": errors,
@@ -205,7 +198,8 @@ def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
     size = [pictures[name] for name in ("count", "height", "width", "channels")]
     if not shown:
         return ""
-    sides = [mosaic(np.frombuffer(layer, "<f4").reshape(size)) for layer in shown.values()]
+    tiles, across = (np.frombuffer(x, "<f4") for x in shown.values()), math.ceil(size[0] ** 0.5)
+    sides = [mosaic(each.reshape(size), across) for each in tiles]
     picture = np.concatenate(sides, axis=1)[:-1, :-1]
     picture = picture[tuple(slice(None, None, -(-max(picture.shape) // 400)) for _ in "yx")]
     share = (picture - pictures["low"]) / ((pictures["high"] - pictures["low"]) or 1.0)
@@ -222,18 +216,7 @@ def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
     )
 
 
-def mosaic(tiles: Array) -> Array:
-    """Return pictures (count, height, width, channels) as one, with NaN behind each."""
-    across = math.ceil(math.sqrt(len(tiles)))
-    gaps = (0, -len(tiles) % across), (0, 1), (0, 1), (0, 0)
-    tiles = np.pad(tiles, gaps, constant_values=np.nan)
-    _, height, width, channels = tiles.shape
-    lines = tiles.reshape(-1, across, height, width, channels).swapaxes(1, 2)
-    return lines.reshape(-1, across * width, channels)
-
-
 RAIN = 0.7  # fraction of the entries under the brush that rain hides
-DRY = f"np.random.default_rng(0).random({{}}) >= {RAIN}"  # code of `dry`
 
 # What the brush does to an entry, and the code that does it to a run of them
 HIDDEN, RAINED = -1, -2
@@ -259,20 +242,17 @@ class Paint:
         result = Paint(self.signs.shape)
         result.signs = self.signs.copy()
         result.before = self.before if stroke.get("goes_on") else self
-        picture, radius = int(stroke["picture"]), float(stroke["radius"])
-        step, sign = frame.step, RAINED if stroke.get("rain") else HIDDEN
+        radius, (m, n), step = float(stroke["radius"]), self.signs.shape, frame.step
+        sign = RAINED if stroke.get("rain") else HIDDEN
         for y, x in stroke["points"]:
             if frame.picture is None:
-                m, n = self.signs.shape
                 centre = (y + 0.5) * step - 0.5, (x + 0.5) * step - 0.5
-                rows, pixels = disc((m, n // frame.channels), *centre, radius * step)
-                for channel in range(frame.channels):
-                    result.signs[rows, pixels * frame.channels + channel] = sign
+                under = disc((m, n // frame.channels), *centre, radius * step)
+                result.signs[np.repeat(under, frame.channels, axis=1)] = sign
             else:
-                rows, columns = disc((frame.height, frame.width), y, x, radius)
-                pixels = rows * frame.width + columns
-                at = np.flatnonzero(np.isin(frame.picture.positions, pixels))
-                result.signs[frame.rows[picture], at] = sign
+                under = disc((frame.height, frame.width), y, x, radius).ravel()
+                row = frame.rows[int(stroke["picture"])]
+                result.signs[row, under[frame.picture.positions]] = sign
         return result
 
     def touches(self, frame: Frame) -> NDArray[np.bool_]:
@@ -282,8 +262,8 @@ class Paint:
 
     def mask(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which entries a fit sees, of those that it saw before."""
-        shown = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)
-        return np.where(shown, observed, False)
+        dry = np.random.default_rng(0).random(self.signs.shape) >= RAIN  # always the same
+        return np.where((self.signs == 0) | (self.signs == RAINED) & dry, observed, False)
 
     def in_words(self, words: Callable[[str, Array], str], hidden: Array) -> str:
         """Return a line for each kind of strokes that hide some entries, given `words` on these."""
@@ -294,19 +274,14 @@ class Paint:
     def code(self) -> str:
         """Return the lines that change an array ``mask`` in the same way; empty without paint."""
         loops = [_loop(runs(self.signs == sign), change) for sign, change in CHANGES.items()]
-        before = f"dry = {DRY.format('mask.shape')}\n" if (self.signs == RAINED).any() else ""
-        return before + "".join(loops)
+        dry = f"dry = np.random.default_rng(0).random(mask.shape) >= {RAIN}\n"
+        return dry * bool((self.signs == RAINED).any()) + "".join(loops)
 
 
-def dry(shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return the entries that rain does not hide, which are always the same."""
-    return np.random.default_rng(0).random(shape) >= RAIN
-
-
-def disc(shape: Shape, y: float, x: float, radius: float) -> tuple[Rows, ...]:
-    """Return rows and columns of the pixels whose centres are within a radius of a point."""
+def disc(shape: Shape, y: float, x: float, radius: float) -> NDArray[np.bool_]:
+    """Return which pixels have centres within a radius of a point."""
     i, j = np.ogrid[: shape[0], : shape[1]]
-    return np.nonzero((i - y) ** 2 + (j - x) ** 2 <= radius**2)
+    return np.asarray((i - y) ** 2 + (j - x) ** 2 <= radius**2)
 
 
 def runs(painted: NDArray[np.bool_]) -> list[tuple[int, int, int]]:

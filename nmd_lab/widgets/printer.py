@@ -14,11 +14,12 @@ from nmd_lab.api.fits import complete, decompose
 from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.request.settings import ADMM, as_solver
 
-IMPORTS = {  # what a line uses, the import, and whether it comes before that of the library
-    "np.": ("import numpy as np", True),
-    "pd.": ("import pandas as pd", True),
-    "Image.open(": ("from PIL import Image", False),
-    "read_matrix(": ("from nmd_lab.data.readers import read_matrix", False),
+IMPORTS = {  # what a line uses, and the import; the library stands below a blank line
+    "np.": "import numpy as np\n",
+    "pd.": "import pandas as pd\n",
+    "": "\nimport nmd_lab as nmd\n",
+    "Image.open(": "from PIL import Image\n",
+    "read_matrix(": "from nmd_lab.data.readers import read_matrix\n",
 }
 
 # Lines that print the number of the page
@@ -28,11 +29,8 @@ PRINT_HIDDEN = 'print(f"held-out {}: ±{{{}:.3g}}")\n'
 
 def cell(lines: str) -> str:
     """Return a notebook cell: the imports that lines need, and the lines."""
-    used = [each for words, each in IMPORTS.items() if words in lines]
-    first = [line for line, is_before in used if is_before]
-    last = [line for line, is_before in used if not is_before]
-    blank = [""] * bool(first)
-    return "\n".join([*first, *blank, "import nmd_lab as nmd", *last, "", lines])
+    used = "".join(line for words, line in IMPORTS.items() if words in lines)
+    return f"{used.lstrip()}\n{lines}"
 
 
 def given_code(name: str, source: str | None, more: str = "") -> str:
@@ -58,9 +56,8 @@ def expression(value: Any) -> str:
         where = "nmd.nonlinearities" if value.form in (None, "monotone") else "nmd"
         return f"{where}.{kind.__name__}({inner})"
     if isinstance(value, ADMM):
-        values = {f.name: getattr(value, f.name) for f in fields(value)}
-        changed = {f.name: values[f.name] for f in fields(value) if values[f.name] != f.default}
-        return call("nmd.ADMM", **changed)
+        values = {f.name: (getattr(value, f.name), f.default) for f in fields(value)}
+        return call("nmd.ADMM", **{name: x for name, (x, usual) in values.items() if x != usual})
     if isinstance(value, Code):
         return str(value)
     if isinstance(value, str):

@@ -83,8 +83,7 @@ class Ratings:
                 table, self.code = taken(table, mean), self.code + mean
             self.titled = titles is None and "title" in set(table.columns) - {*columns.values()}
             if self.titled:
-                distinct = table.drop_duplicates(columns["column"])
-                titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
+                titles = table.drop_duplicates(pair[1]).set_index(pair[1])["title"].to_dict()
             table = observations_from_table(table, **columns)
         self.matrix, self.titles = table, titles or {}  # the data as `nmd_lab.complete` takes them
         self.observations = entries = observe(table).as_sparse()
@@ -118,6 +117,13 @@ class Ratings:
         if number > 0:
             self.stars[column] = self.levels[number - 1]
 
+    def known(self, row: int | None) -> pd.Series:
+        """Return the ratings of a row, or of the new person, by position of the column."""
+        if row is None:
+            return pd.Series(self.stars, dtype=float)
+        of_row, entries = slice(*self.observations.indptr[row : row + 2]), self.observations
+        return pd.Series(entries.values[of_row], entries.indices[of_row])
+
     def search(self, text: str) -> list[int]:
         """Return columns whose titles hold a text: that with just this title, then by ratings."""
         sought, titles = text.strip().casefold(), [each.casefold() for each in self.column_titles()]
@@ -135,16 +141,15 @@ class Ratings:
         """Return fitted values or a posterior of this one row, or of one with other ratings."""
         ratings = dict(self.stars if ratings is None else ratings)
 
-        def folded() -> FittedValues | Posterior:
+        def folded() -> Any:
             row = np.full((1, model._shape[1]), np.nan)
             row[0, list(ratings)] = list(ratings.values())
             weights = np.full(row.shape, OWN)
+            w: Any = model.fold_in(row, weights=weights, unknown="offsets")
             if isinstance(model, Posterior):
-                return model.fold_in(row, weights=weights, unknown="offsets")
-            w = model.fold_in(row, weights=weights, unknown="offsets")
-            offsets = model._fitted.offsets
-            if "offset" in w.coords:
-                offsets = offsets._replace(rows=w.coords["offset"].values)
+                return w
+            of_row = w.coords["offset"].values if "offset" in w.coords else None
+            offsets = model._fitted.offsets._replace(rows=of_row)
             return model._fitted._replace(W=w.values, offsets=offsets)
 
         return self._memo(f"{type(model).__name__} {len(ratings)}", folded, model, ratings)
@@ -168,7 +173,7 @@ class Ratings:
         folded = f'{model}.{fold}({{}}, weights=often, unknown="offsets")'
         rated = "{}:{}".format(*entries.indptr[row or 0 :][:2])
         gains = new and bool(self.stars)
-        by = "low" if drawn and sort == "surest" else "stars"
+        by = 'low", "stars' if drawn and sort == "surest" else "stars"
         by = 'for_you", "stars' if gains and sort == "for_you" else by
         shown = '"stars", "low", "high"' if drawn else '"stars"'
         titles = f'X.drop_duplicates({column}).set_index({column})["title"]'
@@ -246,7 +251,6 @@ class RatingsState(ModelState):
         offsets = "auto" if alpha == "auto" else "both"
         first = {"nonlinearity": default_nonlinearity(alpha), "offsets": offsets}
         super().__init__(ratings, values, first=first)
-        self._unseen = self.fit.unseen
         ends = zip(("low", "high"), self.observations.range(), strict=True)
         self.values |= {name: values.get(name, end) for name, end in ends}
         self.actions |= {
@@ -278,10 +282,10 @@ class RatingsState(ModelState):
         """Return the names of the settings that have no effect now."""
         return ["offset_alpha"] if self.values["offsets"] in WITHOUT_RIDGE else []
 
-    def to_sample(self) -> tuple[Any, Any, Any]:
+    def to_sample(self, values: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Return a random part of the data, which a sampler sees, and the others."""
-        X, share = self.data.matrix, self.values["validation"]
-        split = split_observed(X, share, self.values["seed"]) if share else (X, None)
+        X, share = self.data.matrix, values["validation"]
+        split = split_observed(X, share, values["seed"]) if share else (X, None)
         return *split, None
 
     def to_fit(self, run: FitRun) -> None:
@@ -311,14 +315,6 @@ class RatingsState(ModelState):
         """The order of the suggestions; those for a row have no difference for it alone."""
         return self.sort if self.row is None else self.sort.replace("for_you", "highest")
 
-    def hidden_columns(self) -> Array:
-        """Return the columns that the model has not seen of the row; while it runs, the last."""
-        shown = self.fit if self.posterior is None else self.sample
-        if shown.phase != "running":
-            self._unseen = shown.unseen
-        rows, columns = self._unseen
-        return np.asarray(columns[rows == self.row])
-
     def model_of(self, stars: Any = None, *, whole: bool = False) -> Any:
         """Return the draws, or the fit without what is off, and where the row is there.
 
@@ -327,12 +323,11 @@ class RatingsState(ModelState):
         """
         off, row = [] if whole else self.off, self.row
         model: Any = None if whole or off else self.posterior
-        if row is None:
-            if model is None and self.fit.phase != "running":
-                model = self.fit.result
-            model, row = None if model is None else self.data.folded(model, stars), 0
-        elif model is None:
-            model = self.shown
+        if model is None:
+            ended = None if self.fit.phase == "running" else self.fit.result
+            model = ended if row is None else self.shown
+        if row is None and model is not None:
+            model, row = self.data.folded(model, stars), 0
         return model.without(off) if off and model is not None else model, row
 
     def predicted(self, stars: Any = None) -> Array:
@@ -350,8 +345,9 @@ class RatingsState(ModelState):
         return np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
 
     def added(self) -> Array:
-        """Return what the stars of the new person add to the predictions."""
-        return self.predicted() - self.predicted({})
+        """Return what the stars of the new person add to the predictions; NaN without any."""
+        has_stars = self.row is None and bool(self.data.stars)
+        return self.predicted() - (self.predicted({}) if has_stars else math.nan)
 
     def because(self, column: int) -> dict[int, float]:
         """Return by how much each star of the new person moves one column more than others."""
@@ -362,28 +358,22 @@ class RatingsState(ModelState):
 
     def entries(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the ratings of the row, or what a new person can rate, and the best others."""
-        data, entries, sort = self.data, self.observations, self.sorting
+        data, sort, added = self.data, self.sorting, self.added()
         every = pd.DataFrame({"predicted": self.predicted(), "n": self.counts})
-        every = every.assign(observed=np.nan, for_you=np.nan, hidden=False)
-        if self.row is None:
-            rated, listed = np.array([*data.stars], np.intp), np.array(data.offered)
-            if data.stars:
-                every["for_you"] = self.added() - self.added().mean()
-        else:
-            of_row = slice(*entries.indptr[self.row : self.row + 2])
-            rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
-            every.loc[rated, "observed"] = values
-            every.loc[self.hidden_columns(), "hidden"] = True
-            listed = rated[np.lexsort((-values, ~every["hidden"][rated]))[:MAX_LISTED]]
-        others = every[(every["n"] >= self.least) & every["predicted"].notna()]
-        others = others.drop(rated, errors="ignore")
+        every = every.assign(rating=data.known(self.row), for_you=added - added.mean())
+        rows, columns = (self.fit if self.posterior is None else self.sample).unseen
+        every["hidden"] = every.index.isin(columns[rows == self.row])
+        rated = every["rating"].notna()
+        listed = every[rated].sort_values(["hidden", "rating"], ascending=False)[:MAX_LISTED]
+        listed = every.loc[data.offered] if self.row is None else listed
+        others = every[(every["n"] >= self.least) & every["predicted"].notna() & ~rated]
         if sort == "surest":
             others = others.assign(surest=self.intervals(others.index.to_numpy())[:, 0])
         by = sort if sort in others and others[sort].notna().any() else "predicted"
         if by == "for_you":
             others = others[others["predicted"] >= others["predicted"].quantile(1 - BEST)]
         best = others.sort_values([by, "predicted"], ascending=False)[:MAX_LISTED]
-        return self._with_ends(every.loc[listed]), self._with_ends(best)
+        return self._with_ends(listed), self._with_ends(best)
 
     def _with_ends(self, entries: pd.DataFrame) -> pd.DataFrame:
         """Return entries with titles, and their predictions and intervals within the scale."""
@@ -447,10 +437,6 @@ class RatingsState(ModelState):
             "things": f"{self.what}s",
             "labels": self.data.column_titles(often),
             "named": list(range(min(often.size, 120))),
-            "groups": [],
-            "color": "",
-            "values": [],
-            "total": int(often.size),
         }
         model, at = self.model_of(whole=True)
         if model is not None and not self.problem and often.size:
@@ -487,9 +473,8 @@ class RatingsState(ModelState):
     def _rating(self, entry: Any) -> Record:
         """Return the rating of a row, hidden or not, or the number of stars of the new person."""
         if self.row is not None:
-            return {"hidden": entry.hidden, "rating": f"{entry.observed:g}"}
-        stars, levels = self.data.stars.get(entry.Index), self.data.levels
-        return {"hidden": False, "number": 0 if stars is None else levels.index(stars) + 1}
+            return {"hidden": entry.hidden, "rating": f"{entry.rating:g}"}
+        return {"hidden": False, "number": sum(x <= entry.rating for x in self.data.levels)}
 
     def _gain(self, entry: Any) -> Record:
         """Return what the stars of the new person add to a prediction."""
@@ -550,7 +535,7 @@ class RatingsState(ModelState):
             return later or DRAWN * (self.posterior is not None)
         if not self.data.stars:
             return "give some stars: the list follows them"
-        if column is not None and column in best:
+        if column in best:
             return self._reasons(best[column])
         moved = self.added().mean()
         way = "below" if moved < 0 else "above"

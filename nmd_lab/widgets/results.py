@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import xarray as xr
 from nmd_lab._runtime.checks import many
 from nmd_lab.api.messages import message_of_chains
 from nmd_lab.data.labels import picture_of
+from nmd_lab.fit.loop import VALIDATION
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
@@ -33,7 +34,7 @@ from nmd_lab.studies.summary import (
     variable,
 )
 
-from .background import Record, Run, Shape, is_measured
+from .background import Record, Run, Shape, some_of
 from .charts import chart, curves_chart, table, texts, trials_charts
 from .given import is_photograph
 from .pictures import Frame, frame_of
@@ -49,20 +50,19 @@ class ResultState(State):
         super().__init__(outcome, {})
         row = outcome._labels.label_columns(np.zeros((1, outcome._shape[1])))
         self.picture = picture_of(row.isel(component=0, drop=True), shape)
-        self.posterior = outcome if isinstance(outcome, Posterior) else None
-        self.name = "fit" if self.posterior is None else "posterior"
+        self.posterior, run = None, Run(phase="finished", message="")
+        self.name = "posterior" if isinstance(outcome, Posterior) else "fit"
         self.filename = f"{self.name}-copy.nc"
         self.buttons = {}
         self.actions["arrange"] = self.order.arrange
-        if self.posterior is None:
-            error, self.trials = validation_error(outcome), self.input.selection
-            errors = {} if error is None else {THIS: error}
-            self.fit.recall(Run(phase="finished", message="", result=outcome, errors=errors))
-            self.actions["component"] = self._component
+        if isinstance(outcome, Posterior):
+            run.warnings = tuple(message_of_chains(outcome).values())
+            run.message, self.posterior = str(outcome.stop_reason), outcome
         else:
-            warnings = tuple(message_of_chains(self.posterior).values())
-            message = str(self.posterior.stop_reason)
-            self.fit.recall(Run(phase="finished", message=message, warnings=warnings))
+            error, self.trials = validation_error(outcome), outcome.selection
+            run.result, run.errors = outcome, {} if error is None else {THIS: error}
+            self.actions["component"] = self._component
+        self.fit.recall(run)
 
     @property
     def result(self) -> Any:
@@ -87,7 +87,7 @@ class ResultState(State):
         if self.off:  # without data its error is not known
             return None
         if self.posterior is None:
-            if not self.trials.sizes[TRIAL] or "validation_rmse" in outcome.history:
+            if not self.trials.sizes[TRIAL] or VALIDATION in outcome.history:
                 return super().number() or Number.of_seen(outcome)
             of = headline_of(outcome)
             return Number(float(of["value"]), "Its error is ", f" {of['text']}")
@@ -107,35 +107,27 @@ class ResultState(State):
 
     def parts(self) -> Record:
         """Return facts and pictures, of a fit curves, trials, components and plane, or a table."""
-        outcome, frame, fitted = self.input, self.frame(), self.shown
-        names, labels, without = texts(outcome._labels, "rows"), outcome._labels, None
+        outcome, frame, labels = self.input, self.frame(), self.input._labels
+        nothing, spread = np.broadcast_to(np.nan, outcome._shape), None
         parts: Record = {"facts": {}}
-        if fitted is None:
-            facts, (shown, spread) = posterior_facts(outcome), self.drawn(frame)
+        parts |= self.model_parts(frame, labels, nothing, nothing, self.posterior)
+        if self.posterior is None:
+            facts = fit_facts(outcome)
+            hidden = some_of(outcome.history, VALIDATION)
+            seen = {} if hidden else some_of(outcome.history, "relative_error")
+            parts["curves"] = curves_chart({"hidden": hidden, "seen": seen})
+            parts |= {"dots": trials_charts(self.trials), "drawing": self.drawing(frame, labels)}
         else:
-            facts, spread = fit_facts(outcome), None
-            without = fitted.without(self.off)
-            shown = frame.means(outcome._shape, without.block)
-            parts |= self.components(frame, labels, texts(labels, "columns")) | {
-                "curves": curves_chart(curves_of(outcome.history)),
-                "dots": trials_charts(self.trials),
-                "drawing": self.drawing(frame, labels),
-            }
-        tables = [table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])]
-        if labels.table is not None:
-            nothing = np.full(outcome._shape, np.nan)
-            parts |= self.cells(labels, nothing, nothing, without, self.posterior)
-            tables += parts["tables"]
+            facts, spread = posterior_facts(outcome), self.drawn(frame)[1]
+        shown = np.frombuffer(parts["modelled"], "<f4")
         # As of the data: a linear model goes a little beyond them
-        low, high = np.nanpercentile(shown, (1, 99))
-        limits = float(low), float(high)
-        if frame.picture is None and labels.table is None and is_photograph(shown):
+        low, high = map(float, np.nanpercentile(shown, (1, 99)))
+        pixels = shown.reshape(-1, frame.width)
+        if frame.picture is None and labels.table is None and is_photograph(pixels):
             parts |= {"facts": {"stage": "photograph"}, "scatter": None}  # as of its data
-        return parts | {
-            "pictures": self.pictures(frame, limits, names, {"spread": spread}),
-            "modelled": frame.arranged(shown),
-            "tables": tables,
-        }
+        listed = table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])
+        layers = self.pictures(frame, (low, high), texts(labels, "rows"), {"spread": spread})
+        return parts | {"pictures": layers, "tables": [listed, *parts.get("tables", [])]}
 
     def lines(self, source: str | None) -> str:
         """Return the lines that show the same without an explorer."""
@@ -145,14 +137,6 @@ class ResultState(State):
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
         plots += "fit.plot.selection()\n" * bool(self.trials.sizes[TRIAL])
         return f"{reading}{PRINT_ERROR}{plots}"
-
-
-def curves_of(history: Any) -> dict[str, dict[int, float]]:
-    """Return the error of each iteration, where entries are hidden if some are."""
-    is_hidden = "validation_rmse" in history
-    errors = history["validation_rmse" if is_hidden else "relative_error"].to_series()
-    shown = {k: e for k, e in errors.items() if is_measured(k) or k == len(errors)}
-    return {"hidden" if is_hidden else "seen": shown}
 
 
 NO_DIMENSION = "none"  # option for a chart without colours or without panels
@@ -218,16 +202,12 @@ class StudyState(State):
         """Return the names of the settings that have no effect now."""
         return ["x", "color", "panel"] if len(self.results.sizes) <= 2 else []
 
-    def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return a function for each checked setting that raises an error if it is wrong."""
-        values = self.values
-
-        def check_unused(name: str) -> None:
-            others = {values["x"]} if name == "color" else {values["x"], values["color"]}
-            if values[name] != NO_DIMENSION and values[name] in others:
-                raise ValueError(f"{values[name]} is shown already: choose another, or none.")
-
-        return super().checks() | {name: partial(check_unused, name) for name in ("color", "panel")}
+    def check(self, field: Field) -> None:
+        """Raise an error if a setting is wrong."""
+        _, x, color, panel = self.values.values()
+        shown, now = {"color": (color, [x]), "panel": (panel, [x, color])}.get(field.name, ("", []))
+        if shown != NO_DIMENSION and shown in now:
+            raise ValueError(f"{shown} is shown already: choose another, or none.")
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""

@@ -162,23 +162,23 @@ class State:
         """Return the names of the settings that have no effect now."""
         return []
 
-    def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return a function for each checked setting that raises an error if it is wrong."""
-        return {each.name: partial(each.check, self.values[each.name]) for each in self.fields}
+    def check(self, field: Field) -> None:
+        """Raise an error if a setting is wrong."""
+        field.check(self.values[field.name])
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong and what to do, by the name of each wrong setting."""
         problems: dict[str, str] = {}
         unused = self.unused()
-        for name, check in self.checks().items():
-            if name in unused:
+        for field in self.fields:
+            if field.name in unused:
                 continue
             try:
-                check()
+                self.check(field)
             except Exception as error:
                 message = sentence(error)
                 if message not in problems.values():
-                    problems[name] = message
+                    problems[field.name] = message
         return problems
 
     def controls(self) -> list[Record]:
@@ -338,12 +338,25 @@ class State:
         rank = 0 if self.shown is None else self.shown.H.shape[0]
         return sorted(k for k in self.switched if k < rank)
 
-    def cells(self, labels: Any, X: Array, seen: Array, fitted: Any, posterior: Any) -> Record:
-        """Return the cells of a table, and those of which its draws are least sure."""
-        grid, names = Grid(labels.table, X, seen, fitted, posterior), texts(labels, "rows")
-        doubts = self.memo("doubts", lambda: grid.least_sure(names), posterior)
-        shown = grid.shown(self.rows(len(X)), names, self.order)
-        return {"tables": [] if doubts is None else [doubts], "grid": shown}
+    def model_parts(
+        self, frame: Frame, labels: Labels, X: Array, seen: Array, posterior: Any
+    ) -> Record:
+        """Return the model in pictures, its components and their plane, and the cells of a table.
+
+        These are of the draws if there are some, whose least sure cells have a table of their own.
+        """
+        fitted = None if self.shown is None else self.shown.without(self.off)
+        model = self.drawn(frame)[0] if fitted is None and self.posterior is not None else None
+        if fitted is not None:
+            model = frame.means(fitted.shape, fitted.block)
+        parts = self.components(frame, labels, texts(labels, "columns"))
+        parts["modelled"] = None if model is None else frame.arranged(model)
+        if labels.table is not None:
+            grid, names = Grid(labels.table, X, seen, fitted, posterior), texts(labels, "rows")
+            doubts = self.memo("doubts", lambda: grid.least_sure(names), posterior)
+            shown = grid.shown(self.rows(len(X)), names, self.order)
+            parts |= {"tables": [] if doubts is None else [doubts], "grid": shown}
+        return parts
 
     def rows(self, m: int) -> Any:
         """Return selected ones of m rows, or those of a component; None for neither."""
@@ -363,8 +376,8 @@ class State:
         W, H, _, _ = fitted
         components = components_part(W, H, frame, names)
         words = self.memo("words", lambda: component_words(fitted, components, labels), W, H)
-        points = self.memo("points", lambda: points_of(labels), labels)
-        plane = points | plane_part(W[points["rows"]], points["rows"])
+        rows, points = self.memo("points", lambda: points_of(labels), labels)
+        plane = plane_part(W[rows], rows) | points
         return {
             "components": components | {"off": self.off, "chosen": self.chosen, "words": words},
             "scatter": plane if H.shape[0] > 1 else None,
@@ -376,8 +389,8 @@ class State:
         """Return what the page draws the model with; the same while the model and X are."""
         if (fitted := self.shown) is None:
             return None
-        rows = self.memo("points", lambda: points_of(labels), labels)["rows"]
-        of = fitted.W, fitted.H, X, rows, frame
+        rows, _ = self.memo("points", lambda: points_of(labels), labels)
+        of = fitted.W, fitted.H, X, rows, frame.rows.tolist()
         return self.memo("drawing", lambda: drawing_part(fitted, frame, rows, X, judged), *of)
 
     def _component(self, message: Mapping[str, Any]) -> None:
@@ -408,9 +421,8 @@ class State:
 
         None where nothing is hidden, and before a fit.
         """
-        if not self.errors:
-            return None
-        return Number.of_guess(self.errors, self.things, self.limits, self.covered)
+        errors = self.errors
+        return Number.of_guess(errors, self.things, self.limits, self.covered) if errors else None
 
     @property
     def errors(self) -> dict[str, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from nmd_lab.data.dates import date_text
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
@@ -176,20 +177,20 @@ class Grid(NamedTuple):
         They are the error of numbers in SD, and the fraction of classes that are right; or NaN.
         """
         hidden = np.isnan(self.observed) & ~np.isnan(self.original)
-        errors, right = (list[float](), list[float]()), (list[bool](), list[bool]())
+        squares, right = [np.empty((2, 0))], [np.empty((2, 0))]
         for column, at in self.table.blocks():
-            rows = np.flatnonzero(hidden[:, at[0]])
-            if not rows.size:
+            if not (rows := np.flatnonzero(hidden[:, at[0]])).size:
                 continue
             truth, known = (self._numbers(column, x[:, at]) for x in (self.original, self.observed))
             known = known[~np.isnan(known)]
             usual = np.bincount(known.astype(int)).argmax() if column.is_class else known.mean()
-            for k, guess in enumerate((self._expected(column, rows, at), usual)):
-                if column.is_class:
-                    right[k].extend(guess == truth[rows])
-                else:
-                    errors[k].extend(((truth[rows] - guess) / (known.std() or 1.0)) ** 2)
-        return [(_mean(e) ** 0.5, _mean(each)) for e, each in zip(errors, right, strict=True)]
+            guesses = np.stack([self._expected(column, rows, at), np.full(rows.size, usual)])
+            if column.is_class:
+                right.append(guesses == truth[rows])
+            else:
+                squares.append(((truth[rows] - guesses) / (known.std() or 1.0)) ** 2)
+        means = (pd.DataFrame(np.hstack(each)).mean(axis=1) for each in (squares, right))
+        return [(mean**0.5, share) for mean, share in zip(*means, strict=True)]
 
     def least_sure(self, names: list[str]) -> Record | None:
         """Return a table of the cells that the model is least sure of; None without draws."""
@@ -204,9 +205,9 @@ class Grid(NamedTuple):
         cells = cells.nlargest(12, "uncertainty")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
         ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
-        rows, columns = list[Any](), {int(k[0]): column for column, k in self.table.blocks()}
+        rows = list[Any]()
         for (row, k), cell, interval in zip(at, cells.to_dict("records"), ends, strict=True):
-            column, predicted = columns[int(k)], cell["predicted"]
+            column, predicted = self.table.of_matrix[k], cell["predicted"]
             filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} %"
             if cell["kind"] == "number":
                 filled = self._text(column, float(predicted), [k], 3)
@@ -218,11 +219,6 @@ class Grid(NamedTuple):
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         head = ("cell", "filled with", "interval")
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
-
-
-def _mean(numbers: Any) -> float:
-    """Return the mean; NaN without numbers."""
-    return float(np.mean(numbers)) if len(numbers) else math.nan
 
 
 def _scale(column: TypedColumn, data: Array) -> tuple[float, float, list[float]]:

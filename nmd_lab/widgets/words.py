@@ -91,6 +91,15 @@ class Number(NamedTuple):
         """Return an error with the sign of this number; nearly none as 0."""
         return f"{self.sign}{two_digits(error) if not error <= self.least else '0'}"
 
+    def compared(self, now: float | None) -> str:
+        """Return the number, and how much better or worse it is than another error."""
+        if now is None or self.error == now:
+            return self.shown
+        if abs(self.error - now) < 0.005 * now:
+            return f"{self.shown} (as now)"
+        way = "better" if self.error < now else "worse"
+        return f"{self.shown} ({two_digits(abs(self.error - now))} {way} than now)"
+
     @property
     def record(self) -> dict[str, Any]:
         """The numbers as the page draws them."""
@@ -209,9 +218,9 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
         compared = compared.select(np.isin(compared.entries()[1], numbers))
         if not compared.n_observed:
             return None
-    n, checked = compared.n_observed, np.zeros(compared.n_observed, dtype=bool)
-    checked[np.linspace(0, n - 1, min(n, MAX_CHECKED)).astype(int)] = True  # as plots take them
-    rows, columns, x = compared.select(checked).entries()
+    n = compared.n_observed
+    some = np.linspace(0, n - 1, min(n, MAX_CHECKED)).astype(int)  # as plots take them
+    rows, columns, x = (each[some] for each in compared.entries())
     if pd.Series(x).groupby(columns).nunique().max() == 1:  # of constants, all is covered
         return None
     at, held = entries_at(rows, columns), {}

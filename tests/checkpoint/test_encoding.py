@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmd_lab.checkpoint import Classes, Decoder, Encoder, read_file, write_file
+from nmd_lab.checkpoint import Codec, read_file, write_file
 from nmd_lab.model.fitted_values import Offsets
 
 values = st.recursive(
@@ -24,10 +24,10 @@ values = st.recursive(
 
 
 def there_and_back(value, path):
-    encoder = Encoder(Classes())
-    write_file(path, {"state": encoder.encode(value)}, encoder.arrays)
+    codec = Codec()
+    write_file(path, {"state": codec.encode(value)}, codec.arrays)
     header, arrays = read_file(path)
-    return Decoder(Classes(), arrays).decode(header["state"])
+    return Codec(arrays).decode(header["state"])
 
 
 @given(values)
@@ -74,11 +74,11 @@ class Foreign:
 @pytest.mark.parametrize("value", [object(), Foreign(), {1: 2}, print])
 def test_what_is_not_known_is_refused(value):
     with pytest.raises(TypeError, match="a checkpoint cannot hold a"):
-        Encoder(Classes()).encode([value])
+        Codec().encode([value])
 
 
 def test_a_file_names_no_class_from_elsewhere():
     ours = write_file.__module__
     for name in ("os:system", f"{ours}:json", f"{ours}:write_file"):
         with pytest.raises(LookupError, match="there is no class"):
-            Decoder(Classes(), []).decode({"nmd": "object", "of": name, "items": [], "named": {}})
+            Codec().decode({"nmd": "object", "of": name, "items": [], "named": {}})

@@ -165,7 +165,7 @@ def test_wrong_arrays_are_refused(on_workers):
     check_all_refused([
         ("unknown chunk sizes", fit, {"X": lazy[lazy[:, 0] > 0]}),
         ("X has 1 dimensions", fit, {"X": lazy[0]}),
-        (r"observed has shape \(3, 3\), and X \(120, 40\)", fit,
+        (r"observed has shape \(3, 3\): give it the shape of X, \(120, 40\)", fit,
          {"X": lazy, "observed": np.ones((3, 3), bool)}),
         ("convert it to real numbers", fit, {"X": lazy * 1j}),
         ("X has no observed entry", fit, {"X": da.full((120, 40), np.nan, chunks=50)}),

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nmd_lab.data.folds import rows_of, some_rows
+from nmd_lab.data.folds import some_rows
 from nmd_lab.data.inputs import observe
 
 M = 30
@@ -43,7 +43,7 @@ def test_rows_are_drawn_in_their_order_with_all_their_entries(X, weights):
 @pytest.mark.parametrize("X", [COLUMN, STORED])
 def test_a_range_of_rows_is_not_copied(X):
     observations = observe(X)
-    block = rows_of(observations, slice(4, 9))
+    block = observations.of_rows(slice(4, 9))
     assert np.shares_memory(block.reader(), observations.reader())
     if X is COLUMN:
         assert np.shares_memory(block.weight_reader(), observations.weight_reader())

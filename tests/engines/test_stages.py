@@ -53,7 +53,7 @@ def after(iterations, X, f, loss, **options):
 def polish(problem, W, H):
     """Yield the candidates of a polish."""
     refiner = Refiner()
-    state = refiner.begin(problem, "polish", W, H)
+    state = refiner.begin(problem, "polish", nmd_lab.problem.state.Iterate(W, H))
     while (candidate := refiner.step(problem, state)) is not None:
         yield candidate
 
@@ -160,7 +160,7 @@ def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
     rng, width = np.random.default_rng(0), 20
     problem, W, H = begun(rng.random((2500, 60)), "relu", "frobenius", rank=width)
     function = Lagrangian(problem, W, H)
-    start = function.point(function.natural)
+    start = function.point(problem.penalty_scale)
     matrices = sum(problem.observations.shape) * width**2 * start.x.itemsize
     peaks = []
 

@@ -104,6 +104,8 @@ def fitted(data, X, given, of_machine):
     function = nmd.decompose if data == "zeros" else nmd.complete
     start = {"rank": 2, "nonlinearity": "identity", "offsets": "none", "solver": PLAIN}
     start["alpha"] = 0.0 if data == "zeros" else 0.1
+    if isinstance(X, nmd.SparseObservations) and "weights" in given:
+        given = given | {"weights": sparse.csr_array(given["weights"])}
     return function(X, **start | SHORT | given, compute=nmd.Compute(**of_machine))
 
 

@@ -27,7 +27,7 @@ def error(filled, picture, seen):
 def test_texture_is_filled_and_seen_pixels_stay_as_they_are(stripes):
     picture, seen = stripes
     before = picture.copy(), seen.copy()
-    filled = nmd.inpaint(picture, seen, random_state=0)
+    filled = nmd.inpaint(picture, seen, groups=4, random_state=0)
     np.testing.assert_array_equal((picture, seen), before)
     assert error(filled, picture, seen) < 0.02 * picture.std()
     np.testing.assert_array_equal(filled["picture"].values[seen], picture[seen])
@@ -46,7 +46,7 @@ def test_intervals_cover_smooth_and_rough_pixels():
     assert all(0.8 < fifth.mean() < 1.0 for fifth in fifths)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
 def test_the_dtype_stays(stripes, dtype):
     picture, seen = stripes
     scaled = (50 * (picture + 2)).astype(dtype)

@@ -29,7 +29,7 @@ def drawn(ax):
     return [np.ma.filled(image.get_array().astype(float), np.nan) for image in ax.images]
 
 
-def test_convergence_draws_the_history(fit):
+def test_convergence_draws_the_history_and_names_the_axis_of_one_quantity(fit):
     ax = plots.convergence(fit, quantities=["relative_error", "primal_residual"])
     error, primal = ax.lines
     np.testing.assert_array_equal(error.get_xdata(), np.arange(1, 61))
@@ -40,9 +40,6 @@ def test_convergence_draws_the_history(fit):
     assert ax.get_yscale() == "log"
     assert f"{fit.relative_error:.3g}" in ax.get_title()
     assert "ReLU(), frobenius, rank 6" in ax.get_title()
-
-
-def test_convergence_of_one_quantity_names_the_axis(fit):
     ax = plots.convergence(fit)
     assert ax.get_ylabel() == "relative error"
     assert ax.get_legend() is None

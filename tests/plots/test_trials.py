@@ -32,9 +32,9 @@ def words(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def test_the_left_panel_has_a_line_for_each_rank(plain):
+def test_the_left_panel_has_a_line_for_each_rank_and_the_right_its_lowest_error_in_a_band(plain):
     rows = trials(RANKS, ALPHAS)
-    left, _ = drawn(plain, rows)
+    left, right = drawn(plain, rows)
     lines = curves(left)
     assert len(lines) == 3
     for rank, line in zip(RANKS, lines, strict=True):
@@ -46,10 +46,6 @@ def test_the_left_panel_has_a_line_for_each_rank(plain):
     assert words(left) == ["4", "8", "16"]
     assert left.get_title() == "12 trials"
     assert ring(left) == [3.0, 2.5]
-
-
-def test_the_right_panel_has_the_lowest_error_of_each_rank_in_a_band(plain):
-    left, right = drawn(plain, trials(RANKS, ALPHAS))
     (line,) = curves(right)
     np.testing.assert_allclose(line, [(4, 2.625), (8, 2.5), (16, 2.625)])
     band = right.collections[0].get_paths()[0].vertices

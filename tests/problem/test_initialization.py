@@ -113,7 +113,6 @@ def test_products_of_blocks_are_those_of_the_matrix(rng, form):
     rows, V = RowBlocks(R, 0.3, size=7), rng.normal(size=(25, 3))
     A = 0.3 + (R.toarray() if sparse.issparse(R) else R.astype(np.float64))
     np.testing.assert_allclose(rows.gram(), A.T @ A)
-    np.testing.assert_allclose(rows.gram_product(V), A.T @ (A @ V))
     np.testing.assert_allclose(rows.transposed_product(rows.product(V)), A.T @ (A @ V))
 
 

@@ -1,7 +1,9 @@
-"""The pages of the site: every public name is in the reference, and every block of code runs."""
+"""The pages of the site and docstrings: public names are there, and blocks of code run."""
 
+import inspect
 import json
 import re
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -9,6 +11,9 @@ from site_modules import PAGES, ROOT, site_module, text_of
 from sklearn.datasets import load_wine
 
 import nmd_lab as nmd
+from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
+from nmd_lab.request.options import INITS
 
 NOT_RUN = "<!-- not run:"
 NUMBER = re.compile(r"^(\w[\w.]*)  # (\d+\.\d+)", flags=re.MULTILINE)
@@ -145,11 +150,6 @@ def test_the_table_of_what_goes_with_what_is_that_of_the_code():
     assert site_module("support").text() in text_of("docs/scale.md"), "run python docs/support.py"
 
 
-def test_tables_of_notebooks_are_tables_of_the_site():
-    """The default of myst_nb shows Markdown of an output without tables, as raw pipes."""
-    assert 'nb_render_markdown_format = "gfm"' in text_of("docs/conf.py")
-
-
 def test_the_number_of_sweeps_of_a_table_is_the_one_of_the_pages():
     totals = set()
     frame = load_wine(as_frame=True).data
@@ -159,13 +159,57 @@ def test_the_number_of_sweeps_of_a_table_is_the_one_of_the_pages():
         assert f"about {total:,}" in text_of(f"docs/{page}.md")
 
 
-STALE = re.compile(
-    r"every entry counts|first call .{0,40}up to a minute|models? cells that are missing because"
-    r"|ends? at (?:their|the) scale\b|400 sweeps by default\*\*|\[tutorials?\]\("
+# Docstrings ---------------------------------------------------------------------------------------
+
+
+NAMES = [name for name in nmd.__all__ if not inspect.ismodule(getattr(nmd, name))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_has_an_example(name: str) -> None:
+    text = inspect.getdoc(getattr(nmd, name)) or ""
+    assert ">>> import" in text, "an example that begins with its imports"
+    assert "Examples\n--------" in text
+
+
+@pytest.mark.parametrize("name", [name for name in nmd.__all__ if name not in NAMES])
+def test_a_public_module_says_what_it_has(name: str) -> None:
+    assert len(inspect.getdoc(getattr(nmd, name)) or "") > 40
+
+
+@pytest.mark.parametrize("name", ["decompose", "complete", "sample", "impute"])
+def test_the_docstring_of_a_verb_can_be_read(name: str) -> None:
+    """It has the arguments; explanations are on the pages."""
+    assert len((inspect.getdoc(getattr(nmd, name)) or "").split()) <= 700
+
+
+# Models and starts --------------------------------------------------------------------------------
+
+
+PAGE = text_of("docs/models.md")
+
+
+def rows(heading):
+    """Return the rows of the table under a heading: the name by the class."""
+    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    row = r'^\| (?:`"(\w+)"`)? ?\| `nmd\.([\w.]+)\('
+    return {found[2]: found[1] for found in re.finditer(row, section, re.MULTILINE)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "known"), [("Nonlinearities", NONLINEARITY_CLASSES), ("Losses", LOSSES)]
 )
-"""Sentences that were false, and links that do not name their target."""
+def test_every_model_has_a_row_with_its_name(heading, known):
+    table = rows(heading)
+    assert {cls.__name__ for cls in known.values()} <= {path.split(".")[-1] for path in table}
+    for path, name in table.items():
+        cls = attrgetter(path)(nmd)
+        if name:
+            assert known[name] is cls
 
 
-@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in PAGES)])
-def test_no_page_repeats_a_false_sentence_or_has_a_link_without_a_name(name):
-    assert not STALE.findall(" ".join(text_of(name).split()))
+def test_every_start_has_a_row():
+    page = text_of("docs/decompose.md").partition("`init=`")[2]
+    table = re.search(r"(?:^\|.*\n)+", page, re.MULTILINE)[0]
+    named = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)[1:]
+    assert {*re.findall(r'"(\w+)"', " ".join(named))} == {*INITS}

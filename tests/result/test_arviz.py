@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from made_draws import LEVELS, made_up, plain
 from scipy.special import logsumexp
+from scipy.stats import norm
 from sklearn.datasets import load_iris
 
 import nmd_lab
+from nmd_lab.result.mixture import level_masses
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +81,9 @@ def test_log_likelihood_of_an_array_is_its_log_density(noise):
     logs = posterior.to_datatree(X)["log_likelihood"]["cells"].stack(s=("chain", "draw"))
     mean = logsumexp(logs.values, axis=1) - np.log(60)
     np.testing.assert_allclose(mean, posterior.log_density(X), rtol=1e-6)
+
+
+def test_levels_far_above_and_below_keep_their_probability_in_a_draw():
+    masses = level_masses(np.array([[-1.0, 0.0, 1.0]]), np.array([[-12.0, 12.0]]))[:, 0]
+    expected = [1, *-np.diff([*norm.sf([11, 12, 13]), 0])]
+    np.testing.assert_allclose(masses, np.transpose([expected, expected[::-1]]), rtol=1e-12)

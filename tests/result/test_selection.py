@@ -22,7 +22,7 @@ def fit(plain):
     return with_selection(plain, selection(rows[:20], 10))
 
 
-def test_the_trials_are_a_table(fit):
+def test_the_trials_are_a_table_whose_attributes_say_how_and_why(fit):
     table, rows = fit.selection, fit.parameters["selection"]["trials"]
     assert table.sizes == {"trial": 20}
     numbers_and_text = list(nmd_lab.result.selection.VARIABLES)
@@ -38,10 +38,7 @@ def test_the_trials_are_a_table(fit):
     assert int(table["rank"][table.attrs["chosen"]]) == 8
     table["error"][:] = 0.0  # it is its own
     assert fit.selection["error"].min() == 2.5
-
-
-def test_its_attributes_say_how_and_why(fit):
-    assert fit.selection.attrs == {
+    assert table.attrs == {
         "chosen": 10,
         "reason": "the smallest rank whose error is within one standard error of the lowest",
         "measure": "root mean squared error",

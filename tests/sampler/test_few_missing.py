@@ -48,7 +48,7 @@ def draws(problem, missing, weights=None):
     T[:, missing] = np.nan
     weights = None if weights is None else np.tile(weights, (ROWS, 1))
     seen = observe(T, weights=weights).as_sparse()
-    side = SparseUpdate(storage_of(seen), None, seen.weights, 1, "columns")
+    side = SparseUpdate(storage_of(seen), None, seen.weights, 1)
     labels, rows = np.full(ROWS, -1), np.zeros((ROWS, D))
     key = StreamId(8, 10 * len(missing), 0)
     side.draw(seen.values, RowInputs(problem.other, problem.prior, problem.rho, key, labels), rows)
@@ -88,10 +88,18 @@ def test_labels_and_rows_have_their_joint_law(problem, missing, weights):
     check(*found, *law(problem, missing, 1.0 if weights is None else weights))
 
 
-def test_rows_with_more_missing_cells_than_are_few_have_their_law(problem, monkeypatch):
-    monkeypatch.setattr(row_updates, "MAX_FEW", 2)
-    missing = list(PATTERNS[2])
-    check(*draws(problem, missing), *law(problem, missing))
+def test_groups_stay_apart_with_many_missing_cells_and_precise_noise():
+    """The determinant of the missing cells is smaller than any double."""
+    n, groups, rng = 300, np.arange(300) % 2, np.random.default_rng(0)
+    other = OtherFactor(3 * np.eye(n) + 0.1 * rng.normal(size=(n, n)), np.zeros(n))
+    means = 0.5 * np.array([[1.0], [-1.0]]) * np.ones(n)
+    T = (means[groups] + rng.normal(size=(n, n))) @ other.vectors.T
+    T[:, :140] = np.nan
+    prior = RowPrior(means, np.stack([np.eye(n)] * 2), np.full(2, 0.5))
+    seen, labels = observe(T).as_sparse(), np.full(n, -1)
+    given = RowInputs(other, prior, np.full(n, 1e6), StreamId(8, 0, 0), labels)
+    SparseUpdate(storage_of(seen), None, None, 1).draw(seen.values, given, np.zeros((n, n)))
+    np.testing.assert_array_equal(labels, groups)
 
 
 def test_several_threads_draw_the_same_bits(problem, monkeypatch):
@@ -100,7 +108,7 @@ def test_several_threads_draw_the_same_bits(problem, monkeypatch):
     T[np.arange(40), np.arange(40) % N] = np.nan
     seen, found = observe(T).as_sparse(), []
     for threads in (1, 3):
-        side = SparseUpdate(storage_of(seen), None, None, threads, "columns")
+        side = SparseUpdate(storage_of(seen), None, None, threads)
         rows, labels = np.zeros((40, D)), np.full(40, -1)
         given = RowInputs(*problem[2:], problem.rho, StreamId(1, 2, 0), labels)
         side.draw(seen.values, given, rows)

@@ -104,4 +104,4 @@ def test_units_do_not_depend_on_the_hidden_cells():
     ensemble = prepared(answers())
     for trial, problem in zip(ensemble.trials, ensemble.problems, strict=True):
         assert np.array_equal(trial.units_of_kinds, problem.units_of_kinds)
-        assert trial.n_entries < problem.n_entries
+        assert trial.storage.n_entries < problem.storage.n_entries

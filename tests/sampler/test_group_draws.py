@@ -10,7 +10,6 @@ from nmd_lab.sampler import priors as module
 from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior, draw_group_priors, draw_used_priors
 
 D, NUMBER, DRAWS = 2, 3, 1200
-UNITS = np.array([0.5, 2.0])
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1])
 """Nobody is in the last group."""
 
@@ -31,9 +30,9 @@ def drawn():
         patch.setattr(module, "FREEDOM", np.array([NU - D]))
         for _ in range(DRAWS):
             groups = Groups(LABELS.copy(), SCALE.copy(), STRENGTH)
-            prior = draw_group_priors(groups, NUMBER, rows_of_groups() * UNITS, UNITS, rng)
-            means, precisions = prior.mean / UNITS, prior.precision * np.outer(UNITS, UNITS)
-            found.append((prior.shares, means, precisions, groups.scale, groups.strength))
+            prior = draw_group_priors(groups, NUMBER, rows_of_groups(), rng)
+            drawn = prior.shares, prior.mean, prior.precision
+            found.append((*drawn, groups.scale, groups.strength))
     return [np.array(each) for each in zip(*found, strict=True)]
 
 
@@ -60,14 +59,14 @@ def test_shares_have_the_dirichlet_law(drawn):
 @pytest.fixture(scope="module")
 def drawn_between(drawn):
     """Return many draws of means and precisions between two draws of labels."""
-    rng, rows, found = np.random.default_rng(2), rows_of_groups() * UNITS, []
+    rng, rows, found = np.random.default_rng(2), rows_of_groups(), []
     groups = Groups(LABELS.copy(), SCALE.copy(), STRENGTH, NU)
     before = RowPrior(np.ones((NUMBER, D)), np.tile(np.eye(D), (NUMBER, 1, 1)), np.ones(NUMBER))
     for _ in range(DRAWS):
-        prior = draw_used_priors(groups, before, rows, UNITS, rng)
+        prior = draw_used_priors(groups, before, rows, rng)
         for now, each in zip(prior[:3], before[:3], strict=True):
             np.testing.assert_array_equal(now[2], each[2])  # it has no rows
-        found.append((prior.mean / UNITS, prior.precision * np.outer(UNITS, UNITS)))
+        found.append((prior.mean, prior.precision))
     return [np.array(each) for each in zip(*found, strict=True)]
 
 
@@ -125,7 +124,7 @@ def test_the_degrees_of_freedom_have_their_probabilities(monkeypatch):
     found, rng = [], np.random.default_rng(1)
     for _ in range(DRAWS):
         groups = Groups(LABELS.copy(), SCALE.copy(), STRENGTH)
-        draw_group_priors(groups, NUMBER, rows_of_groups() * UNITS, UNITS, rng)
+        draw_group_priors(groups, NUMBER, rows_of_groups(), rng)
         found.append(groups.freedom)
     counts = [np.isclose(found, nu).sum() for nu in nus]
     assert min(expected) > 0.02

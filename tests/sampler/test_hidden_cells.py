@@ -41,7 +41,7 @@ def test_new_numbers_have_their_spread_and_the_mean_of_all_draws():
     variances = [each[:, is_number].var(axis=0).mean() for each in (v, narrowed)]
     assert variances[1] == pytest.approx(0.64 * variances[0], rel=0.05)
     np.testing.assert_array_equal(narrow._draws.drawn_at(i, j, 7)[0], narrowed[7])
-    sds = [each._draws.predictives[0].noise.sd for each in (posterior, narrow)]
+    sds = [each._draws.predictives[0].sd for each in (posterior, narrow)]
     np.testing.assert_allclose(sds[1], 0.8 / posterior.draws["spread"].item(0) * sds[0])
 
 

@@ -23,10 +23,11 @@ def normal_wishart(rows, units):
 
 def many(rows, units, seed=0):
     rng = np.random.default_rng(seed)
-    drawn = [draw_row_prior(rows, units, STRENGTH, rng) for _ in range(DRAWS)]
-    means = np.array([prior.mean[0] for prior in drawn]) / units
-    precisions = np.array([prior.precision[0] for prior in drawn]) * np.outer(units, units)
-    return means, precisions
+    one_group = np.zeros(len(rows), np.int64)
+    drawn = [draw_row_prior(rows / units, one_group, STRENGTH, rng) for _ in range(DRAWS)]
+    return (
+        np.array([getattr(prior, name)[0] for prior in drawn]) for name in ("mean", "precision")
+    )
 
 
 def rows_of(m, d, seed=5):

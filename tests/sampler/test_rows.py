@@ -48,12 +48,11 @@ def sparse_side(T, weights, *, transposed=False):
     return SparseUpdate(storage_of(seen), None, seen.weights, 1), seen.values
 
 
-def draws_of(side, target, other, prior, dtype, m=M):
+def draws_of(side, target, other, prior, dtype, rho=(RHO,)):
     """Return many draws of all rows."""
-    rows, out = np.zeros((m, RANK), dtype), np.empty((DRAWS, m, RANK))
+    rows, out = np.zeros((M, RANK), dtype), np.empty((DRAWS, M, RANK))
     for sweep in range(DRAWS):
-        given = RowInputs(other, prior, np.array([RHO]), StreamId(11, sweep, 0))
-        side.draw(target, given, rows)
+        side.draw(target, RowInputs(other, prior, np.array(rho), StreamId(11, sweep, 0)), rows)
         out[sweep] = rows
     return out
 
@@ -89,11 +88,8 @@ def test_rows_with_few_holes_have_their_gaussian_with_noise_of_their_own(rho_of)
     weights = np.broadcast_to(rho[:, None] if rho_of == "rows" else rho, (M, N)) / RHO
     T[2, 1:6] = np.nan  # and one that stores less
     seen = observe(T).as_sparse()
-    side = SparseUpdate(storage_of(seen), None, None, 1, rho_of)
-    rows, draws = np.zeros((M, RANK)), np.empty((DRAWS, M, RANK))
-    for sweep in range(DRAWS):
-        side.draw(seen.values, RowInputs(other, prior, rho, StreamId(11, sweep, 0)), rows)
-        draws[sweep] = rows
+    side = SparseUpdate(storage_of(seen), None, None, 1, rho_of == "rows")
+    draws = draws_of(side, seen.values, other, prior, float, rho)
     check(draws, [closed_form(T, weights, other, prior, i) for i in range(M)])
 
 
@@ -101,20 +97,17 @@ def test_rows_and_sweeps_are_independent():
     T, weights, other, prior = problem(float)
     side, values = sparse_side(T, weights)
     draws = draws_of(side, values, other, prior, float)
-    z = np.stack(
-        [standardised(draws[:, i], *closed_form(T, weights, other, prior, i)) for i in range(M)]
-    ).reshape(M * RANK, DRAWS)
+    laws = [closed_form(T, weights, other, prior, i) for i in range(M)]
+    z = np.stack([standardised(draws[:, i], *laws[i]) for i in range(M)]).reshape(M * RANK, DRAWS)
     limit = 5 / np.sqrt(DRAWS)
     np.testing.assert_allclose(np.corrcoef(z), np.eye(M * RANK), atol=limit)
-    np.testing.assert_allclose(
-        np.corrcoef(z[:, 1:], z[:, :-1])[: M * RANK, M * RANK :], 0, atol=limit
-    )
+    lagged = np.corrcoef(z[:, 1:], z[:, :-1])[: M * RANK, M * RANK :]
+    np.testing.assert_allclose(lagged, 0, atol=limit)
 
 
 def test_many_entries_in_a_row_are_gathered_in_chunks():
     """A row has more entries than are gathered at a time; dense and sparse means agree."""
-    rng = np.random.default_rng(0)
-    n = 700
+    n, rng = 700, np.random.default_rng(0)
     T = rng.normal(size=(2, n))
     _, _, _, prior = problem(float)
     other = OtherFactor(rng.normal(size=(n, RANK)), rng.normal(size=n) + MEAN)
@@ -134,9 +127,8 @@ def test_a_stream_belongs_to_seed_sweep_side_and_row():
     side, values = sparse_side(T, weights)
     seen = set()
     for key in (StreamId(1, 1, 0), StreamId(2, 1, 0), StreamId(1, 2, 0), StreamId(1, 1, 1)):
-        rows = np.zeros((M, RANK))
+        rows, again = np.zeros((2, M, RANK))
         side.draw(values, RowInputs(other, prior, np.array([RHO]), key), rows)
-        again = np.zeros((M, RANK))
         side.draw(values, RowInputs(other, prior, np.array([RHO]), key), again)
         np.testing.assert_array_equal(rows, again)
         seen |= set(rows.ravel().tolist())

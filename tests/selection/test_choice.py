@@ -282,7 +282,7 @@ def test_a_survey_is_not_overfitted():
 
 @pytest.mark.parametrize("kind", ["array", "relu", "survey", "numbers", "picture", "limits"])
 def test_what_was_chosen_repeats_the_fit(kind):
-    X, seen = table(shape=(60, 40))
+    X, seen = table()
     given = {}
     if kind == "survey":
         X, _, seen = survey()
@@ -295,7 +295,8 @@ def test_what_was_chosen_repeats_the_fit(kind):
         X = np.where(seen, np.maximum(X, 2), np.nan)
     else:
         X = np.where(seen, np.maximum(X - 3, 0) if kind == "relu" else X, np.nan)
-    fit = of_survey() if kind == "survey" else nmd.complete(X, random_state=0, **given)
+    made = {"survey": of_survey, "picture": of_picture, "array": default}.get(kind)
+    fit = made() if made else nmd.complete(X, random_state=0, **given)
     again = nmd.complete(X, **fit.chosen, **given, random_state=1)
     assert again.selection.sizes["trial"] == 0
     for name in ("rank", "alpha", "offsets", "offset_alpha"):
@@ -304,14 +305,13 @@ def test_what_was_chosen_repeats_the_fit(kind):
     np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-6 * np.abs(one).max())
 
 
-@pytest.mark.parametrize("seed", [0, 2])
-def test_a_choice_for_data_without_noise_repeats(seed):
+def test_a_choice_for_data_without_noise_repeats():
     """Only factors that came along a path have such an error with so weak a ridge."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(2)
     X = 0.3 * rng.normal(size=(80, 3)) @ rng.normal(size=(3, 50))
     X += 5 + rng.normal(size=(80, 1)) + rng.normal(size=50)
     seen = rng.random(X.shape) > 0.25
-    fit = nmd.complete(np.where(seen, X, np.nan), random_state=seed)
+    fit = nmd.complete(np.where(seen, X, np.nan), random_state=2)
     again = nmd.complete(np.where(seen, X, np.nan), **fit.chosen, random_state=9)
     for each in (fit, again):
         assert np.sqrt(np.mean((each.reconstruct().values - X)[~seen] ** 2)) < 0.01
@@ -338,9 +338,13 @@ def picture(share=0.5, seed=0):
     return np.where(hidden, np.nan, X), hidden
 
 
+@cache
+def of_picture():
+    return nmd.complete(picture()[0], random_state=0)
+
+
 def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
-    X, hidden = picture()
-    fit = nmd.complete(X, random_state=0)
+    (X, hidden), fit = picture(), of_picture()
     assert fit.chosen["init"] == "path"
     assert fit._n_iter == fit.chosen["max_iter"] < 60
     converged = nmd.complete(
@@ -351,19 +355,19 @@ def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
         np.sqrt(np.mean((f.reconstruct().values - truth)[hidden] ** 2)) for f in (fit, converged)
     ]
     assert errors[0] < 0.99 * errors[1]
-    assert nmd.complete(X, max_iter=3, random_state=0)._n_iter <= 3
 
 
 def test_a_learned_model_is_not_that_of_another_loss():
     """Cut points of the trials with one f do not stand for another f."""
     rng = np.random.default_rng(0)
-    X = np.digitize(rng.normal(size=(60, 2)) @ rng.normal(size=(2, 12)), [-1.0, 0.0, 1.0]) + 1.0
+    X = np.digitize(rng.normal(size=(30, 2)) @ rng.normal(size=(2, 8)), [-1.0, 0.0, 1.0]) + 1.0
     X[rng.random(X.shape) < 0.2] = np.nan
-    fit = nmd.complete(X, 2, loss="ordinal", random_state=0)
+    few = nmd.Choice(alphas=[0.1, 1.0])
+    fit = nmd.complete(X, 2, loss="ordinal", validation=few, random_state=0)
     again = nmd.complete(X, **fit.chosen, random_state=0)
-    assert repr(again.nonlinearity) == repr(fit.nonlinearity)
-    trial = fit.selection.isel(trial=fit.selection.attrs["chosen"])
-    assert float(trial["error"]) < 1.4
+    assert again.nonlinearity == fit.nonlinearity == nmd.Identity()
+    other = fit.selection["nonlinearity"] != "Identity()"
+    assert fit.selection["error"][other].min() > 2 * fit.selection["error"].min()
 
 
 def test_a_choice_that_had_ended_is_not_repeated(tmp_path, monkeypatch):

@@ -82,8 +82,8 @@ def test_the_error_of_a_row_is_that_of_all_its_entries(f, loss, monkeypatch):
 
 @pytest.mark.parametrize(("f", "loss"), [("identity", "kl"), ("relu", "frobenius")])
 def test_the_rank_of_the_means_is_found(f, loss):
-    fits = [nmd.decompose(counts(seed), "auto", f, loss, random_state=seed) for seed in range(5)]
-    assert sum(fit.rank == 3 for fit in fits) >= 4
+    fits = [nmd.decompose(counts(seed), "auto", f, loss, random_state=seed) for seed in range(2)]
+    assert [fit.rank for fit in fits] == [3, 3]
     trials = fits[0].selection
     assert trials.attrs["options"] == "rank"
     assert trials.attrs["held_out_drawn"] == "by thinning"

@@ -182,7 +182,7 @@ def test_it_says_whether_the_second_differs(study):
     assert "one seed cannot tell" in text_of(study_html("", one))
 
 
-def test_the_page_leads_with_the_best_model_and_draws_an_interval_for_each_other(study):
+def test_the_page_leads_with_the_best_model_and_draws_an_interval_for_each_other_as_in_print(study):
     root = ET.fromstring(study._repr_html_())
     lead = "".join(root[0].itertext())
     ranking = study.rank_test()
@@ -195,11 +195,6 @@ def test_the_page_leads_with_the_best_model_and_draws_an_interval_for_each_other
     assert len(root.findall(".//svg/path")) == 1 + 1  # the line at the best, and an interval
     escaped = study.results.assign_coords(rank=["<b>one</b>", 'six"&'])
     assert "<b>one</b>" in text_of(study_html("a <b>line</b>", escaped))
-
-
-def test_a_printed_study_names_the_best_models_and_the_time(study):
-    ranking = study.rank_test()
-    best, second = ranking["mean"]
     seconds = float(study.results["seconds"].sum())
     two = f"lowest held_out_rmse: rank 6 {best:.3g}, then rank 1 {second:.3g}"
     assert repr(study).endswith(f"\n  {two}; fitted in {seconds:.3g} s")

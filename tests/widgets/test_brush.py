@@ -36,7 +36,7 @@ def stroke(picture, point, radius):
     TENTHS, TENTHS, TENTHS.map(abs),
 )  # fmt: skip
 def test_a_disc_has_the_pixels_within_its_radius(shape, y, x, radius):
-    found = set(zip(*(each.tolist() for each in disc(shape, y, x, radius)), strict=True))
+    found = set(map(tuple, np.argwhere(disc(shape, y, x, radius)).tolist()))
     expected = {
         (i, j)
         for i in range(shape[0])

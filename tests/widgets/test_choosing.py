@@ -13,7 +13,7 @@ from nmd_lab.model.model import make_model
 from nmd_lab.widgets import fitting
 from nmd_lab.widgets.ratings import RatingsState
 
-GENERATED = datasets.make_ratings(400, 300, 12_000, random_state=0)
+GENERATED = datasets.make_ratings(120, 90, 3_000, random_state=0)
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
 
 SETTING = {"rank": np.int64(3), "alpha": 2.345678, "offsets": "both", "offset_alpha": 1.0}
@@ -54,7 +54,7 @@ def joined(state):
 def test_everything_is_chosen_and_the_code_has_the_numbers():
     state = RatingsState(GENERATED, iterations=40)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
-    assert state.choosable == CHOOSABLE
+    assert [each.name for each in state.fields if each.auto] == CHOOSABLE
     assert state.problems() == {}
     fit = ended(state)
     values, table = state.values, fit.selection

@@ -8,7 +8,7 @@ import pytest
 from node import node
 from waiting import PATIENCE
 
-from nmd_lab.widgets.page import script, style
+from nmd_lab.widgets.page import script
 
 TESTS = sorted((Path(__file__).parent / "front").glob("*.test.mjs"))
 
@@ -34,8 +34,3 @@ def test_the_joined_module_has_no_name_twice_and_one_export(tmp_path):
     names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", script(), re.MULTILINE)
     assert len(names) == len(set(names)) > 30
     assert "import " not in re.sub(r"//.*", "", script())
-
-
-def test_no_address_is_asked_for():
-    allowed = {"http://www.w3.org/2000/svg"}
-    assert set(re.findall(r"https?://[^\s\"'`)]+", script() + style())) <= allowed

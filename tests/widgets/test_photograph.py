@@ -14,7 +14,7 @@ from nmd_lab.widgets.given import is_photograph
 
 def filled(X=None, **settings):
     """An explorer that has filled a photograph."""
-    return done(widgets.explore(GREY if X is None else X, **{"groups": 4, **settings}))
+    return done(widgets.explore(GREY if X is None else X, **{"groups": 2, **settings}))
 
 
 def repeats(explorer, X):
@@ -79,7 +79,7 @@ def test_the_numbers_are_those_of_the_pixels():
 
 @pytest.mark.parametrize("X", [GREY, COLOUR, COLOUR.astype(np.float32)])
 def test_the_code_repeats_the_picture(X, capsys):
-    explorer = filled(X, groups=2, method="sample" if X.ndim == 2 else "complete")
+    explorer = filled(X, method="sample" if X.ndim == 2 else "complete")
     repeats(explorer, X)
     error = explorer.status["headline"]["off"]
     assert capsys.readouterr().out == f"held-out pixels: ±{error:.3g}\n"
@@ -139,7 +139,7 @@ def test_a_stroke_during_the_first_run_counts():
 
 
 def test_a_run_that_is_stopped_has_no_result():
-    explorer = widgets.explore(GREY, groups=4)
+    explorer = widgets.explore(GREY, groups=2)
     explorer.start()
     act(explorer, "stop")
     assert explorer.join(PATIENCE)
@@ -154,7 +154,7 @@ def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
     assert 'X = nmd.datasets.photograph(name="flower"' in explorer.code()
     path = tmp_path / "roof.png"
     Image.fromarray(COLOUR).save(path)
-    from_file = filled(str(path), groups=2)
+    from_file = filled(str(path))
     assert "80 x 100 pixels in colours" in said(widgets.explore(str(path)))
     exec(from_file.code(), names := {})
     xr.testing.assert_identical(names["filled"], from_file.result)

@@ -9,7 +9,6 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.background import Background
 from nmd_lab.widgets.explorer import library
-from nmd_lab.widgets.fitting import COMPILING, NO_DRAW
 from nmd_lab.widgets.ratings import RatingsState
 from nmd_lab.widgets.words import MAX_CHECKED
 
@@ -19,7 +18,7 @@ MODEL = {"rank": 2, "alpha": 15.0, "iterations": 5}
 
 
 def sampled(state):
-    state.sample_now()
+    state.how_sure()
     assert state.active.join(PATIENCE)
     assert state.posterior is not None, state.active.message
     return state.posterior
@@ -158,16 +157,3 @@ def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
     wait_for(lambda: "drawing: " in said(explorer))
     act(explorer, "stop")
     assert explorer.join(PATIENCE)
-
-
-def test_a_sampler_that_waits_for_another_to_compile_can_be_stopped_and_closed():
-    stopped, closed = (plain(widgets.explore, datasets.digits(20), draws=10) for _ in range(2))
-    with COMPILING:
-        for explorer in (stopped, closed):
-            explorer.how_sure()
-        act(stopped, "stop")
-        closed.close()
-        assert all(explorer.join(PATIENCE) for explorer in (stopped, closed))
-    assert said(stopped) == NO_DRAW
-    assert sure(stopped).posterior.draws.sizes["draw"] == 10
-    assert not COMPILING.locked()

@@ -57,12 +57,12 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
         rmse(small, each, observed=hidden)
         for each in (fit.reconstruct().values, linear.reconstruct().values, means)
     ]
-    assert list(state.errors) == ["this model", "linear", "average"]
-    assert list(state.errors.values()) == pytest.approx(expected)
-    assert state.fit.held_out[20] == pytest.approx(state.errors["this model"])
+    assert list(state.fit.errors) == ["this model", "linear", "average"]
+    assert list(state.fit.errors.values()) == pytest.approx(expected)
+    assert state.fit.held_out[20] == pytest.approx(state.fit.errors["this model"])
     state.set("missing", 0.0)
     ended(state)
-    assert state.errors == {}  # what a model has seen does not tell it from another
+    assert state.fit.errors == {}  # what a model has seen does not tell it from another
 
 
 NAMES = {"user": "who", "item": "film", "rating": "stars"}

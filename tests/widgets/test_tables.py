@@ -48,17 +48,28 @@ def test_each_column_has_its_own_scale_and_histogram(explorer, frame):
     np.testing.assert_allclose(shown["place"]["bars"], counts / counts.max(), atol=1e-3)
 
 
-def test_copied_code_prints_the_number_of_a_table(frame, capsys):
+def test_numbers_of_code_and_probabilities_of_classes_are_of_the_fit_and_then_of_draws(
+    frame, capsys
+):
     explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
     for by in ("", ", by draws"):
+        shown = columns(explorer)["place"]
+        row = next(k for k, state in enumerate(shown["state"]) if state)
+        assert shown["sure"][row].startswith(f"{shown['model'][row]} ")
         exec(explorer.code().replace("...", "frame"), {"frame": frame})
-        shown = re.search(r"±([\d.]+) SD, (\d+) % of classes", sentence(explorer)).groups()
+        off, correct = re.search(r"±([\d.]+) SD, (\d+) % of classes", sentence(explorer)).groups()
         numbers, right = capsys.readouterr().out.splitlines()[-2:]
-        assert float(re.search(r"±([\d.]+) SD", numbers)[1]) == pytest.approx(
-            float(shown[0]), abs=0.006
-        )
-        assert right == f"held-out classes{by}: {shown[1]} % right"
-        sure(explorer)
+        assert float(re.search(r"±([\d.]+) SD", numbers)[1]) == pytest.approx(float(off), abs=0.006)
+        assert right == f"held-out classes{by}: {correct} % right"
+        if explorer.posterior is None:
+            fitted = explorer.result._fitted.block([row], np.arange(shown["at"], shown["at"] + 3))
+            shares = np.clip(fitted[0], 0, 1)
+            assert f" {100 * shares.max() / shares.sum():.0f} %" in shown["sure"][row]
+            sure(explorer)
+    share = explorer.posterior.probabilities("place", rows=[row]).max(axis=1).iloc[0]
+    assert f" {100 * share:.0f} %" in shown["sure"][row]
+    act(explorer, "swap")
+    assert columns(explorer)["place"]["sure"][row] != shown["sure"][row]
 
 
 def test_cells_say_whether_they_are_seen_hidden_or_filled(explorer, frame):
@@ -120,23 +131,6 @@ def test_intervals_are_those_of_hidden_numbers_even_if_no_hidden_cell_has_a_clas
     k, n = data.labels.table.labels.index("place=elsewhere"), data.shape[1]
     assert not data.original[data.hidden][data.hidden[1] == k].any()
     check_coverage(explorer, n - 2, n)
-
-
-def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(frame):
-    explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
-    for _ in ("fit", "draws"):
-        shown = columns(explorer)["place"]
-        row = next(k for k, state in enumerate(shown["state"]) if state)
-        assert shown["sure"][row].startswith(f"{shown['model'][row]} ")
-        if explorer.posterior is None:
-            fitted = explorer.result._fitted.block([row], np.arange(shown["at"], shown["at"] + 3))
-            shares = np.clip(fitted[0], 0, 1)
-            assert f" {100 * shares.max() / shares.sum():.0f} %" in shown["sure"][row]
-            sure(explorer)
-    share = explorer.posterior.probabilities("place", rows=[row]).max(axis=1).iloc[0]
-    assert f" {100 * share:.0f} %" in shown["sure"][row]
-    act(explorer, "swap")
-    assert columns(explorer)["place"]["sure"][row] != shown["sure"][row]
 
 
 def test_all_rows_of_a_long_table_can_be_turned_to():

@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from explorer_page import (
@@ -29,21 +28,6 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
 from nmd_lab.widgets.background import MAX_RUNS
-
-
-def test_wide_data_are_averaged():
-    """A matrix with 5.0 in every eighth column does not look empty, whichever columns are drawn."""
-    X = np.zeros((30, 2000))
-    X[:, 7::8] = 5.0
-    model = {"nonlinearity": "identity", "rank": 1, "iterations": 50}
-    explorer = done(plain(widgets.explore, pd.DataFrame(X), **model))
-    assert explorer.pictures["step"] == 4
-    expected = X[:28].reshape(7, 4, 500, 4).mean(axis=(1, 3))
-    shown = picture(explorer, "original")[0, :7, :, 0]
-    np.testing.assert_allclose(shown, expected)
-    np.testing.assert_allclose(
-        picture(explorer, "reconstruction")[0, :7, :, 0], expected, atol=1e-3
-    )
 
 
 def test_other_data_are_shown_without_the_old_model():
