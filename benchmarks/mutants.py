@@ -41,7 +41,7 @@ TARGETS = {
     "fit/held_out.py": f"fit/test_holding_out.py fit/test_held_out.py {REFUSALS}",
     "data/folds.py": f"{FOLDS} data/test_split.py data/test_moved_runs.py",
     "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
-    "kernels/row_sums.py": ROW_SUMS,
+    "kernels/row_steps.py": ROW_SUMS,
     "kernels/sweep.py": f"{CONTRACT} test_sparse.py {ROW_SUMS} cluster/test_fits.py",
     "engines/admm.py": f"{CONTRACT} request/test_penalty.py checkpoint/test_resume.py",
 }

@@ -135,7 +135,7 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.fit.starts import all_starts
     from nmd_lab.fit.summary import make_problem
     from nmd_lab.model.model import make_model
-    from nmd_lab.problem.scaling import Scaling
+    from nmd_lab.problem.problem import Scaling
     from nmd_lab.request.options import Options
 
     options = Options(

@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from .api.posteriors import impute as impute
     from .api.posteriors import sample as sample
     from .api.resuming import resume as resume
-    from .data.censored import censored as censored
     from .data.folds import split_observed as split_observed
     from .data.long_table import observations_from_files as observations_from_files
     from .data.long_table import observations_from_sparse as observations_from_sparse
     from .data.long_table import observations_from_table as observations_from_table
     from .data.patches import from_patches as from_patches
     from .data.patches import patches as patches
+    from .data.readers import censored as censored
     from .data.sparse import SparseObservations as SparseObservations
     from .estimators import NMD as NMD
     from .estimators import MatrixCompletion as MatrixCompletion
@@ -96,11 +96,11 @@ _WHERE = {
         *("warnings", "widgets"),
     ],
     "_runtime.machine": ["show_versions"],
-    "data.censored": ["censored"],
     "data.long_table": [
         *("observations_from_files", "observations_from_sparse", "observations_from_table"),
     ],
     "data.patches": ["from_patches", "patches"],
+    "data.readers": ["censored"],
     "data.sparse": ["SparseObservations"],
     "data.folds": ["split_observed"],
     "estimators": ["NMD", "MatrixCompletion"],

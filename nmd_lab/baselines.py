@@ -38,8 +38,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.observations import Observations
 from nmd_lab.fit.loop import Stopping
-from nmd_lab.kernels.lowrank import singular_factors
-from nmd_lab.kernels.products import CsrStorage, products_of_blocks, storage_of
+from nmd_lab.kernels.products import CsrStorage, products_of_blocks, singular_factors, storage_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.model.model import make_model

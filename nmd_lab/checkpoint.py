@@ -38,7 +38,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ._runtime.disk import check_target, write_atomically
+from ._runtime.machine import check_target, write_atomically
 from ._version import __version__
 from .warnings import CheckpointWarning
 

@@ -32,9 +32,8 @@ from ._version import __version__
 from .api.fits import complete, decompose
 from .api.posteriors import sample
 from .checkpoint import exists
-from .data.censored import censored
 from .data.labels import is_frame
-from .data.readers import read_file, with_categories
+from .data.readers import censored, read_file, with_categories
 from .data.typed_table import description, refused_columns
 from .model.column_model import named_model
 from .request.options import COMPLETION_DEFAULTS, DataOptions, Options

@@ -1,9 +1,8 @@
 """All losses d(x, f(WH)), their base class, and the check of one of your own."""
 
-from .model.binary import Logistic
 from .model.checks import check_loss
 from .model.loss import NoiseModel
-from .model.losses import KL, L1, Frobenius, Huber, Loss, Quantile
+from .model.losses import KL, L1, Frobenius, Huber, Logistic, Loss, Quantile
 from .model.ordinal import Ordinal
 from .model.positive import ItakuraSaito, NegativeBinomial, SquaredLog
 

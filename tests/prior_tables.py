@@ -20,7 +20,7 @@ from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import ChainState
-from nmd_lab.sampler.cut_points import CutPoints, Levels
+from nmd_lab.sampler.latent_draws import CutPoints, Levels
 from nmd_lab.sampler.ordered_rows import PHIS, RowOrder
 from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample

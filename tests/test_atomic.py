@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from nmd_lab._runtime import disk
-from nmd_lab._runtime.disk import check_target, write_atomically
+from nmd_lab._runtime import machine
+from nmd_lab._runtime.machine import check_target, write_atomically
 
 
 def dead_process() -> int:
@@ -23,7 +23,7 @@ def leftover(path, process, monkeypatch):
     """Return the temporary file that a process would have made."""
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: process)
-        name = disk._prefix(path)
+        name = machine._prefix(path)
     file = path.with_name(f"{name}0123.partial")
     file.write_text("half")
     return file
@@ -40,7 +40,7 @@ def test_files_of_dead_processes_are_removed_and_others_stay(tmp_path, monkeypat
     foreign.write_text("half")
     old = tmp_path / ".fit.nc.fedcba9876543210.partial"
     old.write_text("half")
-    long_ago = time.time() - 2 * disk.MAX_WRITE_SECONDS
+    long_ago = time.time() - 2 * machine.MAX_WRITE_SECONDS
     os.utime(old, (long_ago, long_ago))
     write_atomically(path, lambda file: file.write(b"x"))
     assert not dead.exists()

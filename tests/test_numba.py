@@ -140,7 +140,7 @@ def test_code_does_not_depend_on_what_was_compiled_before(first, tmp_path):
     script = f"""
 import numpy as np, nmd_lab as nmd
 from nmd_lab.model.model import make_model
-from nmd_lab.model.proximal import compile_t_update
+from nmd_lab.model.entry import compile_t_update
 def prox():
     nmd.prox([1.0], [1.0], 1.0, nonlinearity="identity", loss="kl")
 def fit():

@@ -12,7 +12,7 @@ from people import check_filled
 from refused import check_all_refused
 
 import nmd_lab as nmd
-from nmd_lab.data.dates import dates_of, days_of
+from nmd_lab.data.cell_numbers import dates_of, days_of
 
 QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")

@@ -33,16 +33,15 @@ from nmd_lab.request.options import SampleArguments, SampleOptions, with_option_
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import limits_of
 from nmd_lab.result.entries import refuse_sparse
+from nmd_lab.result.fill import check_fill
 from nmd_lab.result.joint_copies import dataset_of_joint
 from nmd_lab.result.netcdf import provenance
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.skips import check_fill
 from nmd_lab.sampler.joint_normal import joint_draws
-from nmd_lab.sampler.ordered_rows import RowOrder
+from nmd_lab.sampler.ordered_rows import RowOrder, find_period
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
 from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
 from nmd_lab.sampler.sampled_model import check_bounds, with_ends
-from nmd_lab.sampler.season import find_period
 from nmd_lab.warnings import UnitsWarning
 
 from .messages import (

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from nmd_lab._runtime.checks import is_auto, new_stream
-from nmd_lab._runtime.disk import Scratch
-from nmd_lab._runtime.machine import MAX_SHARE, free_memory
+from nmd_lab._runtime.machine import MAX_SHARE, Scratch, free_memory
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.checkpoint import with_checkpoint
 from nmd_lab.data.inputs import Form, observe
@@ -81,7 +80,7 @@ def observed(X: Any, form: Form, rank: int | None, asked: Options) -> Observatio
     """Return the observations of a fit, if all that the call has goes together."""
     client, zeros, scratch = asked.compute.client, asked.absent_are_zeros, None
     if client is not None or form.is_dask:
-        from nmd_lab.cluster.inputs import checked_client, observe_on_cluster
+        from nmd_lab.cluster.observations import checked_client, observe_on_cluster
 
         client = checked_client(X, client)
     elif form.in_files and not (zeros and form.is_sparse):

@@ -16,14 +16,12 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from nmd_lab.data.entries import FloatArray, GivenOffsets, has_offsets
 from nmd_lab.data.observations import Observations
-from nmd_lab.engines.constrained_descents import kind_of_descent, relative_move
+from nmd_lab.engines.constrained import kind_of_descent, relative_move
 from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
 from nmd_lab.fit.held_out import HeldOut, score_of
-from nmd_lab.kernels.constrained_rows import proximal_move
 from nmd_lab.kernels.envelope import Evaluation, MoreauEnvelope
-from nmd_lab.kernels.lowrank import RowBlocks, singular_factors, vectors_of_gram
-from nmd_lab.kernels.products import Entries
-from nmd_lab.kernels.row_sums import moved
+from nmd_lab.kernels.products import Entries, RowBlocks, singular_factors, vectors_of_gram
+from nmd_lab.kernels.row_steps import moved, proximal_move
 from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep, SweepResult
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.disk import Scratch
+from nmd_lab._runtime.machine import Scratch
 
 from .entries import (
     EntryLimits,

@@ -23,7 +23,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
-from nmd_lab._runtime.disk import FileArray, Scratch
+from nmd_lab._runtime.machine import FileArray, Scratch
 
 from .dense import DenseObservations
 from .entries import (

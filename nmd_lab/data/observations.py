@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from nmd_lab._runtime.disk import Scratch
+from nmd_lab._runtime.machine import Scratch
 
 from .entries import (
     CsrRows,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .dates import numbers_of
+from .cell_numbers import numbers_of
 from .labels import Labels
 from .matching import first_few
 from .observations import Observations

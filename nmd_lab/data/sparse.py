@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab._runtime.checks import many
-from nmd_lab._runtime.disk import Scratch
+from nmd_lab._runtime.machine import Scratch
 
 from .entries import (
     CsrRows,

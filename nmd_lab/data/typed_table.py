@@ -45,8 +45,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.warnings import NMDWarning
 
-from .dates import dates_of, days_of
-from .number_texts import read_numbers
+from .cell_numbers import dates_of, days_of, read_numbers
 
 USUAL_COLUMNS = {
     "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.compiler import for_kernels
-from nmd_lab._runtime.disk import MIN_ENTRIES, FileArray, Scratch
+from nmd_lab._runtime.machine import MIN_ENTRIES, FileArray, Scratch
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.kernels.passes import EntryPasses
 from nmd_lab.model.model import Model

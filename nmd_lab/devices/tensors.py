@@ -1,6 +1,6 @@
 """Passes over tensors of PyTorch, on a processor or on an accelerator.
 
-The T-update is that of `nmd_lab.model.proximal`: the best piece of a piecewise-linear f, or a
+The T-update is that of `nmd_lab.model.entry`: the best piece of a piecewise-linear f, or a
 closed form for Square.  All entries take all branches, and a selection follows.  A pass takes the
 arguments of the compiled one, of which it leaves out limits, upper ends and the positions of column
 models, which are None here.

@@ -18,7 +18,7 @@ from nmd_lab.problem.problem import Problem
 from nmd_lab.request.options import Options
 from nmd_lab.request.settings import is_automatic
 
-from .constrained_descents import kind_of_descent
+from .constrained import kind_of_descent
 from .lbfgs import MAX_PAIRS
 
 N_TREND_ITERATIONS = 50  # iterations from which the present rate of decrease is estimated

@@ -22,13 +22,13 @@ import numpy as np
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
-from nmd_lab.kernels.constrained_rows import penalty_of
 from nmd_lab.kernels.envelope import symmetric
-from nmd_lab.kernels.lowrank import singular_factors
+from nmd_lab.kernels.products import singular_factors
+from nmd_lab.kernels.row_steps import penalty_of
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
 
-from .constrained_descents import DivergenceDescent, kind_of_descent, violation
+from .constrained import DivergenceDescent, kind_of_descent, violation
 from .lbfgs import Descent, Pairs, Point, Preconditioner, descend, pairs_for
 from .plan import memory_allows, pass_costs
 

@@ -34,14 +34,13 @@ from nmd_lab.engines.constrained import (
     Constrained,
     after_least_squares,
     filled,
+    kind_of_descent,
     random_within,
     with_simplex,
 )
-from nmd_lab.engines.constrained_descents import kind_of_descent
 from nmd_lab.engines.plan import RefinementPlan, exact_for, make_plan
 from nmd_lab.engines.refined import ImplicitZeros, Refined
-from nmd_lab.kernels.lowrank import singular_factors
-from nmd_lab.kernels.products import pseudo_inverses
+from nmd_lab.kernels.products import pseudo_inverses, singular_factors
 from nmd_lab.model.column_model import LimitModel
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model

@@ -37,11 +37,9 @@ from nmd_lab.problem.columns import (
     with_data,
 )
 from nmd_lab.problem.initialization import Start, given_start, svd_memory
-from nmd_lab.problem.problem import Problem
-from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
-from nmd_lab.request.candidates import suitable_nonlinearities
+from nmd_lab.problem.problem import OffsetColumns, Problem, Scaling, scaling_for
 from nmd_lab.request.constraints import GivenConstraints
-from nmd_lab.request.options import Options
+from nmd_lab.request.options import Options, suitable_functions
 from nmd_lab.request.penalty import as_penalty_rule
 
 from .loop import FitState, Stopping
@@ -165,7 +163,7 @@ def has_units(observations: Observations, facts: Facts, loss: Loss) -> bool:
     if not (facts.is_small_table and measures_distance(loss)):
         return False
     plain = loss.squares and not facts.is_limited
-    plain = plain and len(suitable_nonlinearities(observations)) == 1
+    plain = plain and len(suitable_functions(observations)) == 1
     return plain or units_of_columns(facts) is not None
 
 

@@ -36,7 +36,6 @@ from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import Model
 
-from .constrained_rows import ConstrainedColumns, Ridge, RowSolver, penalty_of
 from .products import (
     MIN_SHARE_ENTRIES,
     Block,
@@ -44,10 +43,14 @@ from .products import (
     Storage,
     products_of_blocks,
 )
-from .row_sums import (
+from .row_steps import (
     Chunk,
+    ConstrainedColumns,
+    Ridge,
+    RowSolver,
     chunk_of_rows,
     chunks_of_columns,
+    penalty_of,
     row_sums,
     shared_solver,
     shares_of_rows,

@@ -1,7 +1,7 @@
 """Nonlinearities: the entrywise function f in X ≈ f(WH).
 
 A piecewise-linear nonlinearity is one small class with its forward map and the table of its pieces.
-The exact T-update with *every* convex loss follows from these (see `nmd_lab.model.proximal`).
+The exact T-update with *every* convex loss follows from these (see `nmd_lab.model.entry`).
 Square has a closed form for each loss instead.  Any other f is solved by a safeguarded search.
 
 >>> import nmd_lab as nmd

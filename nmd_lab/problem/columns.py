@@ -36,10 +36,9 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import plain_label
-from nmd_lab.model.binary import Logistic
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
-from nmd_lab.model.losses import as_loss
+from nmd_lab.model.losses import Logistic, as_loss
 from nmd_lab.model.model import Mixed, Model, groups, make_model
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
 from nmd_lab.model.ordinal import Ordinal

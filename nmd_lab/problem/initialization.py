@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import plain_array
 from nmd_lab.data.observations import BLOCK, Observations
-from nmd_lab.kernels.lowrank import RowBlocks, vectors_of_gram
+from nmd_lab.kernels.products import RowBlocks, vectors_of_gram
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
 

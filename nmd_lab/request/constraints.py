@@ -2,7 +2,7 @@
 
 A constraint is one small class.  Its proximal map defines the allowed rows, or their cost.
 The rows are those of W, or the columns of H.  A step of a factor is then a small constrained
-least-squares problem for each row (`nmd_lab.kernels.constrained_rows`).
+least-squares problem for each row (`nmd_lab.kernels.row_steps`).
 
 >>> import nmd_lab as nmd
 >>> nmd.NonNegative()
@@ -269,7 +269,7 @@ class Orthonormal(FactorConstraint):
 
 
 class InUnits(FactorConstraint):
-    """A constraint on rows that are divided by a power of two (`nmd_lab.problem.scaling`)."""
+    """A constraint on rows that are divided by a power of two (`nmd_lab.problem.problem`)."""
 
     def __init__(self, plain: FactorConstraint, size: float, objective: float) -> None:
         self.plain, self.size, self.objective = plain, size, objective

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from nmd_lab._runtime.disk import check_target, write_atomically
+from nmd_lab._runtime.machine import check_target, write_atomically
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import observe_like
 from nmd_lab.model.losses import Loss

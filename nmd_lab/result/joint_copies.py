@@ -10,7 +10,7 @@ import xarray as xr
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.model.model import Model, each_group
-from nmd_lab.problem.scaling import OffsetColumns
+from nmd_lab.problem.problem import OffsetColumns
 from nmd_lab.sampler.joint_normal import JointDraws, columns_with_scores, draw_scores, scores_of
 from nmd_lab.sampler.problem import problem_of_rows
 

@@ -27,7 +27,7 @@ import xarray as xr
 from xarray.indexes import PandasMultiIndex
 
 from nmd_lab._runtime.compiler import is_ours
-from nmd_lab._runtime.disk import check_target, write_atomically
+from nmd_lab._runtime.machine import check_target, write_atomically
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels

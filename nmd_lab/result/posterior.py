@@ -17,11 +17,10 @@ from .convergence import to_datatree
 from .drawn import Drawn
 from .draws import with_rows
 from .entries import Unknown, check_unknown
-from .fill import Point, fill_by_posterior, intervals_of_table
+from .fill import Point, check_fill, fill_by_posterior, intervals_of_table, with_skips
 from .fold_in import draw_new_rows, observe_rows
 from .loadings import FactorRotation
 from .report import PosteriorReport
-from .skips import check_fill, with_skips
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PosteriorPlotAccessor

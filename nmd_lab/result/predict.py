@@ -24,7 +24,7 @@ from nmd_lab._runtime.checks import (
     check_word,
     errors_about,
 )
-from nmd_lab.data.dates import numbers_of
+from nmd_lab.data.cell_numbers import numbers_of
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels, plain_array
 from nmd_lab.data.matching import matched, observe_like

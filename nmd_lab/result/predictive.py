@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, pdtr, xlogy
 from scipy.stats import norm, truncnorm
 
-from nmd_lab.model.censored import all_pieces, moments
+from nmd_lab.model.column_model import all_pieces, moments
 from nmd_lab.model.loss import NORMAL, POISSON, NoiseModel
 from nmd_lab.model.nonlinearity import Piece
 from nmd_lab.model.ordinal import interval_mass

@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many
-from nmd_lab._runtime.disk import check_target, write_atomically
+from nmd_lab._runtime.machine import check_target, write_atomically
 from nmd_lab._version import __version__
-from nmd_lab.data.dates import date_texts
+from nmd_lab.data.cell_numbers import date_texts
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
 from nmd_lab.data.typed_table import TypedColumn
@@ -23,12 +23,11 @@ from nmd_lab.data.units import facts_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions
 from .entries import entries_at, entries_of
-from .fill import OF_LIMITS, filled, intervals_at
+from .fill import OF_LIMITS, filled, intervals_at, skips_of
 from .fold_in import rows_of, unknown_row
 from .mixture import Array
 from .predict import OWNER, mean_shares, means, stds, tails_of
 from .selection import as_text
-from .skips import skips_of
 from .summary import (
     ONE,
     ColumnWords,

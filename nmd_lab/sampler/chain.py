@@ -32,17 +32,15 @@ from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.model.model import Model
-from nmd_lab.problem.scaling import OffsetColumns
+from nmd_lab.problem.problem import OffsetColumns
 
 from . import priors
-from .cut_points import CutPoints, ends_in_rows, padded, put
-from .latent_draws import Batch, latent_kernel
+from .latent_draws import Batch, CutPoints, ends_in_rows, latent_kernel, padded, put
 from .ordered_rows import RowOrder, draw_ordered_rows
 from .priors import NO_PRIOR, UNLABELLED, Doubles, Groups, RowPrior
 from .problem import SampledProblem, problem_of_rows
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, Keys, numbers
 from .row_updates import NO_LABELS, RowInputs, StreamId, each_share
-from .season import draw_season
 
 
 @dataclass
@@ -469,3 +467,33 @@ def _draw_rows_alone(problem: SampledProblem, state: ChainState, sweeps: Iterabl
             state.groups.labels[:] = UNLABELLED
         draw_T(problem, state)
         draw_rows(problem, state, without_season(problem, state))
+
+
+def first_season(problem: SampledProblem, T: FloatArray) -> Doubles:
+    """Return the season to begin with: means of T at each phase, less that of the column."""
+    assert problem.order is not None
+    shape, at = (problem.order.period, problem.shape[1]), problem.season_of_entries
+    counts, sums = (np.bincount(at, each, np.prod(shape)).reshape(shape) for each in (None, T))
+    means = sums.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+    return np.asarray((sums - counts * means) / np.maximum(counts, 1))
+
+
+def draw_season(
+    problem: SampledProblem,
+    season: FloatArray,
+    residual: FloatArray,
+    rho: Doubles,
+    rng: np.random.Generator,
+) -> Doubles:
+    """Return a draw of S, given T less all else at the entries."""
+    at, weights = problem.season_of_entries, problem.weights_of_T
+    rate = 0.5 * np.sum(season**2, axis=0)
+    rate += problem.prior.noise_rate * problem.prior.spread**2
+    inverse_variance = rng.gamma(1.0 + 0.5 * len(season), 1 / rate)
+    weighted = residual if weights is None else residual * weights
+    counts, sums = (
+        rho * np.bincount(at, each, season.size).reshape(season.shape)
+        for each in (weights, weighted)
+    )
+    precision = counts + inverse_variance
+    return np.asarray(sums / precision + rng.standard_normal(season.shape) / np.sqrt(precision))

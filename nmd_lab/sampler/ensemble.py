@@ -46,8 +46,8 @@ from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
 from .chain import Chain, ChainState, Draw, linear_at, unhide_cells
-from .cut_points import ends_in_rows
 from .first_state import COLUMNS, with_cut_points, with_rank
+from .latent_draws import ends_in_rows
 from .problem import SampledProblem, problem_of
 from .sampled_model import knows_T
 

@@ -28,10 +28,9 @@ from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.request.options import Options
 
-from .chain import Chain, ChainState, Draw, first_T, without_units
-from .cut_points import CutPoints
+from .chain import Chain, ChainState, Draw, first_season, first_T, without_units
+from .latent_draws import CutPoints
 from .problem import SampledProblem
-from .season import first_season
 
 COLUMNS = "columns"
 """Name of the start at the columns."""

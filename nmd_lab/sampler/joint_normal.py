@@ -37,8 +37,8 @@ from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
-from .cut_points import normal_cuts
 from .ensemble import MIN_PROBABILITY, Ensemble, Member
+from .latent_draws import normal_cuts
 from .priors import (
     MIN_SHARE,
     SWEEPS_PER_LABEL_DRAW,
@@ -50,7 +50,7 @@ from .priors import (
 )
 from .problem import SampledProblem, problem_of
 from .random_numbers import LATENT, draw_between, draw_index, new_stream, start_of
-from .row_draws import draw_solved, half_solve
+from .row_updates import draw_solved, half_solve
 from .sampled_model import knows_T
 
 Array = NDArray[np.float64]

@@ -23,11 +23,10 @@ from nmd_lab.kernels.products import Block, CsrStorage, DenseStorage, storage_of
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, groups
-from nmd_lab.problem.scaling import OffsetColumns, Scaling, scaling_for
+from nmd_lab.problem.problem import OffsetColumns, Scaling, scaling_for
 from nmd_lab.request.options import SampleOptions
 
-from .cut_points import Levels
-from .latent_draws import DRAWS_OF_X, LEVEL, NO_LIMITS, Batch, SampledLimits
+from .latent_draws import DRAWS_OF_X, LEVEL, NO_LIMITS, Batch, Levels, SampledLimits
 from .ordered_rows import PHIS, RowOrder
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys

@@ -21,8 +21,7 @@ from nmd_lab.data.folds import Fold, n_held_out, sample_of_rows
 from nmd_lab.data.observations import Observations
 from nmd_lab.fit.held_out import check_counts
 from nmd_lab.fit.summary import DataSummary
-from nmd_lab.request.candidates import Setting, Space, suitable_losses, suitable_nonlinearities
-from nmd_lab.request.options import Options
+from nmd_lab.request.options import Options, Setting, Space, suitable_functions, suitable_losses
 
 from .progress import Trial
 from .search import Search
@@ -311,7 +310,7 @@ def _space(known: DataSummary, options: Options) -> Space:
     free, bounded = options.alpha == "auto", _is_bounded(known, options)
     data, f, loss = known.observations, known.nonlinearity, known.loss
     offsets: str | None = options.offsets
-    candidates = suitable_nonlinearities(data) if f is None else [f]
+    candidates = suitable_functions(data) if f is None else [f]
     if offsets == "auto":
         # where the rank is bounded, each column has a centre
         offsets = "none" if bounded or candidates[0].even or not free else None

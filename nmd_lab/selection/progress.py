@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.problem.initialization import Start
-from nmd_lab.request.candidates import Setting
+from nmd_lab.request.options import Setting
 
 MIN_ERRORS = 2.0  # standard errors of a difference from which it is clear
 SCORE_TOL = 5e-4  # relative change of the mean score that is worth no further iterations

@@ -20,7 +20,7 @@ import numpy as np
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.problem.initialization import Start, svd_start
-from nmd_lab.request.candidates import Setting, Space
+from nmd_lab.request.options import Setting, Space
 
 from .progress import MAX_GROWTH, MIN_ERRORS, Kind, Trial
 from .trials import Trials

@@ -44,17 +44,14 @@ from nmd_lab.fit.starts import (
     with_sd,
 )
 from nmd_lab.fit.summary import DataSummary, make_problem, observed_only
-from nmd_lab.kernels.constrained_rows import Ridge
 from nmd_lab.kernels.products import CsrStorage
-from nmd_lab.kernels.row_sums import chunk_of_rows, update_rows
+from nmd_lab.kernels.row_steps import Ridge, chunk_of_rows, update_rows
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.problem.initialization import Start
-from nmd_lab.problem.problem import Problem
-from nmd_lab.problem.scaling import scaling_for
+from nmd_lab.problem.problem import Problem, scaling_for
 from nmd_lab.problem.state import State, learned_state, state_of, with_learned
-from nmd_lab.request.candidates import Setting
-from nmd_lab.request.options import Options
+from nmd_lab.request.options import Options, Setting
 from nmd_lab.request.settings import is_automatic
 
 from .progress import (

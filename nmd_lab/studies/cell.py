@@ -43,8 +43,7 @@ from nmd_lab._runtime.checks import (
     is_auto,
     sentence,
 )
-from nmd_lab._runtime.disk import write_atomically
-from nmd_lab._runtime.machine import one_thread
+from nmd_lab._runtime.machine import one_thread, write_atomically
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.api.fits import complete
 from nmd_lab.api.posteriors import sample

@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_integer, many
-from nmd_lab._runtime.disk import check_target
+from nmd_lab._runtime.machine import check_target
 from nmd_lab._runtime.progress import progress_bar
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import any_frame

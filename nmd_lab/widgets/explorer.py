@@ -17,7 +17,7 @@ from PIL import Image
 
 from nmd_lab import datasets
 from nmd_lab._runtime.checks import check_word
-from nmd_lab._runtime.disk import check_target, write_atomically
+from nmd_lab._runtime.machine import check_target, write_atomically
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame, pandas_of
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
@@ -32,10 +32,10 @@ from .given import is_photograph
 from .matrix import MatrixState
 from .page import Page, page_of
 from .photographs import PhotographState
-from .printer import call
 from .ratings import DEFAULT_COLUMNS, RatingsState, table_columns
 from .results import ResultState, StudyState
 from .state import State
+from .words import call
 
 # Options that select the content of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")

@@ -32,9 +32,8 @@ from nmd_lab.warnings import NotConvergedWarning
 
 from .background import STARTING, Background, FitRun, Judged, Run, Settings
 from .charts import calibration_chart, curves_chart, errors_by_shape, oriented, trials_charts
-from .printer import Code, call
 from .state import Field, State, option
-from .words import MAX_CHECKED, Number, doubt, findings, shapes
+from .words import MAX_CHECKED, Code, Number, call, doubt, findings, shapes
 
 # The settings of a model, and the length of its fit
 MODEL = (

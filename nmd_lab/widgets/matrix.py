@@ -32,12 +32,24 @@ from nmd_lab.result.posterior import Posterior
 from .background import FitRun, Record
 from .charts import row_texts
 from .fitting import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
-from .given import NO_PICTURE, MatrixData, as_given, guessed_shape, is_photograph
+from .given import NO_PICTURE, Grid, MatrixData, as_given, guessed_shape, is_photograph
 from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
-from .printer import PRINT_ERROR, PRINT_HIDDEN, Code, call, expression, fit_call
 from .state import Field, hidden_fields, option
-from .tables import Grid
-from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
+from .words import (
+    AVERAGE,
+    PRINT_ERROR,
+    PRINT_HIDDEN,
+    THIS,
+    Code,
+    Number,
+    Piece,
+    call,
+    expression,
+    fit_call,
+    model_words,
+    painted_words,
+    size_words,
+)
 
 # Of too few entries to hide some, or of one row or column alone
 SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}

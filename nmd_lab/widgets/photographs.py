@@ -35,9 +35,8 @@ from .background import Array, Background, Record, Run
 from .charts import calibration_chart
 from .given import as_photograph
 from .pictures import Frame, Paint, at, frame_of
-from .printer import PRINT_HIDDEN, call
 from .state import Field, State, hidden_fields
-from .words import AVERAGE, LEVELS, Findings, Piece, painted_words, size_words
+from .words import AVERAGE, LEVELS, PRINT_HIDDEN, Findings, Piece, call, painted_words, size_words
 
 ALL = "fill all pixels", "Fill the whole photograph, which takes longer"
 MAX_COMPARED = 500_000  # pixels of a picture that is interpolated, too, at most

@@ -31,7 +31,9 @@ from .background import MAX_JUDGED, Array, FitRun, Judged, Memo, Record, at_most
 from .charts import MAX_COMPONENTS, plane_part, texts
 from .fitting import DRAWS, ITERATIONS, MODEL, ModelState
 from .given import taken
-from .printer import (
+from .state import Field, hidden_fields, option
+from .words import (
+    LEVEL,
     PRINT_ERROR,
     PRINT_HIDDEN,
     call,
@@ -40,8 +42,6 @@ from .printer import (
     fit_call,
     given_code,
 )
-from .state import Field, hidden_fields, option
-from .words import LEVEL
 
 # Columns of a long table that hold the labels and the values unless others are named
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}

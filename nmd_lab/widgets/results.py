@@ -38,9 +38,8 @@ from .background import Record, Run, Shape, some_of
 from .charts import chart, curves_chart, table, texts, trials_charts
 from .given import is_photograph
 from .pictures import Frame, frame_of
-from .printer import PRINT_ERROR, call
 from .state import Field, State
-from .words import THIS, Number, Piece, size_words
+from .words import PRINT_ERROR, THIS, Number, Piece, call, size_words
 
 
 class ResultState(State):

@@ -18,10 +18,9 @@ from nmd_lab.result.selection import trials_of
 
 from .background import Array, Background, History, Judged, Limits, Memo, Record, Run, Settings
 from .charts import component_words, components_part, leaning, plane_part, points_of, texts
+from .given import Grid, Order
 from .pictures import MAX_ROWS, Frame, Paint, drawing_part, drawn_at, pictures_part
-from .printer import cell, name_in_notebook
-from .tables import Grid, Order
-from .words import Number, Piece, choice_words, model_words
+from .words import Number, Piece, cell, choice_words, model_words, name_in_notebook
 
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 

@@ -12,7 +12,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.kernels import row_sums as gram
+from nmd_lab.kernels import row_steps as gram
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 

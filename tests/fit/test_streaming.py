@@ -13,7 +13,7 @@ from refused import check_all_refused
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._runtime.disk import MIN_ENTRIES
+from nmd_lab._runtime.machine import MIN_ENTRIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 

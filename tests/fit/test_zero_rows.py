@@ -50,7 +50,7 @@ def test_rows_are_as_low_as_other_minimisers(f, loss, alpha, monkeypatch):
     X = data(m=221)[:220]
     fit, new = fit_to(X[:60], f, loss, alpha), sparse.csr_array(X[60:])
     W = fit.fold_in(new).values
-    monkeypatch.setattr("nmd_lab.fit.row_kernel.can_descend", lambda model: False)
+    monkeypatch.setattr("nmd_lab.fit.new_rows.can_descend", lambda model: False)
     other = fit.fold_in(new).values
     rng, ours, admm, powell = np.random.default_rng(1), [], [], []
     for w, v, x in zip(W, other, X[60:], strict=True):

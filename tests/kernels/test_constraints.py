@@ -14,8 +14,7 @@ from sklearn.decomposition import NMF
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.kernels.constrained_rows import ConstrainedColumns
-from nmd_lab.kernels.row_sums import shared_solver
+from nmd_lab.kernels.row_steps import ConstrainedColumns, shared_solver
 
 BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 

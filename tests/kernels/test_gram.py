@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.kernels import row_sums as gram
+from nmd_lab.kernels import row_steps as gram
 from nmd_lab.kernels.products import CsrStorage
 
 

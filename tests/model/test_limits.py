@@ -12,8 +12,7 @@ from scipy.stats import norm, truncnorm
 from some import some
 
 from nmd_lab.kernels.passes import EntryPasses
-from nmd_lab.model.censored import CensoredFrobenius
-from nmd_lab.model.column_model import LimitModel, make_column_model
+from nmd_lab.model.column_model import CensoredFrobenius, LimitModel, make_column_model
 from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, losses_within
 from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import log_probability

@@ -9,7 +9,7 @@ from oracles import NONLINEARITIES, forward
 from scipy import stats
 
 import nmd_lab
-from nmd_lab.model.censored import moments
+from nmd_lab.model.column_model import moments
 from nmd_lab.model.nonlinearities import as_nonlinearity
 
 INF = math.inf

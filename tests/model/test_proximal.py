@@ -11,7 +11,7 @@ from oracles import PAIRS
 
 import nmd_lab
 from nmd_lab.model.column_model import make_column_model
-from nmd_lab.model.proximal import compile_t_update
+from nmd_lab.model.entry import compile_t_update
 
 
 def test_broadcasting_scalars_and_layout(rng):

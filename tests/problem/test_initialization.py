@@ -6,7 +6,7 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.kernels.lowrank import RowBlocks
+from nmd_lab.kernels.products import RowBlocks
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import random_start, svd_by_random_range

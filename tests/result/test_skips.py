@@ -13,7 +13,7 @@ from people import people
 from refused import check_all_refused
 
 import nmd_lab as nmd
-from nmd_lab.result.skips import skips_of
+from nmd_lab.result.fill import skips_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
 

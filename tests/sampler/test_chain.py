@@ -11,7 +11,7 @@ from some import some
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.problem.scaling import OffsetColumns, Scaling
+from nmd_lab.problem.problem import OffsetColumns, Scaling
 from nmd_lab.sampler.chain import Chain
 from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem

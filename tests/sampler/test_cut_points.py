@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.sampler.cut_points import CutPoints, Levels
+from nmd_lab.sampler.latent_draws import CutPoints, Levels
 
 
 def levels_of(v, cuts, rng):

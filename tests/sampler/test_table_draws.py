@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.units import facts_of
 from nmd_lab.model.model import make_model
-from nmd_lab.problem.scaling import NO_OFFSET_COLUMNS, Scaling
+from nmd_lab.problem.problem import NO_OFFSET_COLUMNS, Scaling
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import (
     Chain,

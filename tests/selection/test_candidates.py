@@ -8,7 +8,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.request.candidates import suitable_losses, suitable_nonlinearities
+from nmd_lab.request.options import suitable_functions, suitable_losses
 
 IDENTITY, RELU = nmd.Identity(), nmd.ReLU()
 GAUSS = np.random.default_rng(0).normal(size=(30, 20))
@@ -39,15 +39,15 @@ def one_zero(X):
     ],
 )
 def test_nonlinearities(X, expected):
-    assert suitable_nonlinearities(observe(X)) == expected
+    assert suitable_functions(observe(X)) == expected
 
 
 def test_values_count_by_their_weight():
     X = one_zero(GAUSS)
     weights = np.ones(X.shape)
     weights[0, 0] = 10
-    assert RELU not in suitable_nonlinearities(observe(X))
-    assert RELU in suitable_nonlinearities(observe(X, weights=weights))
+    assert RELU not in suitable_functions(observe(X))
+    assert RELU in suitable_functions(observe(X, weights=weights))
 
 
 @pytest.mark.parametrize(

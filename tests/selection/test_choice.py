@@ -86,7 +86,7 @@ def test_few_held_out_entries_and_a_rank_at_the_cap_are_told(monkeypatch):
     assert 0 < fit.selection.attrs["held_out_entries"] < 500
     assert f"Only {fit.selection.attrs['held_out_entries']} entries" in repr(fit)
     assert default().selection.attrs["note"] == ""
-    monkeypatch.setattr("nmd_lab.request.candidates.RANKS", (1,))
+    monkeypatch.setattr("nmd_lab.request.options.RANKS", (1,))
     assert "is the largest that is tried" in repr(nmd.complete(holes(), random_state=0))
 
 

@@ -10,7 +10,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.fit.summary import make_problem
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import Start
-from nmd_lab.problem.scaling import scaling_for
+from nmd_lab.problem.problem import scaling_for
 from nmd_lab.request.options import Options
 from nmd_lab.selection import trials as squares
 

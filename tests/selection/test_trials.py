@@ -13,8 +13,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.fit.summary import describe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.problem.initialization import Start
-from nmd_lab.request.candidates import Setting
-from nmd_lab.request.options import Options
+from nmd_lab.request.options import Options, Setting
 from nmd_lab.selection.progress import Trial
 from nmd_lab.selection.trials import Trials
 
