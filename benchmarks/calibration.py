@@ -30,7 +30,7 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.problem import OffsetColumns, Scaling
-from nmd_lab.sampler.chain import Chain, ChainState
+from nmd_lab.sampler.chain import ChainState, new_state, one_sweep
 from nmd_lab.sampler.priors import Prior
 from nmd_lab.sampler.problem import SampledProblem
 from nmd_lab.sampler.sampled_model import NoiseKind
@@ -134,10 +134,11 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
         prior=PRIOR,
         threads=1,
     )
-    latent = problem.values if case.kind == "gaussian" else T[~np.isnan(X)]
-    return Truth(
-        problem, ChainState(rows, columns, np.array([rho]), np.array([beta]), latent.copy()), X
-    )
+    state = new_state(problem, rows, columns)
+    state.rho[0], state.beta[0] = rho, beta
+    if case.kind != "gaussian":
+        state.T[:] = T[~np.isnan(X)]
+    return Truth(problem, state, X)
 
 
 def teaches(truth: Truth) -> bool:
@@ -186,10 +187,9 @@ def ranks_of(case: Case, seed: int) -> dict[str, int]:
     state.seed = seed
     right = quantities(truth, state)
     ranks = dict.fromkeys(right, 0)
-    chain = Chain()
     for _ in range(DRAWS):
         for _ in range(case.thin):
-            state = chain.step(problem, state)
+            state = one_sweep(problem, state)
         for name, value in quantities(truth, state).items():
             ranks[name] += int(value < right[name])
     return ranks

@@ -88,7 +88,7 @@ def lines_of_code(text: str) -> int:
     return len(code)
 
 
-def under(files: Files, folder: str, suffix: str = ".py") -> Files:
+def under(files: Files, folder: str, suffix: tuple[str, ...] = (".py", ".pyi")) -> Files:
     """Return the files below a folder."""
     return {p: t for p, t in files.items() if p.startswith(f"{folder}/") and p.endswith(suffix)}
 
@@ -103,10 +103,10 @@ def sizes(files: Files) -> dict[str, dict[str, int]]:
     """Return the lines of code and the number of files of each package, and of all JavaScript."""
     found: dict[str, dict[str, int]] = {}
     for path, text in sorted(files.items()):
-        if path.endswith(".py"):
+        if path.endswith((".py", ".pyi")):
             size = found.setdefault(package_of(path), {"lines": 0, "files": 0})
             size["lines"] += lines_of_code(text)
-            size["files"] += 1
+            size["files"] += path.endswith(".py")  # a stub is no module of its own
     front = front_end(files)
     found["JavaScript and CSS"] = {"lines": sum(map(len, front)), "files": len(front)}
     return found
@@ -256,7 +256,7 @@ RECORDS = rf"(?m)^class (?:Asked|Known|DataSummary|Decided|{OLD_RECORDS})\b"
 
 MEASURES: dict[str, Callable[[Files], str]] = {
     "library: lines of code": lines("nmd_lab"),
-    "library: Python files": lambda files: str(len(under(files, "nmd_lab"))),
+    "library: Python files": lambda files: str(len(under(files, "nmd_lab", (".py",)))),
     "library: files of fewer than 30 lines": short_files,
     "JavaScript and CSS: lines": lambda files: f"{sum(map(len, front_end(files))):,}",
     "tests: lines of code": lines("tests"),

@@ -29,105 +29,21 @@ each column of a table may have its own.  Results have the labels of X.
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ._version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from . import baselines as baselines
-    from . import datasets as datasets
-    from . import losses as losses
-    from . import metrics as metrics
-    from . import nonlinearities as nonlinearities
-    from . import plots as plots
-    from . import studies as studies
-    from . import warnings as warnings
-    from . import widgets as widgets
-    from ._runtime.machine import show_versions as show_versions
-    from .api.fits import complete as complete
-    from .api.fits import decompose as decompose
-    from .api.posteriors import impute as impute
-    from .api.posteriors import sample as sample
-    from .api.resuming import resume as resume
-    from .data.folds import split_observed as split_observed
-    from .data.long_table import observations_from_files as observations_from_files
-    from .data.long_table import observations_from_sparse as observations_from_sparse
-    from .data.long_table import observations_from_table as observations_from_table
-    from .data.patches import from_patches as from_patches
-    from .data.patches import patches as patches
-    from .data.readers import censored as censored
-    from .data.sparse import SparseObservations as SparseObservations
-    from .estimators import NMD as NMD
-    from .estimators import MatrixCompletion as MatrixCompletion
-    from .inpainting.inpaint import inpaint as inpaint
-    from .model.entry import prox as prox
-    from .model.losses import KL as KL
-    from .model.losses import L1 as L1
-    from .model.losses import Frobenius as Frobenius
-    from .model.nonlinearities import Identity as Identity
-    from .model.nonlinearities import MinMax as MinMax
-    from .model.nonlinearities import Modulus as Modulus
-    from .model.nonlinearities import ReLU as ReLU
-    from .model.nonlinearities import Square as Square
-    from .pooling import pool as pool
-    from .pooling import pool_covariance as pool_covariance
-    from .pooling import pool_test as pool_test
-    from .problem.state import State as State
-    from .request.constraints import FactorConstraint as FactorConstraint
-    from .request.constraints import NonNegative as NonNegative
-    from .request.constraints import Orthonormal as Orthonormal
-    from .request.constraints import Simplex as Simplex
-    from .request.constraints import SparseFactor as SparseFactor
-    from .request.penalty import PenaltyRule as PenaltyRule
-    from .request.settings import ADMM as ADMM
-    from .request.settings import Choice as Choice
-    from .request.settings import Compute as Compute
-    from .result.compare import compare as compare
-    from .result.decomposition import Decomposition as Decomposition
-    from .result.files import load as load
-    from .result.posterior import Posterior as Posterior
-    from .studies import Study as Study
-    from .studies.imputer_check import check_imputer as check_imputer
-
-_WHERE = {
-    "": [
-        *("baselines", "datasets", "losses", "metrics", "nonlinearities", "plots", "studies"),
-        *("warnings", "widgets"),
-    ],
-    "_runtime.machine": ["show_versions"],
-    "data.long_table": [
-        *("observations_from_files", "observations_from_sparse", "observations_from_table"),
-    ],
-    "data.patches": ["from_patches", "patches"],
-    "data.readers": ["censored"],
-    "data.sparse": ["SparseObservations"],
-    "data.folds": ["split_observed"],
-    "estimators": ["NMD", "MatrixCompletion"],
-    "api.fits": ["complete", "decompose"],
-    "inpainting.inpaint": ["inpaint"],
-    "studies.imputer_check": ["check_imputer"],
-    "model.losses": ["KL", "L1", "Frobenius"],
-    "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],
-    "model.entry": ["prox"],
-    "result.compare": ["compare"],
-    "result.decomposition": ["Decomposition"],
-    "result.files": ["load"],
-    "result.posterior": ["Posterior"],
-    "pooling": ["pool", "pool_covariance", "pool_test"],
-    "api.resuming": ["resume"],
-    "api.posteriors": ["impute", "sample"],
-    "problem.state": ["State"],
-    "request.constraints": [
-        *("FactorConstraint", "NonNegative", "Orthonormal", "Simplex", "SparseFactor"),
-    ],
-    "request.penalty": ["PenaltyRule"],
-    "request.settings": ["ADMM", "Choice", "Compute"],
-    "studies": ["Study"],
+_MODULE_OF = {
+    alias.name: node.module
+    for node in ast.parse(__loader__.get_data(str(Path(__file__).with_suffix(".pyi")))).body
+    if isinstance(node, ast.ImportFrom) and node.module != "_version"
+    for alias in node.names
 }
-"""The public names by their module; the first ones are modules themselves."""
+"""The public names by their module, which the stub has; None for those that are modules."""
 
-_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
 __all__ = sorted(_MODULE_OF)
 
 
@@ -136,10 +52,9 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     where = _MODULE_OF[name]
-    value: Any = import_module(f".{where or name}", __name__)
-    value = getattr(value, name) if where else value
-    globals()[name] = value
-    return value
+    module = import_module(f".{where or name}", __name__)
+    globals()[name] = getattr(module, name) if where else module
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

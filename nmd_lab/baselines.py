@@ -45,41 +45,16 @@ from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.problem.columns import with_bounds
 from nmd_lab.problem.initialization import Start, given_start, random_start, svd_start
+from nmd_lab.problem.state import State
 from nmd_lab.request.options import Options
 from nmd_lab.result.decomposition import Decomposition
 
 __all__ = ["mean_fill", "nmf", "soft_impute", "truncated_svd"]
 
 
-@dataclass(frozen=True)
-class Iterate:
-    """Factors after one iteration, with their objective. Callbacks get it.
-
-    Attributes
-    ----------
-    iteration : int
-        Number of the iteration, 1 for the first.
-    W, H : ndarray (m, rank), (rank, n)
-        Factors. The arrays are never changed later.
-    objective : float
-        Weighted loss of f(WH) on the observed entries plus alpha/2 (‖W‖² + ‖H‖²).
-    relative_error : float
-        Relative error of f(WH) on the observed entries, as the loss defines it.
-    seconds : float
-        Time of all iterations so far. The time of evaluating the objective is not included.
-    """
-
-    iteration: int
-    W: FloatArray
-    H: FloatArray
-    objective: float
-    relative_error: float
-    seconds: float
-
-    @property
-    def record(self) -> dict[str, float]:
-        """The numbers for the history."""
-        return {name: getattr(self, name) for name in ("objective", "relative_error", "seconds")}
+def recorded(state: State) -> dict[str, float]:
+    """Return the numbers of an iteration for the history."""
+    return {name: getattr(state, name) for name in ("objective", "relative_error", "seconds")}
 
 
 @dataclass(frozen=True)
@@ -93,10 +68,9 @@ class Objective:
 
     def __post_init__(self) -> None:
         """Refuse data that the loss does not allow, or whose errors overflow or vanish."""
-        values, _ = self.observations.observed()
-        smallest, largest = float(values.min()), float(values.max())
+        smallest, largest = self.observations.range()
         self.loss.check_data(smallest, largest)
-        check_size("X", max(-smallest, largest), values.dtype)
+        check_size("X", max(-smallest, largest), np.float64)
 
     @cached_property
     def reference(self) -> float:
@@ -105,15 +79,19 @@ class Objective:
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, *, iteration: int = 1, seconds: float
-    ) -> Iterate:
-        """Return an iterate with copies of the factors, in the precision of the data."""
+    ) -> State:
+        """Return the state with copies of the factors, in the precision of the data.
+
+        Its seconds are those of the iterations, without the time of this evaluation.
+        """
         dtype = self.observations.dtype
         W, H = (np.array(factor, dtype=dtype, order="C") for factor in (W, H))
         data_term = self._data_term(W, H)
         norms = np.sum(np.square(W), dtype=float) + np.sum(np.square(H), dtype=float)
         objective = data_term + 0.5 * self.alpha * float(norms)
         error = self.loss.relative_error(data_term, self.reference)
-        return Iterate(iteration, W, H, objective, error, seconds)
+        numbers: dict[str, Any] = {"iteration": iteration, "seconds": seconds}
+        return State(W, H, objective, error, W=W, H=H, offsets=NO_OFFSETS, **numbers)
 
     def _data_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return the weighted loss of f(WH), summed block by block."""
@@ -128,22 +106,21 @@ class Objective:
 
     def result(
         self,
-        iterate: Iterate,
+        iterate: State,
         stop_reason: StopReason,
         method: str,
         history: Sequence[Mapping[str, float]] = (),
         **parameters: Any,
     ) -> Decomposition:
         """Return an iterate as the result of a method, with the labels of X."""
-        records = history or [iterate.record]
+        records = history or [recorded(iterate)]
         parameters = {name: storable(value) for name, value in parameters.items()}
         return Decomposition._from_matrices(
             self.observations.labels,
             iterate.W,
             iterate.H,
-            {name: [record[name] for record in records] for name in iterate.record},
-            nonlinearity=self.nonlinearity,
-            loss=self.loss,
+            {name: [record[name] for record in records] for name in records[0]},
+            _model=make_model(self.nonlinearity, self.loss),
             stop_reason=stop_reason,
             parameters={
                 "rank": iterate.W.shape[1],
@@ -433,7 +410,7 @@ def soft_impute(
     time_limit : float, optional
         Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Function called with each `Iterate`. A true return value stops the run.
+        Function called with the `State` of each iteration. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
 
@@ -478,7 +455,7 @@ def soft_impute(
     W, H, _ = singular_factors(*first_factors(observations, rank, init, random_state))
     stopping, seconds = Stopping(max_iter, time_limit, callback), 0.0
     history: list[dict[str, float]] = []
-    best: Iterate | None = None
+    best: State | None = None
     reason: StopReason | None = None
     while reason is None:
         began = time.perf_counter()
@@ -495,7 +472,7 @@ def soft_impute(
             if best is None:
                 raise FloatingPointError(f"{reason}: scale X down, or change the start or f.")
             break
-        history.append(iterate.record)
+        history.append(recorded(iterate))
         if best is None or iterate.objective < best.objective:
             best = iterate
         reason = stopping.reason(iterate, number)

@@ -64,6 +64,29 @@ def _arguments_of(value: Any) -> tuple[list[Any], dict[str, Any]]:
     return list(value.settings if hasattr(value, "settings") else value.parameters), {}
 
 
+def _generator(name: str, state: dict[str, Any]) -> np.random.Generator:
+    """Return random numbers with the state of others."""
+    bits = getattr(np.random, name)()
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+RECIPES: dict[type, Recipe] = {
+    dict: (
+        lambda x: [list(x), list(x.values())],
+        lambda names, x: dict(zip(names, x, strict=True)),
+    ),
+    tuple: (list, lambda *items: items),
+    deque: (lambda x: [list(x), x.maxlen], deque),
+    np.generic: (lambda x: [x.dtype.str, x.item()], lambda dtype, x: np.dtype(dtype).type(x)),
+    np.random.Generator: (
+        lambda x: [type(x.bit_generator).__name__, x.bit_generator.state],
+        _generator,
+    ),
+}
+"""Recipes of classes of Python and NumPy."""
+
+
 class Codec:
     """Turns values into JSON with arrays beside it, and back.
 
@@ -86,27 +109,15 @@ class Codec:
         self.arrays = [*arrays]
         self._numbers: dict[int, tuple[int, Any]] = {}  # with the array, which keeps its id
         self._others = {name_of(cls): cls for cls in others}
-        self._recipes = {name_of(cls): recipe for cls, recipe in recipes.items()}
+        self._recipes = {name_of(cls): each for cls, each in {**RECIPES, **recipes}.items()}
 
     def encode(self, value: Any) -> Any:
         """Return a value as JSON."""
-        kind = type(value)
+        kind: type = np.generic if isinstance(value, np.generic) else type(value)
         if value is None or kind in (bool, str, int, float):
             return value
         if kind is list:
             return [self.encode(each) for each in value]
-        if kind is dict:
-            if not all(type(name) is str for name in value):
-                raise TypeError("a checkpoint cannot hold a dict whose keys are no text")
-            return {KEY: "dict", "items": {name: self.encode(v) for name, v in value.items()}}
-        if kind in (tuple, deque):
-            length = getattr(value, "maxlen", None)
-            return {KEY: kind.__name__, "items": self.encode(list(value)), "maxlen": length}
-        if isinstance(value, np.generic):
-            return {KEY: "number", "dtype": value.dtype.str, "value": value.item()}
-        if isinstance(value, np.random.Generator):
-            bits = value.bit_generator
-            return {KEY: "rng", "of": type(bits).__name__, "state": self.encode(bits.state)}
         if isinstance(value, type) and self._class(name_of(value)) is value:
             return {KEY: "class", "of": name_of(value)}
         name, named = name_of(kind), dict[str, Any]()
@@ -135,27 +146,15 @@ class Codec:
             return [self.decode(each) for each in plain]
         if not isinstance(plain, dict):
             return plain
-        kind, decode = plain[KEY], self.decode
-        if kind == "array":
+        if plain[KEY] == "array":
             return self.arrays[plain["number"]]
-        if kind == "number":
-            return np.dtype(plain["dtype"]).type(plain["value"])
-        if kind == "rng":
-            bits = getattr(np.random, plain["of"])()
-            bits.state = decode(plain["state"])
-            return np.random.Generator(bits)
-        if kind == "dict":
-            return {name: decode(each) for name, each in plain["items"].items()}
-        if kind in ("tuple", "deque"):
-            items = decode(plain["items"])
-            return tuple(items) if kind == "tuple" else deque(items, plain["maxlen"])
         _, make = self._recipes.get(plain["of"], (None, self._class(plain["of"])))
         if make is None:
             raise LookupError(f"there is no class {plain['of']!r}")
-        if kind == "class":
+        if plain[KEY] == "class":
             return make
-        named = {name: decode(each) for name, each in plain["named"].items()}
-        return make(*decode(plain["items"]), **named)
+        named = {name: self.decode(each) for name, each in plain["named"].items()}
+        return make(*self.decode(plain["items"]), **named)
 
     def _class(self, name: str) -> type | None:
         """Return a class that is allowed by its name; None if there is none of this name."""
@@ -403,7 +402,10 @@ def with_checkpoint(
     """Return where a run stands, what writes it from time to time, and its random numbers.
 
     The arguments are as for `Checkpoint`; a checkpoint keeps the copy of the generator in `state`.
+    Without a path nothing is written.
     """
+    if asked.compute.checkpoint is None:
+        return state, lambda: None, rng
     checkpoint = Checkpoint(state, asked, observations, kinds)
     if checkpoint.state is not state:
         rng = copy.deepcopy(checkpoint.state.rng)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist
 
 from nmd_lab._runtime.checks import check_no_fit
 from nmd_lab.data.entries import FloatArray, check_shape
@@ -233,11 +234,10 @@ def energy_score(X: Any, draws: ArrayLike) -> float:
     x, drawn, found = _floats(X), _floats(draws), []
     if drawn.ndim != 3 or drawn.shape[1:] != x.shape or len(drawn) < 2:
         raise ValueError(f"draws has shape {drawn.shape}: give two or more of the shape {x.shape}.")
-    n_pairs = len(drawn) * (len(drawn) - 1)
     for i in np.flatnonzero(~np.isnan(x).all(axis=1)):
         seen = ~np.isnan(x[i])
         row, of_row = x[i, seen], drawn[:, i, seen]
-        apart = np.linalg.norm(of_row[:, None] - of_row, axis=2).sum() / n_pairs
+        apart = pdist(of_row).mean()
         away = np.linalg.norm(of_row - row, axis=1).mean()
         found.append((away - apart / 2) / np.sqrt(row.size))
     if not found:

@@ -21,11 +21,6 @@ SIGNIFICANT = 1e-4
 """A correct sampler fails one of its tests with this probability, for another seed."""
 
 
-def standardised(draws, mean, covariance):
-    """Return standard normal numbers (number, draw), if the draws have this mean and covariance."""
-    return np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T)
-
-
 def assert_standard_normal(z):
     """Test numbers (number, draw), each for itself and together with the others."""
     limit = 5 / np.sqrt(z.shape[1])
@@ -34,17 +29,6 @@ def assert_standard_normal(z):
     np.testing.assert_allclose(z.mean(axis=1), 0, atol=limit)
     np.testing.assert_allclose(z.var(axis=1), 1, atol=1.2 * limit)
     np.testing.assert_allclose(np.corrcoef(z), np.eye(len(z)), atol=limit)
-
-
-def assert_wishart(precisions, scale, degrees):
-    """Test aᵀ Λ a over aᵀ V a and |Λ| over |V|, for a scale V of each draw or of all."""
-    d = precisions.shape[-1]
-    for a in (*np.eye(d), np.linspace(1, -0.7, d)):
-        ratio = np.einsum("i,...ij,j", a, precisions, a) / np.einsum("i,...ij,j", a, scale, a)
-        assert stats.kstest(ratio, stats.chi2(degrees).cdf).pvalue > SIGNIFICANT
-    volume = np.linalg.det(precisions) / np.linalg.det(scale)  # a product of d chi-squared
-    pivots = stats.chi2(degrees - np.arange(d)).rvs((len(volume), d), random_state=1).prod(axis=1)
-    assert stats.ks_2samp(volume, pivots).pvalue > SIGNIFICANT
 
 
 class Distribution:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from nmd_lab import ADMM, MinMax
-from nmd_lab.api.prepare import prepare as prepared
+from nmd_lab.api.fits import prepare as prepared
 from nmd_lab.data.inputs import form_of
 from nmd_lab.fit.summary import Decided
 from nmd_lab.request.options import Options

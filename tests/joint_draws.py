@@ -8,6 +8,7 @@ before and after.
 """
 
 import numpy as np
+from part_oracles import forward
 from prior_tables import (
     Array,
     Case,
@@ -16,48 +17,53 @@ from prior_tables import (
     draw_data,
     draw_parameters,
     entries,
+    in_units,
     lines,
     products,
 )
 from scipy import stats
 from scipy.special import ndtr
 
-from nmd_lab.sampler.chain import Chain, ChainState
+from nmd_lab.sampler.chain import ChainState, one_sweep
 
 
 def forget(table: Table, state: ChainState) -> None:
     """Put NaN in the place of what a sweep is to draw anew, whatever it was before.
 
-    T of counts is a step from the old T.
+    T of counts, and of squares with noise, is a step from the old T.
     """
+    if state.T is None:
+        return
     problem, noises = table.problem, np.empty(table.problem.storage.n_entries, object)
-    is_count = np.zeros(noises.size, bool)
+    is_step = np.zeros(noises.size, bool)
     for line in lines(table):
-        noises[line.at], is_count[line.at] = line.noise, line.kind.loss.name == "kl"
+        is_square = line.noise == "after" and line.kind.nonlinearity.name == "square"
+        noises[line.at], is_step[line.at] = line.noise, is_square or line.kind.loss.name == "kl"
     drawn = noises != "gaussian"
-    if problem.limits is not None:
-        limited = problem.limits.limited
+    if problem.is_limited:
+        limited = problem.limits[0] < problem.limits[1]
         state.x[limited & (noises != "ordinal")] = np.nan
         drawn = np.where(noises == "after", ~limited, drawn | limited)  # x is drawn given T
-    state.T[drawn & ~is_count] = np.nan
+    state.T[drawn & ~is_step] = np.nan
 
 
 def numbers(table: Table, state: ChainState) -> dict[str, float]:
     """Return numbers of parameters, T and data."""
     problem, v, (i, j) = table.problem, products(table, state), entries(table)
     x = problem.values if state.x is None else state.x
-    x = np.where(np.isnan(x), state.T, x)  # where noise is not after f, only T is drawn
+    all_T = in_units(table, state)
+    x = np.where(np.isnan(x), all_T, x)  # where noise is not after f, only T is drawn
     found = {}
     for k, (at, noise, kind, limit) in enumerate(lines(table)):
-        here, T = v[i[at], j[at]], state.T[at]
+        here, T = v[i[at], j[at]], all_T[at]
         found[f"v {k}"] = v[0, k]
         found[f"size of v {k}"] = np.abs(v[:, k]).mean()
         found[f"slope {k}"] = np.mean((here - here.mean()) * x[at])
         if noise == "ordinal":  # T is older than the cut points
-            ends = state.cuts[k].ends
+            ends = state.ends[k][: problem.levels[k].counts.size + 1]
             low = high = x[at].astype(int)
-            if problem.limits is not None:
-                low = problem.limits.low[at].astype(int)
+            if problem.is_limited:
+                low = problem.limits[0][at].astype(int)
             found[f"level {k}"] = np.mean(high)
             mass = ndtr(ends[high + 1] - here) - ndtr(ends[low] - here)
             found[f"likelihood {k}"] = mass.mean()
@@ -71,7 +77,7 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
         if noise != "gaussian" or not np.isnan(limit):
             found |= {f"T {k}": T.mean(), f"least T {k}": T.min(), f"least {k}": x[at].min()}
         if noise == "after":
-            y = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T
+            y = forward((kind.nonlinearity.name,), T)
             found |= {f"beta {k}": state.beta[k], f"loss {k}": np.abs(x[at] - y).mean()}
     if state.season is not None:
         found["season"] = np.square(state.season[:, 0]).mean()
@@ -82,7 +88,7 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
 def of_priors(state: ChainState, of_class: Array) -> dict[str, float]:
     """Return numbers of the priors of rows and columns, and of the groups."""
     found = {}
-    labels = np.zeros(len(state.rows), int) if state.groups is None else state.groups.labels
+    labels = state.groups.labels
     pairs = {
         "rows": (state.rows, state.row_prior, labels),
         "columns": (state.columns, state.column_prior, of_class),
@@ -100,8 +106,8 @@ def of_priors(state: ChainState, of_class: Array) -> dict[str, float]:
         memory = -np.log(1 - phi)
         found["memory"], found["longest memory"] = memory[0], memory.max()
         found["step"] = np.square(np.diff(state.rows[::2, 0])).mean()
-    if (groups := state.groups) is not None:
-        shares = state.row_prior.shares
+    groups, shares = state.groups, state.row_prior.shares
+    if shares.size > 1:
         found["used groups"] = np.unique(labels).size
         found["same group"] = np.mean(labels == labels[0])
         found["largest share"], found["share"] = shares.max(), shares[labels[0]]
@@ -124,7 +130,7 @@ def run(case: Case, begins: int, sweeps: int, seed: int = 0) -> dict[str, Array]
         trace = [numbers(table, state)]
         for _ in range(sweeps):
             forget(table, state)
-            state = Chain().step(table.problem, state)
+            state = one_sweep(table.problem, state)
             trace.append(numbers(table, state))
             draw_data(table, state, rng)
         found.append(trace)

@@ -7,8 +7,8 @@ from oracles import forward
 
 import nmd_lab
 from nmd_lab.data.labels import labels_of
-from nmd_lab.model.losses import as_loss
-from nmd_lab.model.nonlinearities import as_nonlinearity
+from nmd_lab.model.losses import LOSSES
+from nmd_lab.model.model import make_model
 
 A, B = -0.4, 0.9
 CUTS, LEVELS = np.array([-0.8, 0.1, 1.2]), (1.0, 2.0, 3.5, 5.0)
@@ -49,9 +49,10 @@ def made_up(
 def posterior_of(labels, nonlinearity="identity", loss="frobenius", noise="gaussian", **more):
     """A posterior of arrays and of other fields."""
     names = {each.name for each in fields(nmd_lab.Posterior)} - {"mean"} & more.keys()
-    others = {"stop_reason": "", "noise": noise} | {name: more.pop(name) for name in names}
-    f, d = as_nonlinearity(nonlinearity), as_loss(loss)
-    return nmd_lab.Posterior._from_arrays(labels, more, nonlinearity=f, loss=d, **others)
+    loss = LOSSES["ordinal"](more.pop("levels")) if noise == "ordinal" else loss
+    others = {"stop_reason": "", "noise": noise, "_model": make_model(nonlinearity, loss)}
+    others |= {name: more.pop(name) for name in names}
+    return nmd_lab.Posterior._from_arrays(labels, more, **others)
 
 
 def plain(posterior):

@@ -97,15 +97,9 @@ def kept(options: dict[str, Any], path: Path | str, every: float = 60) -> dict[s
 
 
 def bits_of(result: Any) -> dict[str, bytes]:
-    """Return all numbers of a result but times, as bytes."""
-    if isinstance(result, nmd.Posterior):
-        sets = {**result.draws.data_vars, **result.trace.data_vars}
-        return {str(name): np.ascontiguousarray(each).tobytes() for name, each in sets.items()}
-    W, H = result._factors
-    arrays = {"W": W, "H": H}
-    arrays |= {str(name): each.values for name, each in result.history.items() if name != "seconds"}
-    for name, each in result.offsets._asdict().items():
-        arrays[name] = np.zeros(0) if each is None else np.asarray(each)
-    texts = {name: repr(getattr(result, name)).encode() for name in ("nonlinearity", "loss")}
-    texts["reason"] = str(result.stop_reason).encode()
-    return {name: np.ascontiguousarray(each).tobytes() for name, each in arrays.items()} | texts
+    """Return all numbers of a result but times, as bytes, with its model and its ending."""
+    arrays = result._to_dataset().drop_vars("seconds", errors="ignore").data_vars
+    mean = result.mean if isinstance(result, nmd.Posterior) else result.offsets.mean
+    texts = repr((result.nonlinearity, result.loss, str(result.stop_reason), mean))
+    found = {str(name): np.ascontiguousarray(each).tobytes() for name, each in arrays.items()}
+    return found | {"texts": texts.encode()}

@@ -28,11 +28,6 @@ def subproblem(t, v, x, rho, f: str, loss: str, a: float = 0.0, b: float = 1.0) 
     return distance(loss, x, forward(f, t, a, b)) + rho / 2 * (t - v) ** 2
 
 
-def brute_prox(v, x, rho, f: str, loss: str, a: float = 0.0, b: float = 1.0):
-    """The global minimiser of ``subproblem`` and its value."""
-    return part_oracles.brute_prox(v, x, rho, (f, a, b) if f == "minmax" else (f,), (loss,))
-
-
 # Closed forms -----------------------------------------------------------------------------------
 
 

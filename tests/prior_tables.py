@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from part_oracles import forward
 from scipy import stats
 from scipy.special import ndtr
 
@@ -20,7 +21,7 @@ from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler.chain import ChainState
-from nmd_lab.sampler.latent_draws import CutPoints, Levels
+from nmd_lab.sampler.latent_draws import Levels, first_cuts
 from nmd_lab.sampler.ordered_rows import PHIS, RowOrder
 from nmd_lab.sampler.priors import FREEDOM, Groups, RowPrior
 from nmd_lab.sampler.problem import SampledProblem, prepare_sample
@@ -51,12 +52,14 @@ COLUMNS = {
     "limited laplace": Column((-10.0, 0.0, 5.0, 20.0), loss="l1", limit=-1.0),
     "rough relu": Column((-0.05, 0.0, 0.1, 0.25), "relu"),
     "limited rough relu": Column((-0.05, 0.0, 0.1, 0.25), "relu", limit=0.05),
+    "modulus": Column((0.5, 1.0, 2.0, 4.0), "modulus", "l1"),
+    "square": Column((0.2, 1.0, 2.0, 4.0), "square"),
 }
 """Columns of all kinds; classes are a yes/no each, as they are for the sampler."""
 
 
 class Case(NamedTuple):
-    """A table and its model."""
+    """A table, or an array of like columns that have one noise, and its model."""
 
     columns: tuple[str, ...]
     groups: int = 1
@@ -67,6 +70,9 @@ class Case(NamedTuple):
     weighted: bool = False
     in_order: bool = False
     period: int = 0
+    is_array: bool = False
+    noise: str = "auto"
+    dtype: str = "float64"
 
 
 class ImaginedLevels(Levels):
@@ -79,10 +85,9 @@ class ImaginedLevels(Levels):
         low, high = np.append(low, more), np.append(high, more)
         super().__init__(low, high, number, weights)
 
-    def arranged(self, v: Array) -> Array:
-        """Return WH with offsets, given that at the true entries."""
-        number = len({first for first, last in self.bounds if first == last})
-        return super().arranged(np.append(v, np.zeros(2 * number)))
+    def draw(self, v: Array, *about: Any, tune: bool) -> float:
+        """Do a step of each cut point, given WH with offsets at the true entries."""
+        return super().draw(np.append(v, np.zeros(2 * self.counts.size)), *about, tune=tune)
 
 
 @dataclass
@@ -108,16 +113,20 @@ class Table:
             weights[:, [each.loss == "kl" for each in columns]] = 1
         limits = GivenLimits(at_most=at_most & ~holes) if at_most.any() else GivenLimits()
         functions, losses = ([getattr(each, name) for each in columns] for name in ("f", "loss"))
-        observations = observe(np.where(holes, np.nan, X), weights=weights, limits=limits)
+        if case.is_array:
+            limit, functions, losses = limit[:1], functions[0], losses[0]
+        X = np.where(holes, np.nan, X).astype(case.dtype)
+        observations = observe(X, weights=weights, limits=limits)
         problem = prepare_sample(
             observations,
-            facts_of(observations, by_column=True),
+            facts_of(observations, by_column=not case.is_array),
             SampleOptions(
                 rank=case.rank,
                 nonlinearity=functions,
                 loss=losses,
                 groups=case.groups,
                 offsets=case.offsets,
+                noise=case.noise,
             ),
         )
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
@@ -190,19 +199,19 @@ def draw_grouped(
     shares = rng.dirichlet(np.full(number, 1 / number))
     labels = rng.choice(number, count, p=shares)
     vectors = np.array([gaussian(means[c], precisions[c], rng) for c in labels])
-    prior = RowPrior(means * units, precisions / np.outer(units, units), shares)
-    return vectors * units, prior, Groups(labels, scale, strength, nu)
+    squares = np.outer(units, units)
+    prior = RowPrior(means * units, precisions / squares, shares)
+    return vectors * units, prior, Groups(labels, scale * squares, strength, nu)
 
 
-def draw_cuts(first: CutPoints, rng: np.random.Generator) -> CutPoints:
-    """Return cut points from the prior that imagined levels are, by rejection."""
-    number, start = first.steps.size, first.ends[1]
+def draw_cuts(number: int, start: float, rng: np.random.Generator) -> Array:
+    """Return ends of levels from the prior that imagined levels are, by rejection."""
     while True:
         more = np.sort(rng.uniform(start, max(start, 0) + 6, number - 1))
         ends = np.concatenate([[-np.inf, start], more, [np.inf]])
         masses = np.diff(ndtr(ends))[1:]  # that of the first level is the same for all
         if rng.random() < np.prod(masses * masses.size / ndtr(-start)) ** 2:
-            return CutPoints(ends, first.steps.copy())
+            return ends
 
 
 def column_classes(problem: SampledProblem) -> Array:
@@ -222,10 +231,11 @@ class Line(NamedTuple):
 
 
 def lines(table: Table) -> Iterator[Line]:
-    """Yield the columns of a table."""
+    """Yield the columns of a table, or all entries of an array."""
     problem, (_, j) = table.problem, entries(table)
+    number = j if problem.by_column else 0 * j
     kinds = zip(problem.noises, problem.model.column_models, table.limit, strict=True)
-    yield from (Line(np.flatnonzero(j == k), *kind) for k, kind in enumerate(kinds))
+    yield from (Line(np.flatnonzero(number == k), *kind) for k, kind in enumerate(kinds))
 
 
 def draw_levels(table: Table, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -235,7 +245,8 @@ def draw_levels(table: Table, rng: np.random.Generator) -> tuple[Array, Array]:
         {"l1": 1, "frobenius": 2}.get(line.kind.loss.name, 0) if line.noise == "after" else 0
         for line in lines(table)
     ]
-    rho, beta = rng.gamma(prior.noise_shape, size=(2, problem.shape[1])) / prior.noise_rate
+    rho, beta = rng.gamma(prior.noise_shape, size=(2, len(powers))) / prior.noise_rate
+    rho /= prior.spread**2
     for j, power in enumerate(powers):
         if problem.noises[j] == "ordinal":
             rho[j] = 1
@@ -247,7 +258,7 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
     """Return a state whose parameters are from the prior, before there are data."""
     problem, prior = table.problem, table.problem.prior
     (m, n), units = problem.shape, problem.units
-    groups = None
+    groups = Groups.apart(np.zeros(m, np.int64), units[0] ** 2, prior.strength)
     if table.places is not None:
         rows, of_rows = draw_ordered(table.places, units[0], rng)
     elif table.n_groups == 1:
@@ -269,18 +280,23 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
         rate = prior.noise_rate * prior.spread**2
         precision = rng.gamma(1.0, size=n) / rate
         season = rng.standard_normal((period, n)) / np.sqrt(precision)
-    firsts = [each and CutPoints.first(each.counts) for each in problem.levels]
+    ends, steps = first_cuts(problem.levels)
+    for row, each in zip(ends, problem.levels, strict=True):
+        if each is not None:
+            row[: each.counts.size + 1] = draw_cuts(each.counts.size - 1, row[1], rng)
+    rows, columns = rows.astype(problem.dtype), columns.astype(problem.dtype)
     return ChainState(
         *(rows, columns, rho, beta, problem.values.copy()),
-        seed=int(rng.integers(2**62)),
         row_prior=of_rows,
         column_prior=of_columns,
-        n_groups=table.n_groups,
+        groups=groups,
+        ends=ends,
+        steps=steps,
+        seed=int(rng.integers(2**62)),
+        sweep=4,  # groups are there already
         in_order=table.places is not None,
         season=season,
-        groups=groups,
-        cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
-        x=None if problem.limits is None else problem.values.copy(),
+        x=problem.values.copy() if problem.is_limited else None,
     )
 
 
@@ -295,6 +311,14 @@ def products(table: Table, state: ChainState) -> Array:
     if state.season is not None:
         v = v + state.season[table.places.phases]
     return v
+
+
+def in_units(table: Table, state: ChainState) -> Array:
+    """Return T at the stored entries with the units of their columns."""
+    problem, (_, j) = table.problem, entries(table)
+    centre, size = problem.units_of_kinds[problem.kinds_of(j)].T
+    found: Array = centre + size * state.T
+    return found
 
 
 def entries(table: Table) -> tuple[Array, Array]:
@@ -313,18 +337,17 @@ def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None
         T = v[at] + rng.standard_normal(at.size) / np.sqrt(state.rho[k] * of_T)
         T = kind.centre + kind.size * T
         if noise == "ordinal":
-            x = np.searchsorted(state.cuts[k].ends[1:-1], T).astype(float)
+            x = np.searchsorted(state.ends[k, 1 : problem.levels[k].counts.size], T).astype(float)
         else:
-            x = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T.copy()
+            x = forward((kind.nonlinearity.name,), T.copy())
         if noise == "after":
             x = AFTER[kind.loss.name](x, state.beta[k] * weights, rng)
-        state.T[at] = T
-        if problem.limits is not None:
+        state.T[at] = (T - kind.centre) / kind.size
+        if problem.is_limited:
             below = x <= limit_here
             low = 0.0 if noise == "ordinal" or kind.loss.name == "kl" else -np.inf
             limit = np.where(below, limit_here, x)
-            problem.limits.limited[at] = below
-            problem.limits.low[at], problem.limits.high[at] = np.where(below, low, x), limit
+            problem.limits[0][at], problem.limits[1][at] = np.where(below, low, x), limit
             state.x[at] = limit if noise == "ordinal" else x
             x = limit
         problem.values[at] = x

@@ -76,23 +76,21 @@ def test_feature_names_and_set_output(estimator, check):
     ("estimator", "verb"), [(NMD, "decompose"), (MatrixCompletion, "complete")]
 )
 def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
-    own = estimator().get_params()
-    of_the_data = {"X", "rank", "observed", "weights", "sample_dims"}
-    of_the_data |= {"at_most", "at_least", "upper"}
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(getattr(nmd_lab, verb)).parameters.items()
-        if name not in of_the_data
+    """Type checkers see them, too."""
+    own, of_verb = estimator().get_params(), inspect.signature(getattr(nmd_lab, verb)).parameters
+    checked = set(typing.get_type_hints(FitOptions))
+    data = {*DataOptions.__annotations__, *MODEL, "absent_are_zeros"}
+    assert checked == {field.name for field in dataclasses.fields(Options)} - data
+    shared = set(typing.get_type_hints(EstimatorOptions))
+    assert shared == checked | {"nonlinearity", "loss", "dtype"}
+    assert {name: own.pop(name) for name in shared} == {
+        name: of_verb[name].default for name in shared
     }
-    sampling = (
-        {"inference": "fit", "n_draws": 300, "n_tune": None, "order": None}
-        if verb == "complete"
-        else {}
-    )
-    if verb == "complete":
-        sampling |= {"add_indicator": False, "keep_empty_features": False}
-    assert own == {"n_components": "auto"} | defaults | sampling
-    assert own["max_iter"] == Options.max_iter
+    of_the_data = {"X", "rank", "observed", "weights", "sample_dims"}
+    assert set(of_verb) - shared == of_the_data | {"at_most", "at_least", "upper"}
+    others = {"add_indicator": False, "keep_empty_features": False, "order": None}
+    others |= {"inference": "fit", "n_draws": 300, "n_tune": None}
+    assert own == {"n_components": "auto"} | (others if verb == "complete" else {})
     with pytest.raises(TypeError, match="max_iters"):
         estimator(max_iters=3)
 
@@ -223,19 +221,6 @@ def test_sparse_columns_are_a_way_to_store_a_table(fill, estimator, dtype, plant
     pd.testing.assert_frame_equal(stored, kept)
 
 
-def test_the_options_for_type_checkers_are_the_checked_ones():
-    of_all = {field.name for field in dataclasses.fields(Options)}
-    checked = set(typing.get_type_hints(FitOptions))
-    data = {*DataOptions.__annotations__, *MODEL, "absent_are_zeros"}
-    assert checked == of_all - data
-    of_a_fit = set(typing.get_type_hints(EstimatorOptions))
-    assert of_a_fit == checked | {"nonlinearity", "loss", "dtype"}
-    own = {"n_components", "inference", "n_draws", "n_tune", "order"}
-    own |= {"add_indicator", "keep_empty_features"}
-    for estimator in (NMD, MatrixCompletion):
-        assert set(estimator().get_params()) - own == of_a_fit
-
-
 def test_columns_of_several_kinds_are_fitted_as_by_complete():
     X = with_holes(people(45))
     options = {"alpha": 1.0, "max_iter": 20, "random_state": 0}
@@ -243,7 +228,7 @@ def test_columns_of_several_kinds_are_fitted_as_by_complete():
     np.testing.assert_array_equal(model.components_, fit._factors[1])
     filled, names = model.transform(X), fit.reconstruct()["column"].values.tolist()
     assert list(model.get_feature_names_out()) == names
-    expected = fit._kinds.expected(
+    expected = fit._model.expected(
         fit.fold_in(X).values @ fit._factors[1], 0, np.arange(len(names))
     )
     at, numbers = names.index("cm"), X["cm"].to_numpy()

@@ -4,7 +4,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from nmd_lab import metrics
 
@@ -31,20 +30,6 @@ def test_a_whole_number_as_weight_counts_an_entry_so_often(loss, rng):
     X, Y, times = rng.random(20), rng.random(20), rng.integers(0, 4, 20)
     expected = metrics.relative_error(X.repeat(times), Y.repeat(times), loss=loss)
     assert metrics.relative_error(X, Y, loss=loss, weights=times) == pytest.approx(expected)
-
-
-def test_sparse_data_and_models(rng):
-    X = sparse.random_array((20, 15), density=0.2, rng=rng)
-    Y = X.toarray() + 2
-    assert metrics.rmse(X, Y) == pytest.approx(2)
-    assert metrics.rmse(X.tocsc(), sparse.csr_array(Y)) == pytest.approx(2)
-    assert metrics.rmse(np.where(X.toarray() > 0, X.toarray(), np.nan), Y) == pytest.approx(2)
-    assert metrics.relative_error(X, X) == 0
-    with pytest.raises(ValueError, match=r"Y has no value at .* of the 60 observed entries of X"):
-        metrics.rmse(X, X.multiply(X > 0.5).tocsr())
-    weights = X.copy()
-    weights.data = np.where(weights.data > 0.5, 3.0, 0.0)
-    assert metrics.mae(X, Y, weights=weights) == pytest.approx(2)
 
 
 def test_energy_score_is_that_of_pairs(rng):

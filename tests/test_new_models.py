@@ -46,7 +46,7 @@ def within(fit, x, t, rows):
 
 def of_kinds(fit, x, t, rows):
     seen = ~np.isnan(x)
-    losses = fit._kinds.losses(np.where(seen, x, 0.0), t, 0, np.arange(x.shape[-1]))
+    losses = fit._model.losses(np.where(seen, x, 0.0), t, 0, np.arange(x.shape[-1]))
     return np.where(seen, losses, 0)
 
 

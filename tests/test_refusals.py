@@ -1,5 +1,8 @@
 """What is refused, in one sentence that names the argument: one table of (call, sentence)."""
 
+import copy
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +17,7 @@ from sklearn.model_selection import (
 )
 
 import nmd_lab as nmd
+from nmd_lab._runtime import checks
 from nmd_lab.selection.trials import Trials
 
 RNG = np.random.default_rng(0)
@@ -70,12 +74,11 @@ REFUSED = [
     (ALL, "X|observed", {"observed": np.zeros((8, 6), dtype=bool)}),
     (BATCH, "X has no observed entry in row 2: drop it, or use complete", {
         "X": np.where(np.arange(8)[:, None] == 2, np.nan, GOOD)}),
-    (BATCH, "offsets='both'", {"X": STORED, "offsets": "both"}),
     (BATCH, "nonlinearity='monotone', which is learned, does not go", {
         "X": STORED, "nonlinearity": "monotone"}),
     (ALL, "X", {"X": changed(-1.0), "loss": "kl"}),
     (ALL, "X", {"X": None}),
-    *((ALL, "rank", {"rank": value}) for value in (0, -1, 7, 2.5, "3", None, "automatic")),
+    *((ALL, "rank", {"rank": value}) for value in (0, -1, 7, 2.5, True, "3", None, "automatic")),
     (ALL, "nonlinearity", {"nonlinearity": "rellu"}),
     (BATCH, "nonlinearity", {"nonlinearity": None}),
     (ALL, "loss", {"loss": "l2"}),
@@ -110,7 +113,7 @@ REFUSED = [
     (ALL, "callback", {"callback": 3}),
     (ALL, "progress", {"progress": "yes"}),
     *((ALL, "dtype", {"dtype": value}) for value in (np.int32, "float33")),
-    (ALL, "random_state", {"random_state": "seed"}),
+    *((ALL, "random_state", {"random_state": value}) for value in ("seed", -1, 1.5)),
     (COMPLETE, "X .*infinity at row 2, column 3", {"X": sparse.csr_array(changed(np.inf))}),
     (COMPLETE, "'kl'", {"X": sparse.csr_array(changed(-1.0)), "loss": "kl"}),
     *((SAMPLE, "draws", {"draws": value}) for value in (0, 1.5)),
@@ -195,7 +198,6 @@ REFUSED = [
     (BATCH, "nonlinearity=.*Soft.*: give a rank", counts(1.0, nonlinearity="softplus")),
     (BATCH, "metric='mae' .*: give a rank", counts(1.0, validation=nmd.Choice(metric="mae"))),
     (BATCH, "limits: give a rank", counts(1.0, at_most=np.eye(6, dtype=bool))),
-    (BATCH, "validation= does not go with a sparse X", counts(1.0, validation=0.1)),
     *((BATCH, f"{name}='auto' does not go with a sparse X", counts(1.0, **{name: "auto"}))
       for name in ("alpha", "loss", "nonlinearity")),
     # parts of columns, constraints, and what does not go together
@@ -240,9 +242,10 @@ SHORT = {"n_components": 2, "inference": "sample", "n_draws": 8, "n_tune": 4}
 COMPLETION, NMD = nmd.MatrixCompletion, nmd.NMD
 
 
-def bad(kind, name, *values):
+def bad(kind, words, *values):
     """Return a line of a table: values that are refused when a setting is made."""
-    return rf"(?<!\w)({name})(?!\w)", lambda value: kind(**{name: value}), *values
+    name = words.partition("=")[0]
+    return rf"(?<!\w)({words})(?!\w)", lambda value: kind(**{name: value}), *values
 
 
 def test_bad_settings_and_parameters_are_refused():
@@ -250,20 +253,24 @@ def test_bad_settings_and_parameters_are_refused():
     model = lambda options: NMD(**{"n_components": 2} | options).fit(GOOD)  # noqa: E731
     check_all_refused([
         bad(nmd.ADMM, "rho", "balance", 0.0, -1.0, np.nan, np.inf, None),
-        bad(nmd.ADMM, "epsilon", -1e-9, np.nan),
-        bad(nmd.ADMM, "initial_rho", 0, "1"),
-        bad(nmd.ADMM, "split", "observd"),
-        bad(nmd.ADMM, "refine", "auto"),
+        bad(nmd.ADMM, r"epsilon=.* is out of range: give a finite number >= 0\.$", -1e-9, np.inf),
+        bad(nmd.ADMM, "epsilon=.* is not a number: give one >= 0", "1", None, False, 1j, [1]),
+        bad(nmd.ADMM, r"initial_rho=0 is out of range: give a finite number > 0\.$", 0),
+        bad(nmd.ADMM, r"split='observd' is unknown: did you mean 'observed'\?$", "observd"),
+        bad(nmd.ADMM, r"refine=.* unknown: choose one of \[True, False\]", "auto", 1, np.ones(2)),
         bad(nmd.ADMM, "homotopy", None),
         bad(nmd.ADMM, "polish", "yes"),
         bad(nmd.ADMM, "patience", 0),
         bad(nmd.ADMM, "limit_noise", -1.0, "automatic"),
-        bad(nmd.Compute, "threads", 0, 1.5),
+        bad(nmd.Compute, r"threads=.* is too small: give a whole number >= 1\.$", 0),
+        bad(nmd.Compute, r"threads=.* is not an integer: give a whole .* 1\.$", 1.5, True, "3"),
         bad(nmd.Compute, "device", 3),
         bad(nmd.Compute, "memory_limit", 0),
         bad(nmd.Compute, "checkpoint_every", -1),
         bad(nmd.Compute, "work_dir", "no such folder"),
         bad(nmd.Compute, "checkpoint", 3),
+        bad(nmd.losses.Quantile, r"q=.* fraction above 0 and below 1\.$", 0, 1, -0.1, np.nan),
+        bad(nmd.losses.Quantile, "q=.* is not a number: give a fraction", "1", None, False, [1]),
         bad(nmd.Choice, "ranks", [0], "auto", 3, [], [1.5]),
         bad(nmd.Choice, "alphas", [-1]),
         bad(nmd.Choice, "metric", "rsme"),
@@ -305,6 +312,8 @@ def test_other_calls_are_refused():
         (r"Y has shape \(3, 2\): give it the shape of X", lambda Y: rmse(square, Y), square.T),
         ("X has 2 rows: give the 3 of Y", lambda X: rmse(X, square.T),
          sparse.csr_array(square)),
+        ("Y has no value at 42 of the 48 observed entries of X", lambda Y: rmse(STORED, Y),
+         sparse.csr_array(np.eye(8, 6))),
         (r"observed has shape \(3,\)", lambda m: rmse(square, square, observed=m), [True] * 3),
         (r"weights has shape \(3,\)", lambda w: rmse(square, square, weights=w), [1] * 3),
         ("weights holds a negative", lambda w: rmse(square, square, weights=w), -square),
@@ -337,3 +346,38 @@ def test_an_array_of_dask_is_not_sampled():
     lazy = pytest.importorskip("dask.array").from_array(GOOD)
     with pytest.raises(ValueError, match=r"X of Dask does not go with sample\(\): give X, or some"):
         nmd.sample(lazy, 3)
+
+
+# Seeds, and names of options ---------------------------------------------------------------------
+
+
+def test_generators():
+    given = np.random.default_rng(3)
+    assert checks.as_generator(given) is given
+    for seeds in ((5, 5), (np.random.RandomState(0), np.random.RandomState(0))):
+        one, two = (checks.as_generator(seed).random() for seed in seeds)
+        assert one == two
+    for state in (np.random.default_rng(0), np.random.RandomState(0)):
+        before = copy.deepcopy(state).bytes(8)
+        checks.check_seed(state)  # without a draw
+        assert state.bytes(8) == before
+
+
+OF_OTHERS = {
+    "verbose": "progress", "n_components": "rank", "max_iterations": "max_iter",
+    "n_iter": "max_iter", "seed": "random_state", "random_seed": "random_state",
+    "lambda_": "alpha", "reg": "alpha", "regularization": "alpha", "callbacks": "callback",
+    "n_jobs": "compute", "threads": "compute", "rho": "solver", "mask": "observed",
+    "beta_loss": "loss", "max_iters": "max_iter",
+}  # fmt: skip
+"""Names in other libraries, and a typing error."""
+
+
+def test_names_of_other_libraries():
+    for name, option in OF_OTHERS.items():
+        message = rf"^{name}= is not an option of a fit: did you mean '{option}'\?$"
+        with pytest.raises(TypeError, match=message):
+            nmd.decompose(np.ones((4, 3)), 1, **{name: 1})
+    arguments = set(inspect.signature(nmd.decompose).parameters)
+    assert set(checks.SYNONYMS.values()) <= arguments
+    assert not set(checks.SYNONYMS) & arguments

@@ -157,21 +157,6 @@ def test_a_callback_ends_the_run(with_holes):
     xr.testing.assert_identical(posterior.draws, whole.draws.isel(draw=slice(6)))
 
 
-@pytest.mark.parametrize(("last", "chains", "draws"), [(20, 1, 12), (32, 1, 12), (38, 2, 10)])
-def test_a_later_chain_that_is_stopped_costs_no_draws(with_holes, last, chains, draws):
-    """Each chain has 20 sweeps, 8 of them for tuning."""
-    numbers = []
-
-    def callback(sweep):
-        numbers.append(sweep)
-        return len(numbers) == last
-
-    options = QUICK | {"draws": 12, "tune": 8, "chains": 2}
-    posterior = nmd.sample(with_holes, 2, callback=callback, **options)
-    assert dict(posterior.draws.sizes)["chain"] == chains
-    assert posterior.draws.sizes["draw"] == posterior.trace.sizes["sweep"] == draws
-
-
 def ctrl_c_at(sweep, chain=0):
     """Return a callback that presses Ctrl-C once."""
 
@@ -182,17 +167,29 @@ def ctrl_c_at(sweep, chain=0):
     return callback
 
 
+def end_at(sweep, chain):
+    """Return a callback that ends the run."""
+    return lambda state: (state.chain, state.sweep) == (chain, sweep)
+
+
 @pytest.mark.parametrize(
-    ("how", "code", "draws"),
+    ("how", "code", "chains", "draws"),
     [
-        ({"callback": ctrl_c_at(3)}, "interrupted", 1),
-        ({"callback": ctrl_c_at(12)}, "interrupted", 4),
-        ({"time_limit": 0}, "time_limit", 1),
+        ({"callback": ctrl_c_at(3)}, "interrupted", 1, 1),
+        ({"callback": ctrl_c_at(12)}, "interrupted", 1, 4),
+        ({"time_limit": 0}, "time_limit", 1, 1),
+        # a later chain costs no draws
+        ({"callback": end_at(20, 0), "chains": 2}, "callback", 1, 12),
+        ({"callback": end_at(12, 1), "chains": 2}, "callback", 1, 12),
+        ({"callback": end_at(18, 1), "chains": 2}, "callback", 2, 10),
     ],
 )
-def test_a_run_that_is_cut_short_has_its_draws_or_one(with_holes, how, code, draws, interactive):
+def test_a_run_that_is_cut_short_has_its_draws_or_one(
+    with_holes, how, code, chains, draws, interactive
+):
     posterior = nmd.sample(with_holes, 2, **how, **QUICK)
     assert posterior.stop_reason.code == code
+    assert posterior.draws.sizes["chain"] == chains
     assert posterior.draws.sizes["draw"] == draws
     assert np.isfinite(predictions(posterior)).all()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -72,19 +72,3 @@ def test_a_frame_has_noise_by_column_where_most_of_it_is_observed(missing, noise
     X = rng.normal(size=(30, 1)) * np.ones(8) + 0.3 * rng.normal(size=(30, 8))
     holed = pd.DataFrame(np.where(rng.random(X.shape) < missing, np.nan, X))
     assert nmd.sample(holed, **QUICK).noise == noise
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, int])
-def test_numbers_with_one_noise_have_the_bits_of_their_array(missing, dtype):
-    rng = np.random.default_rng(0)
-    X = (10 * rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5)) + rng.normal(size=(30, 5))).round()
-    X = X.astype(np.float64 if dtype is int else dtype)
-    X[rng.random(X.shape) < missing] = np.nan
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    frame = frame.astype("Int64") if dtype is int else frame
-    ours = nmd.sample(frame, 2, noise_by="one", groups=1, **QUICK)
-    theirs = nmd.sample(X, 2, **QUICK)
-    assert set(ours.draws) == set(theirs.draws)
-    for name, draws in theirs.draws.items():
-        np.testing.assert_array_equal(ours.draws[name], draws)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from given import NONNEGATIVE
 from oracles import PAIRS, best_rows, forward
 from peaks import peak
 from scipy import sparse
@@ -131,6 +132,10 @@ ALL_OF_SPARSE_DATA = {
     "refinements": lambda X: nmd.complete(X, 2, "relu", alpha=0.1, **SHORT | {"max_iter": 30}),
     "zeros": lambda X: nmd.decompose(X, 4, "relu", "frobenius", **SHORT, **ONE),
     "zeros of a divergence": lambda X: nmd.decompose(X, 4, "relu", "kl", **SHORT, **ONE),
+    "zeros under constraints": lambda X: nmd.decompose(X, 4, "identity", **NONNEGATIVE, **SHORT),
+    "zeros of a divergence under constraints": lambda X: nmd.decompose(
+        X, 4, "identity", "kl", **NONNEGATIVE, **SHORT
+    ),
     "choice": lambda X: nmd.complete(X, 2, max_iter=3, random_state=0),
     "thinning": lambda X: nmd.decompose(X, "auto", "identity", "kl", **SHORT, **RANKS, **ONE),
     "rows in order": lambda X: nmd.sample(  # dense, they have 48 MB
@@ -156,15 +161,3 @@ def test_sparse_data_are_never_made_dense(call):
     before = X.copy()
     assert peak(lambda: do(X)) < 0.8 * m * n  # a mask of all entries has a byte for each
     assert (before != X).nnz == 0
-
-
-@pytest.mark.parametrize("loss", ["frobenius", "kl"])
-def test_zeros_under_constraints_are_not_stored(loss):
-    X = sparse.random_array((2000, 2000), density=0.002, rng=np.random.default_rng(0), format="csr")
-    options = {"w_constraint": "nonnegative", "h_constraint": "nonnegative", "random_state": 0}
-
-    def fit():
-        nmd.decompose(X, 4, "identity", loss, alpha=0, max_iter=18, tol=0, **options)
-
-    fit()
-    assert peak(fit) < 0.25 * X.shape[0] * X.shape[1] * X.dtype.itemsize

@@ -5,12 +5,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.units import MIN_RATIO, facts_of, units_of_columns
+from nmd_lab.data.units import facts_of, units_of_columns
 
 SCALES = np.array([1000.0, 100.0, 10.0, 1.0, 1.0, 0.1, 0.01, 0.01])
 
@@ -153,20 +151,3 @@ def test_pictures_and_ratings_have_one_unit():
     rare = rng.poisson(0.01 * np.arange(1, 31), size=(400, 30)).astype(float)
     assert apart_in(rare) is None
     assert apart_in(np.column_stack([rare[:, 29], np.full(400, 1e9)])) is None
-
-
-@given(
-    st.integers(0, 2**32 - 1),
-    st.floats(2.0, 1e5).filter(lambda r: not 0.5 * MIN_RATIO < r < 2 * MIN_RATIO),
-)
-def test_the_ratio_is_found_whatever_the_unit_of_x(seed, ratio):
-    rng = np.random.default_rng(seed)
-    x = rng.permutation(np.linspace(-1, 1, 40))
-    X = np.column_stack([x, ratio * x[::-1], np.sqrt(ratio) * x])
-    for size in (1.0, 2.0**20):
-        apart = apart_in(X * size)
-        if ratio < MIN_RATIO:
-            assert apart is None
-        else:
-            assert apart[:2] == (0, 1)
-            assert apart.ratio == pytest.approx(ratio, rel=0.01)

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.baselines import Iterate, Objective
+from nmd_lab.baselines import Objective, recorded
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.fit.loop import Stopping
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.problem.state import State
 from nmd_lab.request.options import Options
 from nmd_lab.result.decomposition import Decomposition
 
@@ -37,7 +38,7 @@ class BaselineRun:
     ----------
     objective : Objective
         The objective of the iterates.
-    best : Iterate or None
+    best : State or None
         The iterate of lowest objective, None before the first iteration.
     history : list of dict
         Numbers of all iterations.
@@ -54,14 +55,14 @@ class BaselineRun:
         max_iter: int,
         tol: float = 0.0,
         time_limit: float | None = None,
-        callback: Callable[[Iterate], Any] | None = None,
+        callback: Callable[[State], Any] | None = None,
         alpha: float = 0.0,
     ) -> None:
         self.settings = Options(  # which checks them
             max_iter=max_iter, tol=tol, time_limit=time_limit, callback=callback, alpha=alpha
         )
         self.objective = Objective(observations, nonlinearity, loss, alpha)
-        self.best: Iterate | None = None
+        self.best: State | None = None
         self.history: list[dict[str, float]] = []
         self.stop_reason: StopReason | None = None
         self._resumed: float | None = None
@@ -103,7 +104,7 @@ class BaselineRun:
         parameters = rules | parameters
         return self.objective.result(best, stop_reason, method, self.history, **parameters)
 
-    def _keep(self, iterate: Iterate) -> None:
+    def _keep(self, iterate: State) -> None:
         """Add an iterate to the history, unless it is not finite, and apply the stopping rules."""
         if not all(np.all(np.isfinite(a)) for a in (iterate.objective, iterate.W, iterate.H)):
             self.stop_reason = StopReason(
@@ -114,12 +115,12 @@ class BaselineRun:
                     f"{self.stop_reason}: scale X down, or change the start or the step."
                 )
             return
-        self.history.append(iterate.record)
+        self.history.append(recorded(iterate))
         if self.best is None or iterate.objective < self.best.objective:
             self.best = iterate
         self.stop_reason = self._stop_reason_at(iterate)
 
-    def _stop_reason_at(self, iterate: Iterate) -> StopReason | None:
+    def _stop_reason_at(self, iterate: State) -> StopReason | None:
         """Return why the run stops at an iterate, or None if it continues."""
         rules = self.settings
         stopping = Stopping(rules.max_iter, rules.time_limit, rules.callback)

@@ -57,7 +57,7 @@ def anmd(
     time_limit : float, optional
         Largest time of the iterations, in seconds. Default: no limit.
     callback : callable, optional
-        Function called with each `Iterate`. A true return value stops the run.
+        Function called with the `State` of each iteration. A true return value stops the run.
     random_state : int, Generator or None
         Seed of a random start.
     momentum : float, default 0.9

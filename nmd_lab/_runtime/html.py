@@ -127,21 +127,24 @@ def picture(values: NDArray[Any], caption: str) -> str:
     low, high = values.min(where=shown, initial=np.inf), values.max(where=shown, initial=-np.inf)
     if low >= high or find_spec("PIL") is None:
         return ""
-    from PIL import Image
-
     share = np.where(shown, values - low, 0) / (high - low)
-    levels, png = np.stack([share, shown], axis=-1), BytesIO()
-    Image.fromarray((255 * levels).astype(np.uint8), "LA").save(png, "PNG")
+    levels = (255 * np.stack([share, shown], axis=-1)).astype(np.uint8)
     height, width = values.shape
     scale = min(WIDTH / width, HEIGHT / height)
     # Neither is too small to be seen.
     across, down = (max(round(scale * size), 48) for size in (width, height))
-    data = b64encode(png.getvalue()).decode()
-    return _captioned(
-        f'<img alt="{escape(caption)}" style="width: {across}px; height: {down}px; '
-        f'image-rendering: pixelated;" src="data:image/png;base64,{data}"/>',
-        caption,
-    )
+    return _captioned(image(levels, caption, across, down), caption)
+
+
+def image(levels: NDArray[np.uint8], alt: str, width: int, height: int, kind: str = "png") -> str:
+    """Return grey levels, also with how opaque they are, or colours, of a size on the page."""
+    from PIL import Image
+
+    file = BytesIO()
+    Image.fromarray(levels).save(file, kind)
+    size = f'style="width: {width}px; height: {height}px; image-rendering: pixelated;"'
+    source = f"data:image/{kind};base64,{b64encode(file.getvalue()).decode()}"
+    return f'<img alt="{escape(alt)}" {size} src="{source}"/>'
 
 
 def curve(x: NDArray[Any], y: NDArray[Any], marked: float, caption: str) -> str:

@@ -257,8 +257,8 @@ def _far_predictions(fit: Decomposition, facts: Facts) -> str:
     positions = np.random.default_rng(0).choice(m * n, min(20_000, m * n), replace=False)
     rows, columns = np.divmod(positions, n)
     seen = (facts.counts[0] > 0)[rows] & (facts.counts[1] > 0)[columns]
-    rows, columns, kinds = rows[seen], columns[seen], fit._kinds
-    by_column = kinds is not None and bool(kinds.of_columns)
+    rows, columns = rows[seen], columns[seen]
+    by_column = bool(fit._model.of_columns)
     ends = np.repeat(np.reshape(facts.range, (2, 1)), n, axis=1)
     if by_column and facts.columns is not None:
         ends = np.array([facts.columns.lowest, facts.columns.highest])

@@ -27,7 +27,7 @@ from nmd_lab.data.units import (
     units_of_columns,
 )
 from nmd_lab.fit.support import DATA, features_of_data, refuse
-from nmd_lab.model.losses import as_loss
+from nmd_lab.model.model import make_model
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.request.options import SampleArguments, SampleOptions, with_option_signature
 from nmd_lab.result.decomposition import Decomposition
@@ -363,9 +363,8 @@ def draw_posterior(
         )
     _refuse_large(asked, problem.numbers, problem.work_bytes)
     rng, kinds = as_generator(asked.random_state), model.column_models
-    state, save = PosteriorState(copy.deepcopy(rng)), lambda: None
-    if asked.compute.checkpoint is not None:
-        state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
+    state = PosteriorState(copy.deepcopy(rng))
+    state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng), is_table=is_table)
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)
@@ -419,16 +418,11 @@ def package(
     scale = None
     if not by_column and noises[0] == "gaussian":
         scale = scale_of(*np.unique(observations.observed()[0], return_counts=True))
-    nonlinearity, loss = model.shown
-    is_ordinal = loss.classes == "ordered"
     return Posterior._from_arrays(
         observations.labels,
         drawn,
-        nonlinearity=nonlinearity,
-        loss=as_loss("frobenius") if is_ordinal else loss,
-        _kinds=model if by_column else None,
+        _model=model if by_column else make_model(*model.shown),
         noise=noises if by_column else noises[0],
-        levels=loss.level_values if is_ordinal else None,
         stop_reason=reason,
         _limits=limits_of(observations) if facts.is_limited else None,
         parameters={

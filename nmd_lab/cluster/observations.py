@@ -10,7 +10,7 @@ import hashlib
 import math
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -283,9 +283,9 @@ class ClusterObservations(Observations):
         one, other = (ClusterObservations.of(self.partitions, self.labels, each) for each in both)
         return one, other
 
-    def content(self) -> Iterator[tuple[str, Any]]:
-        """Yield a heading with the hashes of all partitions."""
-        yield hashlib.sha256("".join(self._ask("fingerprint")).encode()).hexdigest(), []
+    def fingerprint(self) -> str:
+        """Return a hash of the hashes of all partitions."""
+        return hashlib.sha256("".join(self._ask("fingerprint")).encode()).hexdigest()
 
     def zero_unobserved(self, W: Any, H: FloatArray) -> tuple[Any, FloatArray]:
         """Return two factors with 0 for columns without an observed entry.

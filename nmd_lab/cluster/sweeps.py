@@ -179,17 +179,18 @@ def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = N
                 "leave client= out, or take another constraint."
             )
     entries = ClusterEntries() if state is None else state
+    # before workers of this process ask the same: on Python 3.11 one would wait for the other
+    empty = () if problem.observed_only else (problem.empty[1],)
     if entries.sweeps is None:
-        stored = entries.stored or [None] * len(partitions)
         shared = (replace(problem, observations=None), rank)
-        local = observations.parts, stored
+        local = observations.parts, entries.stored or [None] * len(partitions)
         entries.sweeps = partitions.map(PartitionSweep, *local, shared=shared, actor=True)
         entries.stored = None
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
     sweep = kind(
         *(entries, entries, *problem.ridges(rank), *problem.offset_columns.solved(rank)),
         *(1, W_constraint, H_constraint),
-        *(() if problem.observed_only else (problem.empty[1],)),
+        *empty,
     )
     sweep.partitions, sweep.complete, sweep.factor = partitions, not problem.sparse, 1.0
     return sweep

@@ -6,7 +6,6 @@ missing entries is never used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +26,7 @@ from .entries import (
     row_pointers,
 )
 from .labels import Labels
-from .observations import BLOCK, Observations
+from .observations import Observations
 from .sparse import SparseObservations
 
 
@@ -73,7 +72,7 @@ class DenseObservations(Observations):
     @property
     def seen(self) -> NDArray[np.bool_]:
         """Mask of the observed entries, shape (m, n)."""
-        return np.concatenate([self._seen(rows) for rows in self._row_blocks()])
+        return np.concatenate([self._seen(rows) for rows in self.row_ranges()])
 
     def reader(self) -> FloatArray:
         """Return the values, flat; anything at missing entries."""
@@ -91,16 +90,10 @@ class DenseObservations(Observations):
             fill = self.sum_of(lambda x, _: transform(x)) / self.n_observed
         by_row = np.zeros(m) if rows is None else rows
         by_column = np.zeros(n) if columns is None else columns
-        for block in self._row_blocks():
+        for block in self.row_ranges():
             less = T[block] - mean - by_row[block, None] - by_column
             T[block] = np.where(self._seen(block), less, fill)
         return T, 0.0
-
-    def _row_blocks(self) -> Iterator[slice]:
-        """Yield ranges of rows of about `BLOCK` entries."""
-        m, n = self.shape
-        rows = max(1, BLOCK // n)
-        return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
 
     def _seen(self, rows: slice) -> NDArray[np.bool_]:
         """Return the mask of the observed entries of a range of rows."""
@@ -132,11 +125,10 @@ class DenseObservations(Observations):
 
     def as_sparse(self) -> SparseObservations:
         """Return the observed entries as `SparseObservations`."""
-        seen, weights = self.seen, self.weights
-        rows, columns = np.nonzero(seen)
+        seen, weights, (rows, columns, values) = self.seen, self.weights, self.entries()
         pointers = row_pointers(rows, self.shape[0])
         return SparseObservations(
-            self.stored[seen],
+            values,
             None if weights is None or weights.dtype == bool else weights[seen],
             pointers,
             columns.astype(pointers.dtype),
@@ -150,12 +142,5 @@ class DenseObservations(Observations):
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
-        counts = (np.count_nonzero(self._seen(rows), axis=axis) for rows in self._row_blocks())
+        counts = (np.count_nonzero(self._seen(rows), axis=axis) for rows in self.row_ranges())
         return np.concatenate(list(counts)) if axis else np.asarray(sum(counts))
-
-    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
-        """Yield values and weights block by block; see `Observations.content`."""
-        known = (np.where(self._seen(rows), self.stored[rows], 0) for rows in self._row_blocks())
-        yield f"values {self.dtype} {self.shape}", known
-        if (w := self.weights) is not None:
-            yield f"weights {w.dtype} {self.shape}", (w[rows] for rows in self._row_blocks())

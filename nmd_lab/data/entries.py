@@ -84,56 +84,6 @@ class EntryLimits:
         return low, high
 
 
-class CsrRows(NamedTuple):
-    """The observed entries of a range of rows, in compressed form.
-
-    Attributes
-    ----------
-    indptr : ndarray of int64 (n_rows + 1,)
-        Row pointers: row i of the range has the entries indptr[i] to indptr[i + 1].
-    indices : ndarray of int64 (n_entries,)
-        Columns of the entries.
-    values, weights : ndarray of float64 (n_entries,)
-        Observed values and their weights.
-    limits : EntryLimits or None
-        Limits of the entries; None if all values are known.
-    """
-
-    indptr: IntArray
-    indices: IntArray
-    values: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    limits: EntryLimits | None = None
-
-    @classmethod
-    def of(cls, rows: Any) -> CsrRows:
-        """Return sparse observations with the types above; without weights, each weight is one."""
-        weights = np.ones(rows.values.size) if rows.weights is None else rows.weights
-        indptr, indices = (np.asarray(each, np.int64) for each in (rows.indptr, rows.indices))
-        values, weights = (np.asarray(each, np.float64) for each in (rows.values, weights))
-        return cls(indptr, indices, values, weights, rows.limits)
-
-    @property
-    def row_of_entry(self) -> IntArray:
-        """Row of each entry, counted from the first one of the range."""
-        return row_of_entries(self.indptr)
-
-    def take(self, rows: NDArray[Any]) -> CsrRows:
-        """Return some of the rows, by position or by a mask."""
-        indptr, at = entries_of_rows(self.indptr, rows)
-        return self.entries_at(at)._replace(indptr=indptr)
-
-    def entries_at(self, at: NDArray[np.intp]) -> CsrRows:
-        """Return the entries in another order, or some of them, with the same pointers."""
-        limits = None if self.limits is None else self.limits.at(at)
-        return CsrRows(self.indptr, self.indices[at], self.values[at], self.weights[at], limits)
-
-    def mapped(self, transform: Transform) -> CsrRows:
-        """Return the rows of transformed data; the transform must increase."""
-        limits = None if self.limits is None else self.limits.mapped(transform)
-        return self._replace(values=np.asarray(transform(self.values), np.float64), limits=limits)
-
-
 def row_pointers(rows: IntArray, n_rows: int) -> IntArray:
     """Return `indptr` of entries, given the row of each entry, of the smallest type."""
     counts = np.bincount(rows, minlength=n_rows)
@@ -183,27 +133,19 @@ def sorted_entries(X: Any) -> tuple[NDArray[Any], IntArray, IntArray]:
 
 
 def checked_csr(name: str, X: Any) -> Any:
-    """Return a sparse matrix in the format CSR, not sorted, after a check of its structure."""
-    X = X.tocoo() if X.format in ("dok", "dia") else X
-    check_structure(name, X)
-    csr = X.tocsr()
-    if X.format == "lil":
-        check_structure(name, csr)
-    return csr
-
-
-def check_structure(name: str, X: Any) -> None:
-    """Raise ValueError if a sparse matrix stores an entry outside its shape.
+    """Return a sparse matrix in the format CSR, not sorted, with all entries in its shape.
 
     SciPy and compiled loops trust the indices of a sparse matrix: a wrong one ends the process.
     """
+    X = X.tocoo() if X.format in ("dok", "dia") else X
     if X.format == "lil":
         pairs = zip(X.rows, X.data, strict=True)
         if len(X.rows) != X.shape[0] or any(len(columns) != len(x) for columns, x in pairs):
             raise ValueError(f"{name} is LIL with lists of unequal lengths: build it anew.")
-        return
-    names = {"coo": ("row", "col"), "dia": ("offsets",)}.get(X.format, ("indices", "indptr"))
+        X = X.tocsr()
+    names = ("row", "col") if X.format == "coo" else ("indices", "indptr")
     check_arrays(name, type(X), X.shape, X.data, *(getattr(X, each) for each in names))
+    return X.tocsr()
 
 
 def check_arrays(

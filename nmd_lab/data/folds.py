@@ -127,11 +127,8 @@ def first_of_cells(rows: IntArray, columns: IntArray, table: TypedTable | None) 
     """
     if table is None:
         return np.arange(rows.size)
-    cells: NDArray[np.int64] = (
-        rows.astype(np.int64) * table.source.size + table.first_of_cell[columns]
-    )
-    _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
-    return first[cell]
+    cells = rows.astype(np.int64) * table.source.size + table.first_of_cell[columns]
+    return pd.Series(np.arange(rows.size)).groupby(cells).transform("first").to_numpy()
 
 
 def _test_count(test_size: Any, n_observed: int) -> int:

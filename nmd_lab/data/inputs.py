@@ -47,7 +47,7 @@ from .labels import (
     values_and_mask,
     without_tensors,
 )
-from .observations import BLOCK, Observations, float_dtype
+from .observations import Observations, float_dtype, row_ranges
 from .sparse import SparseObservations
 from .typed_table import TypedTable, table_of
 
@@ -151,63 +151,53 @@ def _is_mapped(array: Any) -> bool:
 def observe_dense(
     X: Any,
     *,
-    observed: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    observed: Any = None,
+    weights: Any = None,
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     form: Form | None = None,
     may_be_empty: bool = False,
+    scratch: Scratch | None = None,
 ) -> DenseObservations:
-    """Return the observations of a dense input, which is not modified."""
+    """Return the observations of a dense input, which is not modified.
+
+    If there is a working folder, X is a matrix in a file, which is not read as a whole.  A
+    `numpy.memmap` of floats in C order is used as it is.  Everything else (another type or order,
+    a zarr array, a dataset of HDF5, a DataArray that xarray has not loaded) is copied block by
+    block into a file of the working folder, once.
+    """
     form = form_of(X) if form is None else form
     if form.is_sparse:
         raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
-    labels, plain = labels_of(X, sample_dims), X
+    is_labelled = scratch is None or isinstance(X, xr.DataArray)
+    labels, plain = labels_of(X, sample_dims) if is_labelled else Labels.plain(X.shape), X
     if form.table is not None:
         plain = form.table.encode(X)
         labels = replace(labels_of(plain), table=form.table)
     if form.is_frame:
         single = {str(dtype).lower() for dtype in plain.dtypes} == {"float32"}
         plain = plain.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
-    array, seen = values_and_mask(plain)
-    array, seen = labels.flatten(array), labels.flatten(seen)
-    check_matrix(array)
-    if observed is not None:
-        seen = seen & as_booleans(dense_values("observed", observed, X, labels))
-    with np.errstate(over="ignore"):  # what overflows is found later
-        values = array.astype(float_dtype(array, dtype), order="C", copy=False)
-    if weights is not None:
-        weights = dense_values("weights", weights, X, labels)
-        if weights.dtype.kind not in "buif":
-            raise TypeError(f"weights has dtype {weights.dtype}: give real numbers >= 0.")
-    found = _weights(values, seen, weights, None, may_be_empty=may_be_empty)
-    return DenseObservations(values, found, labels)
-
-
-def observe_stored(
-    X: Any,
-    scratch: Scratch,
-    *,
-    observed: Any = None,
-    weights: Any = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: Any = None,
-    may_be_empty: bool = False,
-) -> DenseObservations:
-    """Return the observations of a matrix in a file, without reading it as a whole.
-
-    A `numpy.memmap` of floats in C order is used as it is.  Everything else (another type or order,
-    a zarr array, a dataset of HDF5, a DataArray that xarray has not loaded) is copied block by
-    block into a file of the working folder, once.
-    """
-    labels = labels_of(X, sample_dims) if isinstance(X, xr.DataArray) else Labels.plain(X.shape)
-    check_matrix(X)
-    stored = _matrix(X, labels, dtype, scratch)
-    for name, array in (("observed", observed), ("weights", weights)):
-        if array is not None:
-            check_shape(name, np.shape(array), stored.shape)
-    found = _weights(stored, observed, weights, scratch, may_be_empty=may_be_empty)
-    return DenseObservations(stored, found, labels, scratch=scratch)  # type: ignore[arg-type]
+    if scratch is not None:
+        check_matrix(X)
+        values: Any = _matrix(X, labels, dtype, scratch)
+        for name, array in (("observed", observed), ("weights", weights)):
+            if array is not None:
+                check_shape(name, np.shape(array), values.shape)
+    else:
+        array, seen = values_and_mask(plain)
+        array, seen = labels.flatten(array), labels.flatten(seen)
+        check_matrix(array)
+        with np.errstate(over="ignore"):  # what overflows is found later
+            values = array.astype(float_dtype(array, dtype), order="C", copy=False)
+        if observed is not None:
+            seen = seen & as_booleans(dense_values("observed", observed, X, labels))
+        if weights is not None:
+            weights = dense_values("weights", weights, X, labels)
+            if weights.dtype.kind not in "buif":
+                raise TypeError(f"weights has dtype {weights.dtype}: give real numbers >= 0.")
+        observed = seen
+    found = _weights(values, observed, weights, scratch, may_be_empty=may_be_empty)
+    return DenseObservations(values, found, labels, scratch=scratch)
 
 
 def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -> FileArray:
@@ -221,14 +211,12 @@ def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -
     out, dim = scratch.zeros(X.size, wanted), labels.rows[0]
     m = labels.sizes[dim]
     n = X.size // m
-    step = max(1, BLOCK // n)
-    for first in range(0, m, step):
-        block = slice(first, min(first + step, m))
+    for block in row_ranges(m, X.size):
         here = X[block]
         if isinstance(X, xr.DataArray):
             here = X.isel({dim: block}).transpose(*labels.rows, *labels.columns)
         with np.errstate(over="ignore"):  # what overflows is found later
-            out[first * n : block.stop * n] = plain_array(here).ravel()
+            out[block.start * n : block.stop * n] = plain_array(here).ravel()
     return out.reshape(labels.matrix_shape)
 
 
@@ -240,31 +228,26 @@ def _weights(
     They are read block by block, and lie in a file if there is a folder for it.
     """
     m, n = stored.shape
-    dtype, rows, n_seen = bool if weights is None else stored.dtype, max(1, BLOCK // n), 0
-    new, found = np.zeros if scratch is None else scratch.zeros, None
-    for first in range(0, m, rows):
-        block = slice(first, min(first + rows, m))
+    dtype, n_seen = bool if weights is None else stored.dtype, 0
+    new = np.zeros if scratch is None else scratch.zeros
+    found: Any = new(m * n, dtype).reshape(m, n)
+    for block in row_ranges(m, m * n):
         x = stored[block]
-        found_here = seen = ~np.isnan(x)
+        seen = ~np.isnan(x)
         if observed is not None:
             seen &= as_booleans(plain_array(observed[block]))
         if weights is not None:
             weights_here = plain_array(weights[block])
             check_weights(weights_here)
             seen &= weights_here > 0
-            found_here = np.where(seen, weights_here, 0)
         if np.any(np.isinf(x) & seen):
             i, j = np.argwhere(np.isinf(x) & seen)[0]
-            raise infinity_error(first + i, j)
+            raise infinity_error(block.start + i, j)
         n_seen += int(np.count_nonzero(seen))
-        if found is None and (weights is not None or n_seen < block.stop * n):
-            found = new(m * n, dtype).reshape(m, n)
-            found[:first] = 1
-        if found is not None:
-            found[block] = found_here
+        found[block] = seen if weights is None else np.where(seen, weights_here, 0)
     if not (n_seen or may_be_empty):
         raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
-    return found
+    return None if weights is None and n_seen == m * n else found
 
 
 def observe_sparse(
@@ -343,10 +326,9 @@ def observe(
     if form.is_sparse:
         observations = observe_sparse(X, **options, absent_are_zeros=absent_are_zeros)
         observations = replace(observations, scratch=scratch)
-    elif scratch is not None:
-        return observe_stored(X, scratch, **options, sample_dims=sample_dims)
     else:
-        observations = observe_dense(X, **options, sample_dims=sample_dims, form=form)
+        options |= {"sample_dims": sample_dims, "form": form, "scratch": scratch}
+        observations = observe_dense(X, **options)
     return with_limits(observations, X, limits) if limits else observations
 
 

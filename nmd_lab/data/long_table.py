@@ -19,12 +19,12 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from .entries import FloatArray, IntArray, first_duplicate, row_of_entries
+from .entries import FloatArray, IntArray, entries_of_rows, first_duplicate, row_of_entries
 from .inputs import observe_sparse
 from .labels import Labels, check_no_component, is_frame, valid_range
 from .matching import first_few
-from .observations import float_dtype
-from .sparse import SparseObservations, row_blocks
+from .observations import float_dtype, row_blocks
+from .sparse import SparseObservations
 from .typed_table import TypedColumn, TypedTable, table_of
 
 Names = tuple[str, str, str]
@@ -404,14 +404,14 @@ def _sort_rows(
     indptr: IntArray, indices: IntArray, values: FloatArray, labels: list[Any], names: Names
 ) -> None:
     """Sort the entries of each row by column; raise ValueError if a pair of labels comes twice."""
-    for first, last in row_blocks(indptr):
-        block = slice(indptr[first], indptr[last])
-        rows = row_of_entries(indptr[first : last + 1])
+    for here in row_blocks(indptr):
+        pointers, block = entries_of_rows(indptr, here)
+        rows = row_of_entries(pointers)
         order = np.lexsort((indices[block], rows))
         indices[block], values[block] = indices[block][order], values[block][order]
         k = first_duplicate(rows, indices[block])
         if k is not None:
-            pair = labels[0][first + rows[k]], labels[1][indices[block][k]]
+            pair = labels[0][here.start + rows[k]], labels[1][indices[block][k]]
             raise ValueError(
                 f"the table holds {names[0]}={pair[0]!s}, {names[1]}={pair[1]!s} more than once: "
                 f"give frame.groupby({list(names[:2])!r}, as_index=False)[{names[2]!r}].mean(), "

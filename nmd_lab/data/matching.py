@@ -44,11 +44,6 @@ class MatchedData(NamedTuple):
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the data store some entries only."""
-        return self.observations.pattern is not None
-
     def as_sparse(self, labels: Labels) -> SparseObservations:
         """Return the observed entries at their positions in the other matrix, with its labels."""
         observations: SparseObservations = self.observations.as_sparse()
@@ -66,17 +61,10 @@ class MatchedData(NamedTuple):
 
 
 def match_data(
-    labels: Labels,
-    X: Any,
-    *,
-    observed: Any = None,
-    weights: Any = None,
-    owner: str = "the fit",
-    unknown: str | None = None,
+    labels: Labels, X: Any, *, owner: str = "the fit", unknown: str | None = None, **options: Any
 ) -> MatchedData:
     """Return any accepted input with the positions of its rows and columns in another matrix."""
-    observations = observe_like(labels, X, observed=observed, weights=weights)
-    return matched(labels, observations, owner, unknown)
+    return matched(labels, observe_like(labels, X, **options), owner, unknown)
 
 
 def matched(
@@ -93,8 +81,10 @@ def observe_like(labels: Labels, X: Any, **options: Any) -> Observations:
     """Return the observations of any accepted input, with the rows of another matrix."""
     check_no_fit("X", X)
     sample_dims = None
-    if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
-        sample_dims = labels.rows
+    if isinstance(X, xr.DataArray):  # rows along any dimension
+        others = [str(dim) for dim in X.dims if dim not in labels.columns]
+        if X.ndim > 2 or len(others) == 1:
+            sample_dims = others
     return observe(X, sample_dims=sample_dims, table=labels.table, **options)
 
 

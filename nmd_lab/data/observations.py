@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,6 @@ from scipy import sparse
 from nmd_lab._runtime.machine import Scratch
 
 from .entries import (
-    CsrRows,
     EntryLimits,
     FloatArray,
     GivenOffsets,
@@ -34,6 +33,22 @@ from .labels import Labels
 
 BLOCK = 1 << 16
 """Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
+
+
+def row_ranges(m: int, size: int) -> Iterator[slice]:
+    """Yield ranges of m rows, each with about `BLOCK` of `size` entries."""
+    rows = max(1, BLOCK * m // max(size, 1))
+    return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
+
+
+def row_blocks(indptr: IntArray) -> Iterator[slice]:
+    """Yield ranges of rows with about `BLOCK` stored entries, however unequal the rows are."""
+    m, first = indptr.size - 1, 0
+    while first < m:
+        end = np.searchsorted(indptr, indptr[first] + BLOCK, side="right") - 1
+        last = min(max(int(end), first + 1), m)
+        yield slice(first, last)
+        first = last
 
 
 class Observations(ABC):
@@ -97,6 +112,10 @@ class Observations(ABC):
     def is_small_table(self) -> bool:
         """Whether they are dense and in memory, with few enough columns for a table."""
         return self.in_memory and self.pattern is None and self.shape[1] <= 100
+
+    def row_ranges(self) -> Iterator[slice]:
+        """Yield ranges of rows with about `BLOCK` stored entries."""
+        return row_ranges(self.shape[0], self.n_stored)
 
     @property
     def n_stored(self) -> int:
@@ -237,9 +256,9 @@ class Observations(ABC):
     def of_rows(self, rows: slice | IntArray, labels: Labels | None = None) -> Observations:
         """Return the observations of some rows, by position, with other labels or without."""
 
-    def csr_rows(self, block: slice) -> CsrRows:
-        """Return the observed entries of a range of rows."""
-        return CsrRows.of(self.of_rows(block).as_sparse())
+    def csr_rows(self, block: slice) -> Any:
+        """Return the observed entries of a range of rows as `SparseObservations`."""
+        return self.of_rows(block).as_sparse()
 
     @abstractmethod
     def as_sparse(self) -> Any:
@@ -267,20 +286,16 @@ class Observations(ABC):
         limits = None if self.limits is None else self.limits.mapped(transform)
         return replace(self.with_values(values), limits=limits)  # type: ignore[type-var]
 
-    @abstractmethod
-    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
-        """Yield all but labels and limits: a heading of each part, and its numbers in blocks."""
-
     def fingerprint(self) -> str:
         """Return the SHA-256 hash of everything but the labels."""
-        digest, parts = hashlib.sha256(), [*self.content()]
-        if self.limits is not None:
-            limits = self.limits.codes, self.limits.uppers
-            parts.append(("limits", [array for array in limits if array is not None]))
-        for heading, blocks in parts:
-            digest.update(heading.encode())
-            for block in blocks:
-                digest.update(np.ascontiguousarray(block).view(np.uint8).data)
+        digest = hashlib.sha256(f"{self.dtype} {self.shape} {self.absent_are_zeros}".encode())
+        for block in self.row_ranges():
+            rows = self.of_rows(block).as_sparse()
+            limits = (
+                (None, None) if rows.limits is None else (rows.limits.codes, rows.limits.uppers)
+            )
+            for array in (rows.values, rows.indices, rows.indptr, rows.weights, *limits):
+                digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
     @abstractmethod

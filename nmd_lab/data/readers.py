@@ -28,7 +28,7 @@ from nmd_lab._runtime.checks import check_number, check_word, check_words, many
 from nmd_lab.data.typed_table import long_table_columns, refused_columns
 
 from .cell_numbers import read_numbers
-from .entries import check_structure
+from .entries import checked_csr
 from .inputs import LIMITING
 from .labels import RESULT_ATTRIBUTE, any_frame, is_frame
 from .long_table import observations_from_table
@@ -110,9 +110,10 @@ def _checked(X: Any) -> Any:
     """Return a sparse matrix of real numbers, in native byte order, with indices in its shape."""
     if X.ndim != 2 or X.dtype.kind not in "buif":
         raise ValueError(f"its data have shape {X.shape} and dtype {X.dtype}, not real numbers")
-    check_structure("its matrix", X)
     dtype = X.dtype.newbyteorder("=")
-    return X.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
+    X = X.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
+    checked_csr("its matrix", X)
+    return X
 
 
 def _array_name(names: list[str], variable: str | None) -> str:

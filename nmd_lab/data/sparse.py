@@ -6,7 +6,7 @@ A stored zero is an observation.  Entries that are not stored are zeros for `dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.machine import Scratch
 
 from .entries import (
-    CsrRows,
     EntryLimits,
     FloatArray,
     GivenOffsets,
@@ -33,7 +32,7 @@ from .entries import (
     row_pointers,
 )
 from .labels import Labels
-from .observations import BLOCK, Observations
+from .observations import Observations, row_blocks
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,9 @@ class SparseObservations(Observations):
         by_row = np.zeros(m) if rows is None else rows
         by_column = np.zeros(n) if columns is None else columns
         R: Any = self.new_array(np.result_type(T.dtype, by_row.dtype, by_column.dtype))
-        for first, last in row_blocks(self.indptr):
-            block = slice(int(self.indptr[first]), int(self.indptr[last]))
-            of_rows = np.repeat(by_row[first:last], np.diff(self.indptr[first : last + 1]))
+        for rows_here in self.row_ranges():
+            indptr, block = entries_of_rows(self.indptr, rows_here)
+            of_rows = np.repeat(by_row[rows_here], np.diff(indptr))
             R[block] = T[block] - fill - mean - of_rows - by_column[self.indices[block]]
         return self.to_csr(R if self.scratch is None else R.array), fill
 
@@ -173,15 +172,14 @@ class SparseObservations(Observations):
         labels = labels or Labels.plain((indptr.size - 1, self.shape[1]))
         return self.at(entries, indptr.astype(self.indptr.dtype, copy=False), labels)
 
-    def csr_rows(self, block: slice) -> CsrRows:
+    def csr_rows(self, block: slice) -> SparseObservations:
         """Return the observed entries of a range of rows, with zeros that are not stored."""
-        if not self.absent_are_zeros:
-            return super().csr_rows(block)
         rows = self.of_rows(block)
-        i, j = rows.stored_positions()
-        every, limits = rows.to_array().ravel(), rows.limit_reader()
-        pointers = row_pointers(i, rows.shape[0])
-        return CsrRows.of(SparseObservations(every, None, pointers, j, rows.labels, limits=limits))
+        if not self.absent_are_zeros:
+            return rows
+        (i, j), every = rows.stored_positions(), rows.to_array().ravel()
+        pointers, limits = row_pointers(i, rows.shape[0]), rows.limit_reader()
+        return SparseObservations(every, None, pointers, j, rows.labels, limits=limits)
 
     def as_sparse(self) -> SparseObservations:
         """Return the observations themselves."""
@@ -211,13 +209,9 @@ class SparseObservations(Observations):
         """Return other values with the same pattern, weights and labels."""
         return replace(self, values=values)
 
-    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
-        """Yield all but the labels; see `Observations.content`."""
-        for name in ("values", "weights", "indptr", "indices"):
-            array = getattr(self, name)
-            if array is not None:
-                yield f"{name} {array.dtype} {array.shape}", [array]
-        yield f"absent_are_zeros {self.absent_are_zeros}", []
+    def row_ranges(self) -> Iterator[slice]:
+        """Yield ranges of rows with about `BLOCK` stored entries."""
+        return row_blocks(self.indptr)
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
@@ -225,11 +219,8 @@ class SparseObservations(Observations):
             return np.full(self.shape[1 - axis], self.shape[axis])
         if axis == 1:
             return np.diff(self.indptr)
-        counts = np.zeros(self.shape[1], np.intp)
-        step = 1 << 22  # entries that are counted at a time
-        for first in range(0, self.indices.size, step):
-            counts += np.bincount(self.indices[first : first + step], minlength=counts.size)
-        return counts
+        blocks = (self.of_rows(rows).indices for rows in self.row_ranges())
+        return np.asarray(sum(np.bincount(each, minlength=self.shape[1]) for each in blocks))
 
     def __repr__(self) -> str:
         row, column = (", ".join(dims) for dims in (self.labels.rows, self.labels.columns))
@@ -244,16 +235,6 @@ class SparseObservations(Observations):
 def is_sparse(X: Any) -> bool:
     """Return whether an input is a SciPy sparse matrix or `SparseObservations`."""
     return sparse.issparse(X) or isinstance(X, SparseObservations)
-
-
-def row_blocks(indptr: IntArray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows with about `BLOCK` stored entries."""
-    m, first = indptr.size - 1, 0
-    while first < m:
-        end = np.searchsorted(indptr, indptr[first] + BLOCK, side="right") - 1
-        last = min(max(int(end), first + 1), m)
-        yield first, last
-        first = last
 
 
 class _DenseRowReader:

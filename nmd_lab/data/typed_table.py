@@ -332,8 +332,7 @@ class TypedColumn:
                     "numbers: convert them as those of the fit were."
                 ) from error
             return numbers[:, None]
-        position = {category: k for k, category in enumerate(self.categories)}
-        codes = np.array([position.get(value, -1) for value in column])
+        codes = pd.Index(self.categories, dtype=object).get_indexer(column.astype(object))
         if self.kind == "ordered":
             levels: NDArray[np.float64] = np.append(self.levels, np.nan)[codes]
             return levels[:, None]

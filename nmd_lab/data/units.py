@@ -22,6 +22,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from .entries import FloatArray
@@ -104,22 +105,8 @@ class Facts(NamedTuple):
 
 def facts_of(observations: Observations, *, by_column: bool) -> Facts:
     """Return what data say; of columns only if that is asked for."""
-    (m, n), labels, columns = observations.shape, observations.labels, None
-    if by_column:
-        has_ends, is_number = np.ones((2, n), dtype=bool)
-        if labels.table is not None:
-            has_ends = ~labels.table.of_values
-            is_number = np.array([column.kind == "number" for column in labels.table.of_matrix])
-        _, j, x = observations.entries()
-        if observations.limits is not None:
-            has_ends[j[observations.as_sparse().limits.codes != 0]] = False
-        order = np.argsort(j, kind="stable")
-        values = np.split(x[order], np.searchsorted(j[order], np.arange(1, n)))
-        enough = [min(20, m / 2)] * n  # values of a constant; fewer may be equal by chance
-        each = map(_of_column, values, has_ends, is_number, enough)
-        columns = Columns(*map(np.array, zip(*each, strict=True)))
     return Facts(
-        labels,
+        observations.labels,
         observations.n_observed,
         observations.range(),
         (observations.counts(1), observations.counts(0)),
@@ -127,26 +114,36 @@ def facts_of(observations: Observations, *, by_column: bool) -> Facts:
         observations.limits is not None,
         observations.is_small_table,
         observations.absent_are_zeros,
-        columns,
+        _columns_of(observations) if by_column else None,
     )
 
 
-def _of_column(x: FloatArray, has_ends: bool, is_number: bool, enough: float) -> tuple[Any, ...]:
-    """Return the fields of `Columns` for the values of a column; `enough` equal ones are an end."""
-    low, high = end = -np.inf, np.inf
-    if not x.size:
-        return high, low, 0.0, 0.0, end, False
-    values, counts = np.unique(x, return_counts=True)
-    low, high = float(values[0]), float(values[-1])
-    is_binary = values.tolist() == [0, 1]
+def _columns_of(observations: Observations) -> Columns:
+    """Return what the observed values of each column say."""
+    (m, n), (_, j, x), table = observations.shape, observations.entries(), observations.labels.table
+    has_ends, is_number = np.ones((2, n), dtype=bool)
+    if table is not None:
+        has_ends = ~table.of_values
+        is_number = np.array([column.kind == "number" for column in table.of_matrix])
+    if observations.limits is not None:
+        has_ends[j[observations.as_sparse().limits.codes != 0]] = False
+    lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(lowest, j, x)
+    np.maximum.at(highest, j, x)
+    size, at_lowest, at_highest = (
+        np.bincount(j, each, n) for each in (np.ones(x.size), x == lowest[j], x == highest[j])
+    )
+    different = np.bincount(pd.DataFrame({"j": j, "x": x}).drop_duplicates()["j"], minlength=n)
+    is_binary = (different == 2) & (lowest == 0) & (highest == 1)
     # A column with fewer different values counts or grades, and has no end.
-    if has_ends and (values.size >= 8 or (values.size == 1 and counts[0] >= enough)):
-        many = counts[[0, -1]] >= 0.1 * x.size  # at an end of the values
-        end = low if many[0] else -np.inf, high if many[1] else np.inf
-    elif has_ends and is_binary:
-        end = 0.0, 1.0
-    deviation = float(x.astype(np.float64).std())
-    return low, high, deviation, counts[0] / x.size, end, is_binary and is_number
+    is_amount = (different >= 8) | ((different == 1) & (size >= min(20, m / 2)))
+    often = [is_binary | (is_amount & (at >= 0.1 * size)) for at in (at_lowest, at_highest)]
+    low, high = np.where(has_ends & often, (lowest, highest), [[-np.inf], [np.inf]])
+    squares = np.square(x - units_of_groups(j, x, n).mean[j])
+    deviation = np.sqrt(np.bincount(j, squares, n) / np.maximum(size, 1)) * (different > 1)
+    share = at_lowest / np.maximum(size, 1)
+    ends, is_code = np.column_stack([low, high]), is_binary & is_number
+    return Columns(lowest, highest, deviation, share, ends, is_code)
 
 
 def smallest_value(lowest: float) -> float:

@@ -7,31 +7,18 @@ Frozen({'image': 1797, 'pixel': 64})
 (100, 80)
 """
 
-from .film_ratings import movielens, movielens_1m, movielens_100k, movielens_small
-from .generators import (
-    PHOTOGRAPHS,
-    digits,
-    gaussian,
-    make_ratings,
-    penguins,
-    photograph,
-    poisson,
-    salt_and_pepper,
-    synthetic,
-)
+from .film_ratings import movielens as movielens
+from .film_ratings import movielens_1m as movielens_1m
+from .film_ratings import movielens_100k as movielens_100k
+from .film_ratings import movielens_small as movielens_small
+from .generators import PHOTOGRAPHS as PHOTOGRAPHS
+from .generators import digits as digits
+from .generators import gaussian as gaussian
+from .generators import make_ratings as make_ratings
+from .generators import penguins as penguins
+from .generators import photograph as photograph
+from .generators import poisson as poisson
+from .generators import salt_and_pepper as salt_and_pepper
+from .generators import synthetic as synthetic
 
-__all__ = [
-    "PHOTOGRAPHS",
-    "digits",
-    "gaussian",
-    "make_ratings",
-    "movielens",
-    "movielens_1m",
-    "movielens_100k",
-    "movielens_small",
-    "penguins",
-    "photograph",
-    "poisson",
-    "salt_and_pepper",
-    "synthetic",
-]
+__all__ = ["PHOTOGRAPHS", *sorted(name for name, each in globals().items() if callable(each))]

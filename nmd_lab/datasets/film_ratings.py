@@ -167,15 +167,13 @@ def read_table(edition: Edition, ratings: Traversable, titles: Traversable) -> p
     """Return the ratings with a column of titles."""
     is_arrays = ratings.name.endswith(".npz")
     table = _read_arrays(ratings) if is_arrays else read_ratings(edition, ratings)
-    with errors_of(titles), titles.open("rb") as stream:
+    with errors_of(titles):
         separator = edition.separator.replace("\t", r"\|")  # the files of 100k differ
-        named = pd.read_csv(
-            stream,
-            compression="gzip" if titles.name.endswith(".gz") else None,
-            sep=separator,
+        named = _cells_of(
+            edition,
+            titles,
+            separator,
             engine="python",  # for separators of two characters
-            header=None,
-            skiprows=edition.header,
             names=["item", "title"],
             usecols=[0, 1],
             dtype=str,
@@ -204,15 +202,8 @@ def read_ratings(edition: Edition, file: Traversable) -> pd.DataFrame:
     names = ["user", "item", "rating", "time"][: edition.fields]
     columns = {width * k: name for k, name in enumerate(names)}
     types: Any = dict(zip(columns, (np.int32, np.int32, float, float), strict=False))
-    with errors_of(file), file.open("rb") as stream:
-        table = pd.read_csv(
-            stream,
-            compression="gzip" if file.name.endswith(".gz") else None,
-            sep=edition.separator[0],
-            header=None,
-            skiprows=edition.header,
-            dtype=types,
-        )
+    with errors_of(file):
+        table = _cells_of(edition, file, edition.separator[0], dtype=types)
         is_wide = table.shape[1] > max(columns) + 1
         table = table.reindex(columns=[*columns]).rename(columns=columns)
         ids = table["user"].ge(0) & table["item"].ge(0)
@@ -225,6 +216,16 @@ def read_ratings(edition: Edition, file: Traversable) -> pd.DataFrame:
                 f"{edition.fields} fields with {edition.separator!r} between them"
             )
     return table[["user", "item", "rating"]]
+
+
+def _cells_of(edition: Edition, file: Traversable, separator: str, **options: Any) -> pd.DataFrame:
+    """Return the cells of a text file, perhaps a compressed one."""
+    options |= {"compression": "gzip" if file.name.endswith(".gz") else None}
+    with file.open("rb") as stream:
+        cells: pd.DataFrame = pd.read_csv(
+            stream, sep=separator, header=None, skiprows=edition.header, **options
+        )
+        return cells
 
 
 def _read_arrays(file: Traversable) -> pd.DataFrame:

@@ -283,11 +283,11 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
-        fitted = getattr(self, "posterior_", getattr(self, "decomposition_", None))
-        kinds, columns = getattr(fitted, "_kinds", None), np.arange(n)
+        fitted: Any = getattr(self, "posterior_", getattr(self, "decomposition_", None))
+        model, columns = fitted._model, np.arange(n)
 
         def in_units(errors: FloatArray) -> FloatArray:
-            return errors if kinds is None else kinds.in_units(errors, 0, columns)
+            return model.in_units(errors, 0, columns) if model.is_mixed else errors
 
         source = columns if self._table is None else self._table.source
         folds = min(self._n_folds, source[-1] + 1)
@@ -297,7 +297,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             visible = np.where(seen & ~hidden, dense, np.nan)
             wrong = np.where(seen, in_units(dense - self._modelled(visible, X)), 0)[:, hidden]
             error += float(np.sum(np.square(wrong, dtype=np.float64)))
-        whole = in_units(dense - (0 if kinds is None else kinds.expected(np.zeros(n), 0, columns)))
+        whole = in_units(dense - (model.expected(np.zeros(n), 0, columns) if model.is_mixed else 0))
         size = float(np.sum(np.square(whole[seen], dtype=np.float64)))
         return 1.0 - error / size if size > 0 else float(error == 0)
 
@@ -368,8 +368,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""
         fit = self.decomposition_
         observations = observe(X, absent_are_zeros=self._absent_are_zeros)
-        if fit._kinds is not None:
-            return float(fit.relative_error * constants(observations, fit._kinds)[0])
+        if fit._model.is_mixed:
+            return float(fit.relative_error * constants(observations, fit._model)[0])
         reference = fit.loss.reference(*observations.observed())
         if reference == 0:
             return fit.objective

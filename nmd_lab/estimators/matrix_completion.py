@@ -71,8 +71,8 @@ def reconstruction_error(posterior: Posterior, X: Any) -> float:
     """
     rows, columns, values = observe(X).entries()
     model = posterior.predict(entries_at(rows, columns))
-    loss, kinds = posterior.loss, posterior._kinds
-    if kinds is not None:
+    loss, kinds = posterior.loss, posterior._model
+    if kinds.is_mixed:
         return float(np.linalg.norm(kinds.in_units(values - model, rows, columns)))
     if loss.squares:
         return float(np.linalg.norm(values - model))

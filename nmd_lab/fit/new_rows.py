@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,10 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import check_size
 from nmd_lab._runtime.compiler import compile_inner, compile_kernel, compile_scalar, inlined
 from nmd_lab._runtime.machine import all_threads, in_threads
-from nmd_lab.data.entries import CsrRows, FloatArray, IntArray
-from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.data.entries import FloatArray, IntArray
+from nmd_lab.data.labels import Labels
+from nmd_lab.data.observations import Observations, row_ranges
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.kernels.row_steps import (
     MAX_SWEEPS,
@@ -370,7 +373,13 @@ def solve_new_rows(
 
     def solve_block(block: slice) -> None:
         entries = observations.csr_rows(block)
-        entries = entries._replace(indices=columns[entries.indices])
+        entries = replace(
+            entries,
+            values=entries.values.astype(np.float64),
+            indptr=entries.indptr.astype(np.int64),
+            indices=columns[entries.indices],
+            labels=Labels.plain((entries.shape[0], n)),
+        )
         for chosen, scaling, rows in _rows_by_unit(entries, model):
             size = scaling.exponent
             H, offset = np.ldexp(Ht, -size), np.ldexp(base, -2 * size)
@@ -387,30 +396,26 @@ def solve_new_rows(
             )
             W[block][chosen] = np.ldexp(problem.descend() if zeros else problem.solve(), size)
 
-    in_threads(solve_block, _blocks(observations), threads or all_threads())
+    in_threads(
+        solve_block,
+        row_ranges(observations.shape[0], observations.n_observed),
+        threads or all_threads(),
+    )
     W[:, 0] *= ones if has_offsets else 1.0
     W = W.astype(fitted.H.dtype)
     return (W[:, 1:], W[:, 0]) if has_offsets else (W, None)
 
 
-def _blocks(observations: Observations) -> Iterator[slice]:
-    """Yield ranges of rows with about as many entries as a block may have."""
-    m = observations.shape[0]
-    rows = max(1, min(m, BLOCK * m // max(observations.n_observed, 1)))
-    for start in range(0, m, rows):
-        yield slice(start, min(start + rows, m))
-
-
 def _rows_by_unit(
-    rows: CsrRows, model: Model
-) -> Iterator[tuple[NDArray[np.intp], Scaling, CsrRows]]:
+    rows: SparseObservations, model: Model
+) -> Iterator[tuple[NDArray[np.intp], Scaling, SparseObservations]]:
     """Yield the rows that share a unit, so that a result does not depend on the other rows."""
-    largest = np.zeros(rows.indptr.size - 1)
-    np.maximum.at(largest, rows.row_of_entry, np.abs(rows.values))
+    largest = np.zeros(rows.shape[0])
+    np.maximum.at(largest, rows.rows, np.abs(rows.values))
     exponents = np.array([scaling_for(model, size).exponent for size in largest.tolist()])
     for exponent in np.unique(exponents).tolist():
         chosen, scaling = np.flatnonzero(exponents == exponent), Scaling(model, exponent=exponent)
-        yield chosen, scaling, scaling.scaled_observations(rows.take(chosen))
+        yield chosen, scaling, scaling.scaled_observations(rows.of_rows(chosen))
 
 
 class _Problem:
@@ -422,7 +427,7 @@ class _Problem:
 
     def __init__(
         self,
-        rows: CsrRows,
+        rows: SparseObservations,
         model: Model,
         Ht: Doubles,
         base: Doubles,
@@ -430,14 +435,14 @@ class _Problem:
         epsilon: float,
         constrained: ConstrainedColumns | None,
     ) -> None:
-        self.n_rows, (n, self.width) = rows.indptr.size - 1, Ht.shape
+        self.n_rows, (n, self.width) = rows.shape[0], Ht.shape
         self.model, self.constrained = model, constrained
         kinds, positions, units = model.by_function
         models, which = [Model((kind,)) for kind in kinds], model.index_at(0, np.arange(n))
         group, (centre, size, weight) = positions[which], units[:, which]
         # by kind, and in the order of H, so that the order of X changes no bit
-        order = np.lexsort((rows.indices, group[rows.indices], rows.row_of_entry))
-        self.rows = rows = rows.entries_at(order)
+        order = np.lexsort((rows.indices, group[rows.indices], rows.rows))
+        self.rows = rows = rows.at(order, rows.indptr, rows.labels)
         x, j, limits = rows.values, rows.indices, rows.limits
         T = np.asarray(model.pseudo_inverse(x, columns=j), dtype=np.float64)
         self.Ht, self.base = Ht * size[:, None], centre + size * base
@@ -445,10 +450,11 @@ class _Problem:
 
         codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
         uppers = x if limits is None or limits.uppers is None else limits.uppers
-        weights, metric = rows.weights * weight[j], 1 / size[j] ** 2
+        weights = weight[j] if rows.weights is None else rows.weights * weight[j]
+        metric = 1 / size[j] ** 2
         self.metric = metric if model.is_mixed else None
-        shared = j, x, weights, metric / weights, codes, np.asarray(uppers, float)
-        cell, count = rows.row_of_entry * len(models) + group[j], self.n_rows * len(models)
+        shared: Any = j, x, weights, metric / weights, codes, np.asarray(uppers, float)
+        cell, count = rows.rows * len(models) + group[j], self.n_rows * len(models)
         borders = np.append(0, np.cumsum(np.bincount(cell, minlength=count)))
         begins, ends = (b.reshape(-1, len(models)).T.copy() for b in (borders[:-1], borders[1:]))
         self.passes = []
@@ -463,7 +469,7 @@ class _Problem:
         if constrained is not None and constrained.entrywise is not None:
             bounds = constrained.bounds(self.width, 1.0)
         self.terms = RowTerms(normals, ridge, alphas, *bounds)
-        self.squares = np.bincount(rows.row_of_entry, T * T, self.n_rows)
+        self.squares = np.bincount(rows.rows, T * T, self.n_rows)
 
     def solve(self) -> Doubles:
         """Return the best rows found."""

@@ -64,8 +64,8 @@ def first_sd(observations: Observations) -> float:
 def _known_entries(observations: Observations) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Return the observed entries, and their weights, 0 where a value is not known."""
     rows = observations.csr_rows(slice(0, observations.shape[0]))
-    known = 1.0 if rows.limits is None else rows.limits.codes == 0
-    return rows.row_of_entry, rows.indices, rows.values, rows.weights * known
+    weights = rows.exact if rows.weights is None else rows.weights * rows.exact
+    return rows.rows, rows.indices, rows.values, weights
 
 
 def with_sd(problem: Problem, sd: float) -> Problem:
@@ -92,7 +92,7 @@ def with_estimated_sd(problem: Problem, options: Options) -> Problem:
             *_, last = islice(iterates(Admm(), pilot, start), 20)
             if not last.is_finite:
                 break
-            t = products_at(observations, last.W_aug, last.H_aug, rows, columns)
+            t = products_at(last.W_aug, last.H_aug, rows, columns)
             errors = x - model.nonlinearity(t.astype(np.float64))
             sd = min(sd, math.sqrt(np.average(np.square(errors), weights=weights) / free))
             W, H, offsets = problem.offset_columns.split(last.W_aug, last.H_aug)
@@ -280,7 +280,7 @@ def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Gener
     """Return a start with further components, the largest of the residual under the ridge."""
     model, observations = problem.model, problem.observations
     positions = observations.stored_positions()
-    A = products_at(observations, *problem.extend(start), *positions)
+    A = products_at(*problem.extend(start), *positions)
     residual = pseudo_inverses(observations, model) - A
     if not model.is_mixed:
         residual[model.nonlinearity(A) == observations.values.ravel()] = 0

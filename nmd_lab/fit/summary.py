@@ -17,13 +17,12 @@ from nmd_lab.data.folds import Fold, draw_folds
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.data.units import Facts, facts_of, smallest_value, units_of_columns
 from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
-from nmd_lab.engines.lbfgs import MAX_PAIRS, pairs_for
+from nmd_lab.engines.lbfgs import pairs_for
 from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
-from nmd_lab.kernels.envelope import ENTRIES
 from nmd_lab.model import checks
 from nmd_lab.model.checks import checks_of_nonlinearity, report_of
 from nmd_lab.model.column_model import LimitModel
-from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearity import Nonlinearity
@@ -283,14 +282,11 @@ def make_problem(
     )
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
     mean = 0.0 if options.offsets == "none" else plain.mean_of_T
-    of_X = scaling.given_offsets(Offsets(mean, None, None)).mean
-    scaling = replace(scaling, columns=OffsetColumns(options.offsets, of_X))
-    columns = replace(scaling.columns, mean=mean, constant=scaling.ones)
+    columns = OffsetColumns(options.offsets, mean, scaling.ones)
     problem = plain.changed(
         rule=plain.penalty_rule(options.solver.rho, options.solver.initial_rho),
         offset_alpha=ridge * columns.constant**2,
         offset_columns=columns,
-        scaling=scaling,
     )
     if any(options.factor_constraints):
         return _with_constraints(problem, options)
@@ -326,36 +322,29 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
     """Return the bytes that a fit allocates in addition to its data."""
     observations, on_disk = problem.observations, problem.observations.scratch is not None
     init = options.init if isinstance(options.init, str) else "random"
-    if plan.engine == "implicit zeros":
-        needed, init = _of_descents(problem, rank), "randomized"
-    else:
-        width = rank + problem.offset_columns.width
-        stored = 0 if on_disk else observations.n_stored  # or they lie in files
-        factors = sum(observations.shape) * width
-        # T and U; S, its values by columns and two patterns, or the WH before; a refinement's
-        arrays = 2 + (3 if problem.observed_only else problem.sparse) + bool(plan)
-        vectors = 8 + (2 * MAX_PAIRS + 12 if plan else 0)
-        if plan and memory_allows(factors * width, stored):
+    size, zeros = observations.dtype.itemsize, plan.engine == "implicit zeros"
+    width = rank + problem.offset_columns.width
+    stored = observations.values.size if zeros else observations.n_stored
+    stored = 0 if on_disk and not zeros else stored  # or they lie in files
+    factors = sum(observations.shape) * width
+    # T and U; S, its values by columns and two patterns, or the WH before; a refinement's, or the
+    # positions in tiles and what sorts them
+    arrays = 2 + (3 if problem.observed_only else problem.sparse) + bool(plan)
+    vectors = 8
+    if plan or zeros:
+        vectors += 2 * pairs_for(factors) + 12
+        if memory_allows(factors * width, stored):
             vectors += 2 * width  # the preconditioner
-        blocks = 2 * min(BLOCK, stored) * max(problem.threads, 1)
-        numbers = arrays * stored + vectors * factors + blocks
-        needed = numbers * observations.dtype.itemsize
+    block = BLOCK if zeros else min(BLOCK, stored)
+    numbers = arrays * stored + vectors * factors + 2 * block * max(problem.threads, 1)
+    needed = numbers * size + (32 * stored if zeros else 0)
     if init == "random" or on_disk:
         return needed
     # the first start is computed before T and U are there
     is_sparse = observations.pattern is not None or observations.absent_are_zeros
-    n_sparse, kind = observations.values.size if is_sparse else None, init.replace("auto", "svd")
-    size = observations.dtype.itemsize
+    n_sparse = observations.values.size if is_sparse else None
+    kind = "randomized" if zeros else init.replace("auto", "svd")
     return max(needed, svd_memory(observations.shape, size, n_sparse, rank, kind))
-
-
-def _of_descents(problem: Problem, rank: int) -> int:
-    """Return the bytes of descents: stored entries, vectors of the factors, tiles and patterns."""
-    observations = problem.observations
-    stored, factors = observations.values.size, sum(observations.shape) * rank
-    vectors = 2 * pairs_for(factors) + 14 + 2 * problem.threads
-    numbers = 2 * stored + vectors * factors + ENTRIES * problem.threads
-    return numbers * observations.dtype.itemsize + 32 * stored  # positions, and what sorts them
 
 
 ROWS = "give {share:.0%} of its rows, dtype='float32' or a memmap"

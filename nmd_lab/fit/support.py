@@ -28,45 +28,6 @@ DATA = {
 }
 """Forms of data for a fit, and the sampler, as sentences and the table name them."""
 
-FEATURES = {
-    "rank": "rank chosen",
-    "choice": "f, loss or ridge chosen",
-    "kinds": "columns of several kinds, or dates",
-    "learned": "a loss or an f that is learned",
-    "nonlinearity": "a nonlinearity other than the identity",
-    "validation": "`validation=`",
-    "offsets": "`offsets=`",
-    "split": "`split='observed'`",
-    "limits": "`at_most=` or `at_least=`",
-    "weights": "`weights=`",
-    "constraint": "`w_constraint=` or `h_constraint=`",
-    "order": "`order=`",
-    "client": "`client=`",
-    "device": "`device=`",
-    "work_dir": "`work_dir=`",
-    "memory_limit": "`memory_limit=`",
-    "checkpoint": "`checkpoint=`",
-    "threads": "`threads=`",
-}
-"""Features of a call, as the table names them."""
-
-TRAITS = {
-    "no interval": "a nonlinearity without an interval to widen",
-    "homotopy": "`homotopy=True`",
-    "polish": "`polish=True`",
-    "orthonormal W": "`w_constraint='orthonormal'`",
-    "orthonormal H": "`h_constraint='orthonormal'`",
-}
-"""Features that go with all data, but not with all other features."""
-
-NO_SUCH_ARGUMENT = {
-    "sample": {"rank", "choice", "validation", "split", "constraint"},
-}
-"""Features that the sampler cannot be asked for."""
-
-NOT_OF_FITS = {"client", "order"}
-"""Features of the sampler alone; `client=` makes the data of a fit those on workers."""
-
 MACHINE = ("device", "work_dir", "memory_limit")
 """Settings of `Compute`, other than `client`, that not all data go with."""
 
@@ -114,7 +75,7 @@ INCOMPATIBLE = {
 def refuse(present: Mapping[str, str]) -> None:
     """Raise ValueError if two things that a call has do not go together.
 
-    `present` has the words of `DATA` and `FEATURES`, with the text that names each in this call.
+    `present` has the words of the table, with the text that names each in this call.
     """
     for (data, feature), remedy in INCOMPATIBLE.items():
         if data in present and feature in present:
@@ -186,11 +147,3 @@ def features_of_fit(rank: int | None, options: Options) -> dict[str, str]:
         if isinstance(constraint, Orthonormal):
             present[f"orthonormal {name[0].upper()}"] = text
     return present
-
-
-def cell(data: str, feature: str) -> str:
-    """Return the entry of the table for a form of data and a feature."""
-    if feature in NO_SUCH_ARGUMENT.get(data, NOT_OF_FITS):
-        return "-"
-    remedy = INCOMPATIBLE.get((data, feature))
-    return "yes" if remedy is None else f"no: {remedy}"

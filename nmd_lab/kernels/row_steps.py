@@ -48,7 +48,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dposv
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray, IntArray
@@ -442,11 +442,11 @@ def shared_solver(
     sweeps: int = MAX_SWEEPS,
 ) -> RowSolver:
     """Return the finish of rows that share one normal matrix, whose gradients have no ridge."""
-    normal, identity = gram.astype(np.float64) + np.diag(ridge), np.eye(ridge.size)
+    normal = gram.astype(np.float64)
+    normal.flat[:: ridge.size + 1] += ridge
     if constrained is None:
-        factor, failed = dpotrf(normal, clean=0)
-        inverse = identity * np.nan if failed else dpotrs(factor, identity)[0]
-        inverse = inverse.astype(gram.dtype)
+        _, inverse, failed = dposv(normal, np.eye(ridge.size))
+        inverse = (inverse * np.nan if failed else inverse).astype(gram.dtype)
     else:
         move = constrained.row_solver(normal, penalty, sweeps)
 

@@ -146,17 +146,12 @@ class ColumnModel(NamedTuple):
             pieces = np.array(pieces)
         return pieces, pf, pd, self.loss.floors, tuple(map(float, self.limits))
 
-    @property
-    def has_form_for_limits(self) -> bool:
-        """Whether the loss of entries with limits depends on the size of the noise."""
-        return type(self.loss) in FORMS
-
     def with_limits(self, limits: LimitModel) -> ColumnModel:
         """Return the kind with what is known of entries with limits, in the units of X.
 
         A standard deviation of NaN, one that is to be estimated, counts as 0.
         """
-        sd = limits.sd if self.has_form_for_limits and limits.sd > 0 else 0.0
+        sd = limits.sd if type(self.loss) in FORMS and limits.sd > 0 else 0.0
         return self._replace(limits=limits._replace(sd=sd))
 
     @property
@@ -246,9 +241,7 @@ def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:
 def is_searched(structure: Structure) -> bool:
     """Return whether the T-update of a structure is found along the curve of f."""
     f, d, flat = structure
-    by_branches = f.periodic and d.is_solved_on_pieces()
-    by_formula = d in f.closed_forms or bool(flat)
-    return not (by_formula or by_branches)
+    return not (d in f.closed_forms or flat or (f.periodic and d.is_solved_on_pieces()))
 
 
 def named_model(name: str, text: Any) -> Any:

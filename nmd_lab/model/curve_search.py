@@ -173,12 +173,6 @@ def curve_at(t, curve):  # type: ignore[no-untyped-def]
     return y, slope, bend, 6.0 * c3 + d * (24.0 * c4 + d * (60.0 * c5))
 
 
-@compile_scalar
-def value_at(t, curve):  # type: ignore[no-untyped-def]
-    """Return f at t; NaN outside the table."""
-    return curve_at(t, curve)[0]  # the compiler leaves out the derivatives
-
-
 ScalarMap = Callable[..., Any]
 """A compiled function of scalars."""
 

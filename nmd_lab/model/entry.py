@@ -55,8 +55,8 @@ from .curve_search import (
     ScalarMap,
     compile_golden,
     compile_search,
+    curve_at,
     newton_proximal,
-    value_at,
     value_inside,
 )
 from .loss import Array, FloatArray, Loss, values_of
@@ -79,7 +79,7 @@ def compile_forward(structure: Structure) -> ScalarMap:
         return compile_scalar(exact)
 
     def tabulated(t, pieces, pf):  # type: ignore[no-untyped-def]
-        y = value_at(t, pieces)
+        y = curve_at(t, pieces)[0]  # the compiler leaves out the derivatives
         return y if y == y else forward(t, pf)  # NaN: not in the table
 
     return compile_scalar(tabulated)
@@ -180,21 +180,17 @@ def compile_within(d: type[Loss]) -> ScalarMap:
     """
     if not d.convex:
         return compile_scalar(d.proximal_within)
-    proximal = compile_proximal(d)
+    if d.proximal is not Loss.proximal:
+        proximal = compile_scalar(d.proximal)
+    elif d.smooth and d.derivatives is not Loss.derivatives and d.domain == Loss.domain:
+        proximal = newton_proximal(d.derivatives, d.least_at)
+    else:
+        proximal = _golden_proximal(d)
 
     def anywhere(q, x, rho, low, high, p):  # type: ignore[no-untyped-def]
         return proximal(q, x, rho, p)
 
     return compile_scalar(anywhere)
-
-
-def compile_proximal(d: type[Loss]) -> ScalarMap:
-    """Return the compiled proximal map ``(q, x, rho, p) -> y`` of a convex loss."""
-    if d.has_proximal_map():
-        return compile_scalar(d.proximal)
-    if d.smooth and d.derivatives is not Loss.derivatives and d.domain == Loss.domain:
-        return newton_proximal(d.derivatives, d.least_at)
-    return _golden_proximal(d)
 
 
 def _golden_proximal(d: type[Loss]) -> ScalarMap:

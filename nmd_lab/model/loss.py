@@ -93,16 +93,21 @@ class ModelPart:
         return hash((type(self), self.settings))
 
 
-Part = TypeVar("Part", bound=ModelPart)
+Part = TypeVar("Part")
 
 
-def as_object(argument: str, value: Any, base: type[Part], named: dict[str, type[Part]]) -> Part:
-    """Return an object of the base class as it is, and a new one for its name."""
+def as_object(
+    argument: str, value: Any, base: type[Part], named: dict[str, type[Part]], others: str = ""
+) -> Part:
+    """Return an object of the base class as it is, and a new one for its name.
+
+    `others` are further values that an error message offers.
+    """
     if isinstance(value, base):
         return value
     refuse_class(argument, value)
     name = value.lower() if isinstance(value, str) else value
-    check_word(argument, name, sorted(named), f" or a {base.__name__} object")
+    check_word(argument, name, sorted(named), f"{others} or a {base.__name__} object")
     return named[name]()
 
 
@@ -307,16 +312,9 @@ class Loss(ModelPart):
         return losses
 
     @classmethod
-    def has_proximal_map(cls) -> bool:
-        """Return whether the class has the proximal map that its `convex` asks for."""
-        if cls.convex:
-            return cls.proximal is not Loss.proximal
-        return cls.proximal_within is not Loss.proximal_within
-
-    @classmethod
     def is_solved_on_pieces(cls) -> bool:
         """Return whether d plus a quadratic is solved on an interval, if need be by a search."""
-        return cls.convex or cls.has_proximal_map()
+        return cls.convex or cls.proximal_within is not Loss.proximal_within
 
     def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> Loss:
         """Return the loss with the parameters of highest likelihood.
@@ -429,9 +427,8 @@ class Loss(ModelPart):
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
-        x, y = np.asarray(x, float), np.asarray(y, float)
-        if x.shape != y.shape:  # Numba may not touch what np.broadcast_arrays returns
-            x, y = (each.copy() for each in np.broadcast_arrays(x, y))
+        both = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
+        x, y = (each.copy() for each in both)  # Numba may not touch what it returns
         return values_of(self, x.ravel(), y.ravel(), self.floors).reshape(x.shape)
 
 

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .column_model import ColumnModel, LimitModel, make_column_model
+from .column_model import FORMS, ColumnModel, LimitModel, make_column_model
 from .entry import losses_within
 from .loss import FloatArray, Loss
 from .nonlinearity import Nonlinearity
@@ -116,7 +116,7 @@ def each_group(which: Any, count: int) -> Iterator[tuple[int, NDArray[np.intp]]]
 IntArray = NDArray[np.integer]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Model:
     """Nonlinearities, losses and units of all entries.
 
@@ -127,15 +127,51 @@ class Model:
     model_index : ndarray of int (n,) or (m, n), or None
         Position of the kind of each column, or of each entry.  None: all have the only one, which
         has no units.
+    is_mixed : bool
+        Whether columns, or entries, are of several kinds with units of their own.
+    linear, smooth : bool
+        Whether every nonlinearity is linear, and every loss has a derivative inside its domain.
+    learns : bool
+        Whether some f, or some parameter of a loss, is learned.
+    has_classes : bool
+        Whether a loss is that of classes or levels, and so smallest at no x.
+    degrees : tuple of int or None
+        Degrees of f and of d, by which data have a unit; None for kinds with their own.
+    limits : LimitModel
+        What is known of all entries with limits; nothing for several kinds.
+    even, squares, fits_exactly : bool
+        Whether there is one f, and it is even (the signs of WH are to be found); one loss, and it
+        is that of squares, or smallest at x.
+    is_least_squares : bool
+        Whether all entries have f(t) = t and squares.
+    takes_data : bool
+        Whether data decide of the only f or loss, which takes arrays of the size of X.
+    has_form_for_limits : bool
+        Whether the loss of entries with limits depends on the size of the noise.
+    structure : Structure or tuple of Structure
+        Everything that the compiled code depends on: that of the only kind, or of each.
     """
 
     column_models: tuple[ColumnModel, ...]
     model_index: IntArray | None = None
 
-    @property
-    def is_mixed(self) -> bool:
-        """Whether columns, or entries, are of several kinds with units of their own."""
-        return self.model_index is not None
+    def __post_init__(self) -> None:
+        """Answer what others ask of a model."""
+        kinds, alone = self.column_models, self.model_index is None
+        f, d = kinds[0].nonlinearity, kinds[0].loss
+        self.is_mixed = not alone
+        self.linear = all(kind.nonlinearity.linear for kind in kinds)
+        self.smooth = all(kind.loss.smooth for kind in kinds)
+        self.learns = any(kind.learns for kind in kinds)
+        self.has_classes = any(not kind.loss.smallest_at_x for kind in kinds)
+        self.degrees = (f.degree, d.degree) if alone else (None, None)
+        self.limits = kinds[0].limits if alone else LimitModel()
+        self.even, self.squares = alone and f.even, alone and d.squares
+        self.fits_exactly = alone and d.smallest_at_x
+        self.is_least_squares = self.squares and f.form == "identity"
+        self.takes_data = alone and (f.learns or type(d).for_data is not Loss.for_data)
+        self.has_form_for_limits = alone and type(d) in FORMS
+        self.structure: Any = kinds[0].structure if alone else tuple(k.structure for k in kinds)
 
     @property
     def of_columns(self) -> list[ColumnModel]:
@@ -174,73 +210,6 @@ class Model:
             return self.nonlinearity, self.loss
         f, d = zip(*((k.nonlinearity, k.loss) for k in self.column_models), strict=True)
         return Mixed(f, self.model_index), Mixed(d, self.model_index)
-
-    @property
-    def degrees(self) -> tuple[int | None, int | None]:
-        """Degrees of f and of d, by which data have a unit; None for kinds with their own."""
-        return (None, None) if self.is_mixed else (self.nonlinearity.degree, self.loss.degree)
-
-    @property
-    def linear(self) -> bool:
-        """Whether every nonlinearity is linear."""
-        return all(kind.nonlinearity.linear for kind in self.column_models)
-
-    @property
-    def even(self) -> bool:
-        """Whether there is one nonlinearity, and it is even: the signs of WH are to be found."""
-        return not self.is_mixed and self.nonlinearity.even
-
-    @property
-    def smooth(self) -> bool:
-        """Whether every loss has a derivative everywhere inside its domain."""
-        return all(kind.loss.smooth for kind in self.column_models)
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether a loss is that of classes or levels, and so smallest at no x."""
-        return any(not kind.loss.smallest_at_x for kind in self.column_models)
-
-    @property
-    def fits_exactly(self) -> bool:
-        """Whether there is one loss, and it is smallest at x."""
-        return not self.is_mixed and self.loss.smallest_at_x
-
-    @property
-    def takes_data(self) -> bool:
-        """Whether data decide of its f or its loss, which takes arrays of the size of X."""
-        return self.nonlinearity.learns or type(self.loss).for_data is not Loss.for_data
-
-    @property
-    def learns(self) -> bool:
-        """Whether some f, or some parameter of a loss, is learned."""
-        return any(kind.learns for kind in self.column_models)
-
-    @property
-    def has_form_for_limits(self) -> bool:
-        """Whether the loss of entries with limits depends on the size of the noise."""
-        return not self.is_mixed and self.only.has_form_for_limits
-
-    @property
-    def limits(self) -> LimitModel:
-        """What is known of all entries with limits; nothing for several kinds."""
-        return LimitModel() if self.is_mixed else self.only.limits
-
-    @property
-    def squares(self) -> bool:
-        """Whether there is one loss, and it is that of squares."""
-        return not self.is_mixed and self.loss.squares
-
-    @property
-    def is_least_squares(self) -> bool:
-        """Whether all entries have f(t) = t and squares."""
-        return self.squares and self.nonlinearity.form == "identity"
-
-    @property
-    def structure(self) -> tuple[Any, ...]:
-        """Everything that the compiled code depends on: the structure of the kind, or of each."""
-        return (
-            tuple(k.structure for k in self.column_models) if self.is_mixed else self.only.structure
-        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model) or self.column_models != other.column_models:

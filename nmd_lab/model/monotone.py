@@ -26,7 +26,7 @@ from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.compiler import number_at
 
 from .loss import Array, FloatArray
-from .piecewise import PiecewiseLinear, shortest
+from .nonlinearity import PiecewiseLinear, shortest
 
 N_KNOTS = 20
 """Knots of a learned f; fewer fit the middle alone, more follow single values of small tables."""
@@ -106,23 +106,21 @@ class Monotone(PiecewiseLinear):
         self.t, self.x = (tuple(np.asarray(each, dtype=np.float64).tolist()) for each in (t, x))
         self.learns = not self.t if learns is None else bool(learns)
         self.flat = bool(flat)
-        if self.flat and self.t:
-            self.ends = self.t[0], self.t[-1]
-        if self.flat and not len(t):
+        if self.flat and not self.t:
             raise ValueError("flat=True goes with knots: give t and x.")
-        if not self.t and not self.x:
-            super().__init__([0.0], [1.0, 1.0])
-            self.table = np.array(self.parameters)
-            return
-        steps = [np.diff(each) for each in (self.t, self.x)]
-        if len(self.t) != len(self.x) or len(self.t) < 2 or not all((d > 0).all() for d in steps):
+        line = [(0.0, 1.0)] * 2  # before it is learned
+        knots, values = (self.t, self.x) if self.t or self.x else line
+        steps = [np.diff(each) for each in (knots, values)]
+        if len(knots) != len(values) or len(knots) < 2 or not all((d > 0).all() for d in steps):
             raise ValueError(
                 f"t={t!r} and x={x!r} are no knots: give two ascending sequences of one length, of "
                 "two numbers or more, or none."
             )
         slopes = (steps[1] / steps[0]).tolist()
         ends = [0.0, 0.0] if self.flat else [slopes[0], slopes[-1]]
-        super().__init__(self.t, [ends[0], *slopes, ends[1]], (self.t[0], self.x[0]))
+        if self.flat:
+            self.ends = knots[0], knots[-1]
+        super().__init__(knots, [ends[0], *slopes, ends[1]], (knots[0], values[0]))
         self.table = np.array(self.parameters)
 
     @staticmethod
@@ -242,26 +240,23 @@ def nearest_values(
     # f is values[0] + shift + Σ rise of the part of each interval that lies below t.
     root = _root_of_gram(knots, t, x - values[0], weights)
     steps = np.tril(np.ones((knots.size, knots.size - 1)), -1)
-    columns = root @ np.vstack([steps, np.zeros(steps.shape[1])])
+    columns, misfit = root[:, :-1] @ steps, root[:, -1]
     constant = root[:, :-1].sum(axis=1)
-    misfit = root[:, -1] - columns @ slowest
-    pull = np.sqrt(PULL * np.square(root[:, :-1]).sum() / rises.size)
-    off = misfit - columns @ (rises - slowest)
-    off -= constant * (constant @ off) / (constant @ constant)
+    of_shift = constant / (constant @ constant)  # times a misfit: the best shift
+    pull = np.sqrt(PULL * np.square(root[:, :-1]).sum() / rises.size) * np.eye(rises.size)
+    off = misfit - columns @ rises
+    off -= constant * (of_shift @ off)
     bends = _bends(knots, rises) * np.sqrt(np.square(off).sum() / weights.sum())
-    # Each vertex of the simplex of rises is a column of differences to the data.
-    vertices = free * columns - misfit[:, None]
-    vertices -= np.outer(constant, constant @ vertices) / (constant @ constant)
-    added = pull * (np.diag(np.full(rises.size, free)) - (rises - slowest)[:, None])
-    bent = free * bends + (bends @ slowest)[:, None]
-    vertices = np.vstack([vertices, added, bent])
+    system = np.vstack([columns - np.outer(constant, of_shift @ columns), pull, bends])
+    wanted = [misfit - constant * (of_shift @ misfit), pull @ rises, np.zeros(len(bends))]
+    # Each vertex of the simplex of rises is a column of differences to what is wanted.
+    vertices = free * system - (np.concatenate(wanted) - system @ slowest)[:, None]
     # The nearest point of a simplex to 0 is a problem of nonnegative least squares.
     size = np.abs(vertices).max() or 1.0
-    target = np.append(np.zeros(vertices.shape[0]), 1.0)
+    target = np.append(np.zeros(len(vertices)), 1.0)
     shares = nnls(np.vstack([vertices / size, np.ones(rises.size)]), target)[0]
     best = slowest + free * shares / shares.sum()
-    off = misfit - columns @ (best - slowest)
-    shift = float(constant @ off / (constant @ constant))
+    shift = float(of_shift @ (misfit - columns @ best))
     return np.asarray(values[0] + shift + np.concatenate([[0.0], np.cumsum(best)]))
 
 

@@ -23,12 +23,12 @@ from .curve_search import formula_with
 from .loss import FloatArray, as_object
 from .losses import KL, L1, Frobenius, Loss
 from .monotone import Monotone
+from .nonlinearity import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
 from .nonlinearity import Nonlinearity as Nonlinearity
 from .nonlinearity import Piece as Piece
 from .ordinal import CensoredFrobenius
-from .piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
 from .positive import minmax_kl, relu_kl, square_frobenius, square_kl, square_l1
-from .smooth_functions import Exp, Power, Sigmoid, Softplus, Tanh
+from .smooth import Exp, Power, Sigmoid, Softplus, Tanh
 
 
 class Identity(Nonlinearity):

@@ -229,18 +229,14 @@ class Ordinal(Loss):
                     "point fewer than values."
                 )
         self.learns = self.cut_points is None if learns is None else bool(learns)
+        self._cuts = np.empty(0)
         if self.levels is not None:
-            self.level_values = tuple(self.levels.tolist())
+            self.level_values, n = tuple(self.levels.tolist()), self.levels.size
+            # by default all levels have the same probability at y = 0
+            equal = np.asarray(ndtri(np.arange(1, n) / n))
+            self._cuts = equal if self.cut_points is None else self.cut_points
             self.parameters = (*self.level_values, *self._cuts.tolist())
             self.table = np.array(self.parameters)
-
-    @property
-    def _cuts(self) -> Array:
-        """The cut points; by default those that give all levels the same probability at y = 0."""
-        if self.cut_points is not None:
-            return self.cut_points
-        n = len(self.level_values)
-        return np.asarray(ndtri(np.arange(1, n) / n))
 
     @property
     def settings(self) -> tuple[tuple[float, ...] | bool, ...]:

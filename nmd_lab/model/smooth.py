@@ -1,4 +1,11 @@
-"""A nonlinearity from any scalar function: `Smooth`, with the starting values of T."""
+"""Smooth nonlinearities: sigmoid, softplus, tanh, powers, exp, and `Smooth` of any scalar function.
+
+>>> import nmd_lab as nmd
+>>> nmd.nonlinearities.Softplus()([-2.0, 0.0, 2.0]).round(4)
+array([0.1269, 0.6931, 2.1269])
+
+The T-update of f(t) = exp(t) with a loss that is convex in t is a proximal map: that of d(x, e^t).
+"""
 
 from __future__ import annotations
 
@@ -6,20 +13,203 @@ import ctypes
 import math
 import pickle
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
+from scipy.special import logit
 
-from nmd_lab._runtime.checks import fault_of_compiler
+from nmd_lab._runtime.checks import check_number, fault_of_compiler
 from nmd_lab._runtime.compiler import compile_scalar
 
-from .curve_search import curve_of
+from .curve_search import curve_of, formula_with
 from .loss import FloatArray
-from .nonlinearities import Nonlinearity
+from .losses import KL, Frobenius, Loss
+from .nonlinearity import Nonlinearity
+from .positive import ItakuraSaito, NegativeBinomial, SquaredLog, exponential_minimum
+
+EDGE = 0.02
+"""Fraction of the range of f that the starting T leaves out at each bound, where f is flat."""
+
+
+class Sigmoid(Nonlinearity):
+    """f(t) = 1 / (1 + exp(-t)): fractions and probabilities, between 0 and 1.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.nonlinearities.Sigmoid()([-2.0, 0.0, 2.0]).round(4)
+    array([0.1192, 0.5   , 0.8808])
+    """
+
+    name = "sigmoid"
+    label = "sigmoid: 1 / (1 + exp(-t))"
+    range = (0.0, 1.0)
+    monotone = True
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return 1 / (1 + exp(-t))."""
+        small = math.exp(-abs(t))
+        return 1.0 / (1.0 + small) if t > 0.0 else small / (1.0 + small)
+
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return log(x / (1 - x)) for x moved away from 0 and 1."""
+        return np.asarray(logit(np.clip(x, EDGE, 1 - EDGE)), dtype=x.dtype)
+
+
+class Tanh(Nonlinearity):
+    """f(t) = tanh(t): correlations and other data between -1 and 1.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.nonlinearities.Tanh()([-1.0, 0.0, 3.0]).round(4)
+    array([-0.7616,  0.    ,  0.9951])
+    """
+
+    name = "tanh"
+    label = "tanh(t)"
+    range = (-1.0, 1.0)
+    monotone = True
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return tanh(t)."""
+        return math.tanh(t)
+
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return artanh(x) for x moved away from -1 and 1."""
+        return np.asarray(np.arctanh(np.clip(x, 2 * EDGE - 1, 1 - 2 * EDGE)), dtype=x.dtype)
+
+
+class Softplus(Nonlinearity):
+    """f(t) = log(1 + exp(t)): positive data; a smooth ReLU.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.nonlinearities.Softplus()([-2.0, 0.0, 2.0]).round(4)
+    array([0.1269, 0.6931, 2.1269])
+    """
+
+    name = "softplus"
+    label = "softplus: log(1 + exp(t))"
+    range = (0.0, math.inf)
+    monotone = True
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return log(1 + exp(t))."""
+        return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
+
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return log(exp(x) - 1), at least about -4."""
+        above = np.maximum(x, EDGE)
+        return np.asarray(above + np.log(-np.expm1(-above)), dtype=x.dtype)
+
+
+class Power(Nonlinearity):
+    """f(t) = abs(t)^p: non-negative data; p = 1 is the modulus, p = 2 the square.
+
+    Parameters
+    ----------
+    p : float, default 2
+        Exponent, > 0.
+
+    Raises
+    ------
+    ValueError
+        If the exponent is not a positive, finite number.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.nonlinearities.Power(3)([-2.0, 0.5])
+    array([8.   , 0.125])
+    """
+
+    name = "power"
+    label = "power: |t|^p"
+    range = (0.0, math.inf)
+    even = True
+    parameter_names = ("p",)
+
+    def __init__(self, p: float = 2.0) -> None:
+        self.p = check_number("p", p, above=0)
+        self.parameters = (self.p,)
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return |t|^p."""
+        return math.pow(abs(t), p[0])
+
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return X^(1/p), 0 for negative x."""
+        return np.asarray(np.maximum(x, 0) ** (1 / self.p), dtype=x.dtype)
+
+
+MAX_EXPONENT = 300.0
+"""Where exp(t) stops: it is exp(300) or exp(-300) beyond, so that no product overflows."""
+
+
+def exp_frobenius(v: float, x: float, rho: float) -> float:
+    """Return the minimiser of (x - e^t)^2 / 2 + rho/2 (t - v)^2."""
+    t: float = exponential_minimum(rho, v, 1.0, x, -math.inf, MAX_EXPONENT)
+    return t
+
+
+def exp_squared_log(v: float, x: float, rho: float) -> float:
+    """Return the minimiser of (log x - t)^2 / 2 + rho/2 (t - v)^2."""
+    return (math.log(x) + rho * v) / (1.0 + rho)
+
+
+def _exp(t):  # type: ignore[no-untyped-def]
+    """Return exp(t) and its derivatives."""
+    y = math.exp(min(max(t, -MAX_EXPONENT), MAX_EXPONENT))
+    return y, y, y
+
+
+def _log(y):  # type: ignore[no-untyped-def]
+    """Return log y, where it is finite."""
+    return math.log(y) if y > 0.0 else -MAX_EXPONENT
+
+
+class Exp(Nonlinearity):
+    """f(t) = exp(t): positive data whose effects multiply, such as counts and rates.
+
+    With Poisson or negative binomial counts this is the usual log link.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.nonlinearities.Exp()([0.0, 1.0]).round(4)
+    array([1.    , 2.7183])
+    """
+
+    name = "exp"
+    label = "exp(t)"
+    range = (0.0, math.inf)
+    monotone = True
+    closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {
+        Frobenius: exp_frobenius,
+        SquaredLog: exp_squared_log,
+        **{each: formula_with(each, _exp, _log) for each in (KL, ItakuraSaito, NegativeBinomial)},
+    }
+
+    @staticmethod
+    def forward(t: float, p: tuple[float, ...]) -> float:
+        """Return exp(t)."""
+        return math.exp(min(max(1.0 * float(t), -MAX_EXPONENT), MAX_EXPONENT))
+
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return log(x), and log(0.1) where x is not positive."""
+        positive = np.where(x > 0, np.maximum(x, 1e-30), 0.1)
+        return np.asarray(np.log(positive), dtype=x.dtype)
+
 
 ScalarFunction = Callable[[float], float]
 
@@ -88,24 +278,32 @@ class Smooth(Nonlinearity):
             if not callable(function) and (argument == "f" or function is not None):
                 raise TypeError(f"{argument}={function!r} is not callable: give a function of t.")
         assert f is not None
-        cls_of_f = _class_of(f, derivative, name or _name_of(f), compile)
-        return super().__new__(cls_of_f)
+        if not name:  # one that can stand in a message
+            name = str(getattr(f, "__name__", "smooth"))
+            name = name if name.isidentifier() else "smooth"
+        return super().__new__(_class_of(f, derivative, name, compile))
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Do nothing: the class holds the function."""
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
-        """Return the t nearest to 0 with f(t) = x, or with f(t) near x where f hardly rises."""
-        return nearest_inverse(self, x)
+        """Return the t nearest to 0 with f(t) = x.
+
+        Where f becomes flat, as a sigmoid does, the way ends: a value beyond has the t at this end.
+        """
+        above, below = _ways(self)
+        x = np.asarray(x)
+        up = np.interp(x, above[0], above[1])
+        down = np.interp(-x, -below[0], below[1])
+        return np.asarray(np.where(x >= above[0][0], up, down), dtype=x.dtype)
 
     def __repr__(self) -> str:
         return f"Smooth({self.name})" if self.arguments else "Smooth"
 
-    def __copy__(self) -> Smooth:
+    def __deepcopy__(self, memo: Any = None) -> Smooth:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Smooth:
-        return self
+    __copy__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
@@ -115,18 +313,8 @@ class Smooth(Nonlinearity):
                 f"{self!r} cannot be pickled, since its function has no importable name: define f "
                 "with def in a module, or use fit.save."
             ) from error
-        return _again, self.arguments
-
-
-def _again(f: Any, derivative: Any, name: str, compiled: bool) -> Smooth:
-    """Return a Smooth from a pickle."""
-    return Smooth(f, derivative, name=name, compile=compiled)
-
-
-def _name_of(f: Any) -> str:
-    """Return the name of a function that can stand in a message; "smooth" for a lambda."""
-    name = str(getattr(f, "__name__", "smooth"))
-    return name if name.isidentifier() else "smooth"
+        f, derivative, name, compiled = self.arguments
+        return partial(Smooth, name=name, compile=compiled), (f, derivative)
 
 
 _CLASSES: dict[Any, type[Smooth]] = {}
@@ -206,18 +394,6 @@ def _called(f: Any) -> Any:
     callback = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(call)
     _KEPT.append(callback)
     return callback
-
-
-def nearest_inverse(f: Nonlinearity, x: FloatArray) -> FloatArray:
-    """Return the t nearest to 0 with f(t) = x.
-
-    Where f becomes flat, as a sigmoid does, the way ends: a value beyond has the t at this end.
-    """
-    above, below = _ways(f)
-    x = np.asarray(x)
-    up = np.interp(x, above[0], above[1])
-    down = np.interp(-x, -below[0], below[1])
-    return np.asarray(np.where(x >= above[0][0], up, down), dtype=x.dtype)
 
 
 @lru_cache(maxsize=64)

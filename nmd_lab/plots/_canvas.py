@@ -121,7 +121,8 @@ def rows_of(
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return rows of X as a matrix in the order of the fit, and all observed values of X."""
     data, (m, n) = match_data(fit._labels, X, observed=observed), fit._shape
-    if positions is None and data.is_sparse and m * n > 25_000_000:
+    is_sparse = data.observations.pattern is not None
+    if positions is None and is_sparse and m * n > 25_000_000:
         raise ValueError(
             f"X is sparse and has {m} x {n} entries, too many for one image: choose rows=."
         )
@@ -172,3 +173,4 @@ class Mosaic:
         ax.set(xlim=(-0.01, width - self.gap + 0.01), xticks=[], yticks=[])
         ax.set_ylim(height - self.gap + 0.01, -0.01)
         ax.set_aspect("equal")
+        hide_frame(ax)

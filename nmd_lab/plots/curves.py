@@ -26,15 +26,11 @@ if TYPE_CHECKING:
 
 
 QUANTITY_NAMES = {
-    "relative_error": "relative error",
-    "objective": "objective",
     "primal_residual": "primal residual ‖T − WH‖",
-    "dual_residual": "dual residual",
     "penalty": "penalty ρ",
-    "seconds": "seconds",
     "validation_rmse": "validation error",
 }
-"""Names of the variables of a history in a legend."""
+"""Names of variables of a history in a legend; others have their own."""
 
 
 def convergence(
@@ -83,14 +79,17 @@ def convergence(
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     iteration = fit.history["iteration"].values
-    series = {name: fit.history[name].values for name in recorded}
+    series = {
+        QUANTITY_NAMES.get(name, name.replace("_", " ")): fit.history[name].values
+        for name in recorded
+    }
     positive = np.concatenate([values[values > 0] for values in series.values()])
     logarithmic = positive.size > 0 and positive.max() > 5 * positive.min()
     for index, (name, values) in enumerate(series.items()):
         ax.plot(
             iteration,
             np.where(values > 0, values, np.nan) if logarithmic else values,
-            label=QUANTITY_NAMES.get(name, name),
+            label=name,
             linewidth=2.2 if index == 0 else 1.2,
             marker="o" if len(iteration) == 1 else "",
             zorder=3 - index * 0.1,
@@ -105,7 +104,7 @@ def convergence(
     error = f"relative error {fit.relative_error:.3g}"
     ax.set_title(f"{fit.nonlinearity}, {fit.loss.name}, rank {fit.rank}: {error}")
     if len(recorded) == 1:
-        ax.set_ylabel(QUANTITY_NAMES.get(recorded[0], recorded[0]))
+        ax.set_ylabel(name)
     else:
         ax.legend(frameon=False)
     return finished(ax)

@@ -144,7 +144,6 @@ def _tiles(fit: Decomposition, pictures: Any, shape: tuple[int, int], ax: Axes |
         ax.annotate(str(k), corner, (3, -3), textcoords="offset points", va="top", fontsize=8,
                     alpha=0.7)  # fmt: skip
     mosaic.finish(ax, rows, columns)
-    hide_frame(ax)
     kind = "layers W H" if shape == fit._shape else "components H"
     ax.set_title(f"{rank} {kind}, {fit.nonlinearity}")
     return ax
@@ -175,10 +174,9 @@ def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> A
         ylabel=", ".join(map(str, row.dims)),
         title=f"{many(fit.rank, 'component')} H, {fit.nonlinearity}",
     )
+    hide_frame(ax)
     ax.grid(axis="y", alpha=0.2)
     ax.set_axisbelow(True)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
     return ax
 
 
@@ -403,7 +401,6 @@ def _draw(
     centres = [mosaic.centre(0, column)[0] for column in range(across)]
     ax.set_xticks(centres, [titles.get(name, name) for name in panels])
     ax.xaxis.tick_top()
-    hide_frame(ax)
     if names:
         places = (np.arange(len(names)) + 0.5) * (mosaic.height / len(names))
         heights = [mosaic.centre(row, 0)[1] for row in range(down)]

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,51 +91,30 @@ def with_data(model: Model, observations: Observations, *, centred: bool = False
     return make_model(model.nonlinearity.for_data(loss.target(x), centred=centred), loss)
 
 
-class _Listed(NamedTuple):
-    """Nonlinearities or losses of an argument.
-
-    Attributes
-    ----------
-    parts : list
-        Different parts; None stands for the default of a column.
-    which : ndarray of int (n,) or (m, n)
-        Position of each column's, or entry's, own among them.
-    """
-
-    parts: list[Any]
-    which: NDArray[np.intp]
-
-
 def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
     """Return the model of several kinds that arguments describe, with units from the data.
 
     Limits count as values.
     """
     labels, shape = observations.labels, observations.shape
-    losses = _listed("loss", loss, labels, shape)
-    functions = _listed("nonlinearity", nonlinearity, labels, shape)
-    which: NDArray[np.intp]
-    if losses.which.ndim == 1 and functions.which.ndim == 1:
-        names, table, units = list(labels.flat(labels.columns)), labels.table, np.arange(shape[1])
-        if table is not None:  # the values of a long table have the name and the unit of one column
-            either = zip(names, table.of_matrix, table.of_values, strict=True)
-            names = [column.name if shared else name for name, column, shared in either]
-            units = table.first_of_unit
-        each = np.stack([units, losses.which, functions.which], axis=-1)
-        _, first, which = np.unique(each, axis=0, return_index=True, return_inverse=True)
-        which, of_types = which.reshape(shape[1]), _losses_of_types(labels)
-        alike = not is_mixed(loss)
-        pairs = [
-            (functions.parts[f], _loss_of(losses.parts[d], of_types[j], one_for_all=alike))
-            for j, (_, d, f) in zip(first, each[first].tolist(), strict=True)
-        ]
-        places = [f"column {plain_label(names[j])!r}" for j in first]
-    else:
-        both = np.stack(np.broadcast_arrays(losses.which, functions.which), axis=-1)
-        positions, inverse = np.unique(both.reshape(-1, 2), axis=0, return_inverse=True)
-        which = inverse.reshape(both.shape[:2])
-        pairs = [(functions.parts[f], _loss_of(losses.parts[d])) for d, f in positions.tolist()]
-        places = [f"group {k}" for k in range(len(pairs))]
+    losses, loss_of = _listed("loss", loss, labels, shape)
+    functions, function_of = _listed("nonlinearity", nonlinearity, labels, shape)
+    by_column = loss_of.ndim == function_of.ndim == 1
+    names, table, units = list(labels.flat(labels.columns)), labels.table, np.arange(shape[1])
+    if table is not None:  # the values of a long table have the name and the unit of one column
+        either = zip(names, table.of_matrix, table.of_values, strict=True)
+        names = [column.name if shared else name for name, column, shared in either]
+        units = table.first_of_unit
+    each = np.stack(np.broadcast_arrays(by_column * units, loss_of, function_of), axis=-1)
+    parts, first, which = np.unique(
+        each.reshape(-1, 3), axis=0, return_index=True, return_inverse=True
+    )
+    which, of_types = which.reshape(each.shape[:-1]), _losses_of_types(labels)
+    pairs, places = list[tuple[Any, Any]](), list[str]()
+    for j, (_, d, f) in zip(first.tolist(), parts.tolist(), strict=True):
+        kind = of_types[j] if by_column else None
+        pairs.append((functions[f], _loss_of(losses[d], kind, one_for_all=not is_mixed(loss))))
+        places.append(f"column {plain_label(names[j])!r}" if by_column else f"group {len(places)}")
     explicit, documented = is_mixed(nonlinearity), observations.labels.valid_range
     rows, columns, x = observations.entries()
     order, ends = groups(which[columns] if which.ndim == 1 else which[rows, columns], len(pairs))
@@ -190,15 +169,20 @@ def _loss_of(loss: Any, kind: Loss | None = None, one_for_all: bool = False) -> 
     return loss
 
 
-def _listed(name: str, argument: Any, labels: Labels, shape: tuple[int, int]) -> _Listed:
-    """Return the different parts of an argument; None stands for the default."""
+def _listed(
+    name: str, argument: Any, labels: Labels, shape: tuple[int, int]
+) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the different parts of an argument, and the position of each column's or entry's own.
+
+    None stands for the default of a column.
+    """
     n = shape[1]
     if isinstance(argument, Mapping):
         return _by_label(name, argument, labels)
     if isinstance(argument, Mixed):
-        return _Listed(list(argument.different), argument.which)
+        return list(argument.different), argument.which
     if not is_mixed(argument):
-        return _Listed([argument], np.zeros(n, dtype=np.intp))
+        return [argument], np.zeros(n, dtype=np.intp)
     if len(argument) == 2 and isinstance(argument[1], np.ndarray):
         parts, which = list(argument[0]), argument[1]
         if which.shape not in ((n,), shape) or which.dtype.kind not in "iu":
@@ -211,13 +195,15 @@ def _listed(name: str, argument: Any, labels: Labels, shape: tuple[int, int]) ->
                 f"{name} has the position {which.max() if which.min() >= 0 else which.min()} in a "
                 f"list of {len(parts)}: give positions from 0 to {len(parts) - 1}."
             )
-        return _Listed(parts, which.astype(np.intp))
+        return parts, which.astype(np.intp)
     if len(argument) != n:
         raise ValueError(f"{name} has {len(argument)} parts: give one for each of the {n} columns.")
-    return _Listed(list(argument), np.arange(n))
+    return list(argument), np.arange(n)
 
 
-def _by_label(name: str, argument: Mapping[Any, Any], labels: Labels) -> _Listed:
+def _by_label(
+    name: str, argument: Mapping[Any, Any], labels: Labels
+) -> tuple[list[Any], NDArray[np.intp]]:
     """Return the parts of a dict by column label; that of a block goes to all its indicators."""
     names = labels.flat(labels.columns).tolist()
     table = labels.table
@@ -230,7 +216,7 @@ def _by_label(name: str, argument: Mapping[Any, Any], labels: Labels) -> _Listed
     position = {label: k for k, label in enumerate(argument, start=1)}
     pairs = zip(names, sources, strict=True)
     which = [position.get(label, position.get(source, 0)) for label, source in pairs]
-    return _Listed([None, *argument.values()], np.array(which, dtype=np.intp))
+    return [None, *argument.values()], np.array(which, dtype=np.intp)
 
 
 def _kind(

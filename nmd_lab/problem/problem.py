@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.entries import CsrRows, FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.devices import HOST, Device
@@ -53,7 +53,7 @@ from nmd_lab.request.penalty import BALANCED, PenaltyRule, as_penalty_rule, auto
 
 from .initialization import Start
 
-Data = TypeVar("Data", Observations, CsrRows)
+Data = TypeVar("Data", bound=Observations)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,6 @@ class Scaling:
     """
 
     model: Model
-    columns: OffsetColumns = NO_OFFSET_COLUMNS
     exponent: int = 0
     ones: float = 1.0
 

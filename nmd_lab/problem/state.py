@@ -18,13 +18,12 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_positions
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
-from nmd_lab.kernels.products import CsrStorage, storage_of
+from nmd_lab.data.entries import FloatArray, IntArray
+from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.model import Model
 
-from .problem import Problem
+from .problem import OffsetColumns, Problem
 
 
 @dataclass(frozen=True)
@@ -165,21 +164,22 @@ def state_of(
     """Return an iterate of a problem in the units of X."""
     columns = problem.offset_columns
     if problem.units.exponent:
-        iterate, columns = _in_units_of_X(problem, iterate), problem.units.columns
+        iterate, columns = _in_units_of_X(problem, iterate)
     W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
     numbers: dict[str, Any] = {"iteration": iteration, "seconds": seconds, "stop_reason": reason}
     return State(**vars(iterate), W=W, H=H, offsets=offsets, model=model, **numbers)
 
 
-def _in_units_of_X(problem: Problem, iterate: Iterate) -> Iterate:
-    """Return an iterate in the units of X."""
+def _in_units_of_X(problem: Problem, iterate: Iterate) -> tuple[Iterate, OffsetColumns]:
+    """Return an iterate in the units of X, whose offsets have ones beside them."""
     units, exponent = problem.units, problem.units.exponent
     W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
     factors = np.ldexp(W, exponent), np.ldexp(H, exponent), units.given_offsets(offsets)
-    pieces, H_aug = units.columns.extend(*factors)
+    columns = replace(problem.offset_columns, mean=factors[2].mean, constant=1.0)
+    pieces, H_aug = columns.extend(*factors)
     of_T, of_penalty = 2.0 ** (2 * exponent), 2.0**units.log2_unit_of_penalty
     W_size = 2.0**exponent if problem.rule.projected else 1.0
-    return replace(
+    iterate = replace(
         iterate,
         W_aug=problem.observations.stacked(pieces, H_aug.dtype),
         H_aug=H_aug,
@@ -188,6 +188,7 @@ def _in_units_of_X(problem: Problem, iterate: Iterate) -> Iterate:
         dual_residual=iterate.dual_residual * of_penalty * of_T * W_size,
         penalty=iterate.penalty * of_penalty,
     )
+    return iterate, columns
 
 
 def learned_state(problem: Problem, last: State, best: State) -> State | None:
@@ -198,7 +199,7 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
     observations = problem.units.given_observations(problem.observations)
     rows, columns, x = observations.entries()
     (_, weights), x = observations.observed(), x.astype(np.float64)
-    t = products_at(observations, best.W_aug, best.H_aug, rows, columns).astype(np.float64)
+    t = products_at(best.W_aug, best.H_aug, rows, columns).astype(np.float64)
     old = best.model
     assert old is not None
     limits = observations.as_sparse().limits if observations.limits is not None else None
@@ -223,17 +224,11 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
     )
 
 
-def products_at(
-    observations: Observations, W: FloatArray, H: FloatArray, rows: Any, columns: Any
-) -> FloatArray:
-    """Return WH at all entries that are observed or stored, given their positions."""
-    storage = storage_of(observations)
-    if isinstance(storage, CsrStorage) and rows.size == storage.indices.size:
-        return storage.all_products(W, H)
-    if isinstance(storage, CsrStorage):
-        return np.asarray(np.einsum("ik,ki->i", W[rows], H[:, columns]))
-    every = rows.size == W.shape[0] * H.shape[1]
-    return np.asarray((W @ H).ravel() if every else (W @ H)[rows, columns])
+def products_at(W: FloatArray, H: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    """Return WH at entries, given their positions, row by row."""
+    indptr = np.searchsorted(rows, np.arange(len(W) + 1))
+    storage = CsrStorage((len(W), H.shape[1]), indptr, columns.astype(np.int32, copy=False))
+    return storage.all_products(W, H)
 
 
 def with_learned(problem: Problem, model: Model, penalty: float) -> Problem:

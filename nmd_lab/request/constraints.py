@@ -18,8 +18,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from nmd_lab._runtime.checks import check_number, check_word, refuse_class
+from nmd_lab._runtime.checks import check_number
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.model.loss import as_object
 
 
 class FactorConstraint:
@@ -298,12 +299,9 @@ BY_NAME: dict[str, type[FactorConstraint]] = {
 
 def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
     """Return the constraint for a name, an object or None."""
-    if constraint is None or isinstance(constraint, FactorConstraint):
-        return constraint
-    refuse_class(option, constraint)
-    name = constraint.lower() if isinstance(constraint, str) else constraint
-    check_word(option, name, sorted(BY_NAME), ", None, or a FactorConstraint object")
-    return BY_NAME[name]()
+    if constraint is None:
+        return None
+    return as_object(option, constraint, FactorConstraint, BY_NAME, ", None,")
 
 
 @dataclass(frozen=True)

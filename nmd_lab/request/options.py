@@ -69,7 +69,7 @@ KINDS = ("both", "columns", "rows", "global")
 """Kinds of offsets that a search may try."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Space:
     """The settings that may be chosen.
 
@@ -88,6 +88,12 @@ class Space:
         Given kind of offsets, or None.
     offset_alpha : float or None
         Given ridge of the offsets, or None.
+    rank, alpha : number or None
+        The only rank, and the only ridge, that may be chosen.
+    ranks : tuple of int
+        Ranks to try, ascending.
+    kinds : tuple of str
+        Kinds of offsets that may be chosen.
     """
 
     nonlinearities: Sequence[Nonlinearity]
@@ -98,22 +104,13 @@ class Space:
     offsets: str | None = None
     offset_alpha: float | None = None
 
-    @property
-    def rank(self) -> int | None:
-        """The only rank that may be chosen, or None."""
-        ranks = self.rank_candidates or ()
-        return ranks[0] if len(ranks) == 1 else None
-
-    @property
-    def alpha(self) -> float | None:
-        """The only ridge that may be chosen, or None."""
-        alphas = self.alpha_candidates or ()
-        return alphas[0] if len(alphas) == 1 else None
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of offsets that may be chosen."""
-        return KINDS if self.offsets is None else (self.offsets,)
+    def __post_init__(self) -> None:
+        """Find what is left to choose."""
+        ranks, alphas = self.rank_candidates or (), self.alpha_candidates or ()
+        self.rank = ranks[0] if len(ranks) == 1 else None
+        self.alpha = alphas[0] if len(alphas) == 1 else None
+        self.ranks = ranks or tuple(rank for rank in RANKS if rank <= self.largest_rank)
+        self.kinds = KINDS if self.offsets is None else (self.offsets,)
 
     @property
     def first_model(self) -> tuple[Nonlinearity, Loss]:
@@ -125,11 +122,6 @@ class Space:
         f, loss = self.nonlinearities[0], self.losses[0]
         itself = f.even or self.alpha_candidates is not None or None in (f.degree, loss.degree)
         return (f, loss) if itself else (Identity(), Frobenius())
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """Ranks to try, ascending."""
-        return self.rank_candidates or tuple(rank for rank in RANKS if rank <= self.largest_rank)
 
     def rank_near(self, rank: int) -> int:
         """Return the largest rank up to this one that may be chosen, or the smallest of all."""
@@ -337,8 +329,7 @@ class Asked:
     @property
     def call(self) -> Call:
         """The call, for its checkpoint."""
-        arguments = dict(vars(self))
-        return Call(self.function, arguments | {"compute": stored(self.compute)})
+        return Call(self.function, vars(self) | {"compute": stored(self.compute)})
 
     def plain(self, *left_out: str, **others: Any) -> dict[str, Any]:
         """Return the options as numbers and text, for the parameters of a result, and others.

@@ -124,11 +124,7 @@ RELAXING = PenaltyRule(period=10)
 
 RuleName = Literal["auto", "balanced", "paper"]
 
-RULES = {
-    "auto": BALANCED,
-    "balanced": BALANCED,
-    "paper": PenaltyRule(factor=10.0, projected=True),
-}
+RULES = {"auto": BALANCED, "balanced": BALANCED, "paper": PenaltyRule(factor=10.0, projected=True)}
 """Rules that can be chosen by name.
 
 `automatic_rule` replaces "auto" by `RELAXING` if the loss has a kink, or if f is even and the loss

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
 
@@ -226,11 +226,9 @@ def is_automatic(solver: ADMM) -> bool:
 
 def stored(compute: Compute) -> dict[str, Any]:
     """Return what a checkpoint keeps of the settings: all but its own path and objects."""
-    values = {field.name: getattr(compute, field.name) for field in fields(compute)}
-    del values["client"], values["checkpoint"]
-    if compute.work_dir is not None:
-        values["work_dir"] = os.fspath(compute.work_dir)
-    return values
+    folder = None if compute.work_dir is None else os.fspath(compute.work_dir)
+    values = {name: v for name, v in vars(compute).items() if name not in ("client", "checkpoint")}
+    return values | {"work_dir": folder}
 
 
 SPLITTERS = ", a fraction, a splitter of scikit-learn, held-out entries, a mask, or a list of masks"

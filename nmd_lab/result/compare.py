@@ -134,18 +134,12 @@ def _named(fits: Any, more: list[Any], X: Any) -> tuple[dict[Any, Decomposition]
     """Return the fits by name, and the data, from the arguments of `compare`."""
     if X is None and more and not isinstance(more[-1], Decomposition):
         X = more.pop()
-    if any(map(_holds_fits, (X, *more))):
+    if any(map(_holds_fits, (X, *more))) or (more and not isinstance(fits, Decomposition)):
         raise TypeError(
             "compare() got fits in several arguments, one of them a collection: put all fits into "
-            "one, as in compare([a, b])."
+            "the collection, as in compare([a, b])."
         )
-    if isinstance(fits, Decomposition):
-        fits = [fits, *more]
-    elif more:
-        raise TypeError(
-            f"compare() got {len(more)} more arguments after a collection of fits: put all fits "
-            "into the collection, and give the data as X=."
-        )
+    fits = [fits, *more] if isinstance(fits, Decomposition) else fits
     named = dict(fits) if isinstance(fits, Mapping) else dict(enumerate(fits))
     if not named:
         raise ValueError("fits is empty: give at least one fit.")

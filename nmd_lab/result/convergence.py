@@ -20,8 +20,8 @@ from nmd_lab.data.labels import COMPONENT, Labels
 
 from .draws import CHAIN, DRAW, PROBE, PROBES, SWEEP, Draws
 from .entries import entries_of
-from .mixture import Array
 from .predict import TINY, choose, shares_in_draws
+from .predictive import Array
 
 MIN_DRAWS = 4
 """Smallest length of a chain for these measures; shorter ones give NaN."""

@@ -14,8 +14,6 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import COMPONENT, Labels, any_frame
 from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues, Offsets
-from nmd_lab.model.losses import Loss
-from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .entries import Unknown, entries_of, explained_share
 from .fill import fill_by_fit
@@ -24,7 +22,7 @@ from .fold_in import append, fold_in, row_model
 from .loadings import Rotation, main_components, rotate
 from .netcdf import dataset_of_fit
 from .selection import chosen_arguments, starts_of, trials_of
-from .summary import lines_of, summary_of
+from .summary import fit_facts, formula_of, summary_of
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
@@ -78,8 +76,6 @@ class Decomposition(Fitted):
 
     W: xr.DataArray
     H: xr.DataArray
-    nonlinearity: Nonlinearity
-    loss: Loss
     history: xr.Dataset
     offsets: Offsets = NO_OFFSETS
 
@@ -567,4 +563,4 @@ class Decomposition(Fitted):
 
     _row_model = property(row_model)
     _to_dataset = dataset_of_fit
-    _in_lines, _in_short = lines_of, summary_of
+    _formula, _facts, _in_short = formula_of, fit_facts, summary_of

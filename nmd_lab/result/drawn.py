@@ -10,19 +10,16 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.labels import COMPONENT, Labels, any_frame
-from nmd_lab.model.losses import LOSSES, Loss
-from nmd_lab.model.model import Mixed, Model, make_model
-from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.model.losses import LOSSES
 
 from . import convergence, predict
 from .draws import Draws, label_draws, label_trace, plain_draws
 from .entries import Entries, Unknown, entries_of
 from .fill import intervals_at
 from .fitted import Fitted
-from .mixture import Array
 from .netcdf import dataset_of_posterior
-from .predictive import KINDS
-from .summary import posterior_lines, posterior_summary
+from .predictive import KINDS, Array
+from .summary import posterior_facts, posterior_formula, posterior_summary
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -32,13 +29,10 @@ class Drawn(Fitted):
     No method but `uncertainty` forms the whole matrix.  None draws random numbers.
     """
 
-    nonlinearity: Nonlinearity | Mixed
-    loss: Loss | Mixed
     noise: str | tuple[str, ...]
     draws: xr.Dataset
     trace: xr.Dataset
     mean: float = 0.0
-    levels: tuple[float, ...] | None = None
     _limits: xr.Dataset | None = None
     _joint: xr.Dataset | None = None
 
@@ -61,7 +55,7 @@ class Drawn(Fitted):
         arrays : dict
             W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
                 Factors; a row of H is a column of X.
-            rho : ndarray (chain, draw), or (chain, draw, n) with `_kinds`, or (chain, draw, m)
+            rho : ndarray (chain, draw), or (chain, draw, n) of several kinds, or (chain, draw, m)
                 Precision of T, in a table of several kinds that of each column; as beta.
             row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
                 Offsets.
@@ -93,7 +87,7 @@ class Drawn(Fitted):
         **fields
             Other fields of the posterior.
         """
-        draws = label_draws(labels, arrays, by_column=fields.get("_kinds") is not None)
+        draws = label_draws(labels, arrays, by_column=fields["_model"].is_mixed)
         trace, mean = label_trace(arrays), float(arrays.get("mean", 0.0))
         return cls(_labels=labels, draws=draws, trace=trace, mean=mean, **fields)
 
@@ -103,12 +97,14 @@ class Drawn(Fitted):
         return (self.noise,) if isinstance(self.noise, str) else self.noise
 
     @property
-    def _model(self) -> Model:
-        """The model of the columns."""
-        if self.levels is not None:
-            ordinal: Any = LOSSES["ordinal"]
-            return make_model("identity", ordinal(self.levels))
-        return super()._model
+    def levels(self) -> tuple[float, ...] | None:
+        """Values of ordinal data, from small to large."""
+        return self._model.loss.level_values if self.noise == "ordinal" else None
+
+    @property
+    def loss(self) -> Any:
+        """Loss d, which defines the noise after f."""
+        return super().loss if self.levels is None else LOSSES["frobenius"]()
 
     @property
     def _draws(self) -> Draws:
@@ -379,7 +375,7 @@ class Drawn(Fitted):
         >>> shares.shape, shares.sum(axis=1).round(6)
         ((2, 5), array([1., 1.]))
         """
-        return predict.level_probabilities(self._draws, self._labels, rows, columns)
+        return predict.level_probabilities(self._draws, self._entries(rows, columns))
 
     def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
         """Return the standard deviation of a new observation of each entry.
@@ -485,4 +481,4 @@ class Drawn(Fitted):
         return entries_of(self._labels, rows, columns, unknown, self._owner)
 
     _to_dataset = dataset_of_posterior
-    _in_lines, _in_short = posterior_lines, posterior_summary
+    _formula, _facts, _in_short = posterior_formula, posterior_facts, posterior_summary

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,8 +19,7 @@ from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.model import Model, each_group
 
-from .mixture import Array, Predictive, RepeatedValues, Tempering
-from .predictive import KINDS
+from .predictive import KINDS, Array, Predictive, Tempering
 
 Positions = NDArray[np.integer]
 
@@ -71,6 +70,103 @@ class RowMixture(NamedTuple):
         centred = self.means - self.centres[:, None]
         between = np.einsum("sc,sca,scb->sab", self.shares, centred, centred)
         return np.asarray(within + between)
+
+
+MIN_REPEATS = 5
+"""Smallest count of a value that repeats."""
+
+N_PRIOR_CELLS = 10
+"""Number of cells by which both counts of a ratio are larger, so that few decide little."""
+
+
+class RepeatedValues(NamedTuple):
+    """Values that repeat in a column, such as 0 for no pool, which new numbers hold too.
+
+    The predictive distribution of a number is smooth.  Around each value that repeats is an
+    interval, up to the middle to the next observed value.  On each side it has as many other
+    observed cells as there are of the value, at most a twentieth of all others and none beyond the
+    middle to the next value that repeats.  A number in an interval becomes that of the observed
+    cell there whose rank is that of the number among replicates.
+
+    Numbers are weighed by a ratio of their interval: the count of its observed cells over the one
+    that replicates of these cells expect (A. Gelman, X.-L. Meng and H. Stern, "Posterior predictive
+    assessment of model fitness via realized discrepancies", Statistica Sinica 6, 733-807, 1996).
+
+    Attributes
+    ----------
+    edges : ndarray (2 K,)
+        Ends of the intervals around K values.
+    observed : ndarray (cells,)
+        Observed numbers in their order.
+    starts : ndarray (2 K + 2,)
+        Position of the first observed number of each interval, and the number of all.
+    accepted : ndarray (2 K + 1,)
+        Probability with which a number in the interval is accepted.
+    replicates : ndarray (numbers,)
+        Replicates in their order.
+    """
+
+    edges: Array
+    observed: Array
+    starts: NDArray[np.intp]
+    accepted: Array
+    replicates: Array
+
+    @classmethod
+    def of(cls, observed: Array, replicates: Array) -> RepeatedValues:
+        """Return the intervals for observed numbers (cells,) and replicates of any number."""
+        observed, size = np.sort(observed), observed.size
+        values, first, counts = np.unique(observed, return_index=True, return_counts=True)
+        at = np.flatnonzero(counts >= MIN_REPEATS)
+        v, first, after = values[at], first[at], first[at] + counts[at]
+        # An interval has at most one of 20 other cells of the column on each side of its value.
+        near = np.minimum(counts[at], (size - counts[at]) // 20)
+        middles = np.concatenate([[-np.inf], 0.5 * (observed[1:] + observed[:-1]), [np.inf]])
+        low = middles[np.maximum(first - near, 0)]
+        high = middles[np.minimum(after + near, size)]
+        between = 0.5 * (v[1:] + v[:-1])
+        low[1:], high[:-1] = np.maximum(low[1:], between), np.minimum(high[:-1], between)
+
+        edges = np.column_stack([low, high]).ravel()
+        replicates = np.sort(replicates, axis=None)
+        starts, of_replicates = (
+            np.concatenate([[0], np.searchsorted(each, edges, side="right"), [each.size]])
+            for each in (observed, replicates)
+        )
+        expected = np.diff(of_replicates) * (size / replicates.size)
+        ratios = (np.diff(starts) + N_PRIOR_CELLS) / (expected + N_PRIOR_CELLS)
+        return cls(edges, observed, starts, ratios / ratios.max(), replicates)
+
+    def near(self, x: Array, rng: np.random.Generator) -> Array:
+        """Return numbers of which those in an interval are those of observed cells there."""
+        of = np.searchsorted(self.edges, x)
+        around = np.flatnonzero(of % 2)
+        of, x = of[around], x.copy()
+        ends = np.searchsorted(self.replicates, self.edges, side="right")[[of - 1, of]]
+        low = np.searchsorted(self.replicates, x[around])
+        high = np.searchsorted(self.replicates, x[around], side="right")
+        rank = rng.integers(low, high, endpoint=True) - ends[0]
+        first, last = self.starts[of], self.starts[of + 1]
+        x[around] = self.observed[first + rank * (last - first) // (ends[1] - ends[0] + 1)]
+        return x
+
+    def draw(
+        self, smooth: Callable[[NDArray[np.intp]], Array], size: int, rng: np.random.Generator
+    ) -> Array:
+        """Return a new number of each cell; `smooth` draws some cells without repeated values."""
+        found, total, again = np.empty(size), np.zeros(size), np.arange(size)
+        for _ in range(30):  # if no draw of a cell is accepted, one is taken by its weight
+            x = smooth(again)
+            at = np.searchsorted(self.edges, x)
+            weight = self.accepted[at]
+            total[again] += weight
+            is_accepted = rng.random(again.size) < weight
+            is_taken = is_accepted | (rng.random(again.size) * total[again] < weight)
+            found[again[is_taken]] = self.near(x[is_taken], rng)
+            again = again[~is_accepted]
+            if not again.size:
+                break
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +357,8 @@ class Draws:
             if name in self.numbers:
                 yield np.where(at < 0, 0, self.numbers[name][draws, at])
         if (season := self.season) is not None:
-            yield np.where((i < 0) | (j < 0), 0, season[draws, self._phases(i), j])
+            phases = np.zeros_like(i) if self.places is None else self.places.phases[i]
+            yield np.where((i < 0) | (j < 0), 0, season[draws, phases, j])
 
     def linear_at_unknown_column(self, i: Positions) -> NDArray[np.float64]:
         """Return v in rows i (draws, rows) of a column that is one of X, at random in each draw."""
@@ -276,10 +373,6 @@ class Draws:
             return None
         season = self.numbers["season"].reshape(len(self), -1, self.shape[1])
         return season if self.places is not None else season.mean(axis=1, keepdims=True)
-
-    def _phases(self, i: Any) -> Positions:
-        """Return the phase of some rows; rows without a place have the mean of all phases."""
-        return np.zeros_like(i) if self.places is None else self.places.phases[i]
 
     def drawn_at(self, i: Positions, j: Positions, draw: int | None = None) -> NDArray[np.float64]:
         """Return v of new observations in one draw, or in all, at single entries (draws, entries).

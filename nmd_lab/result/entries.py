@@ -20,14 +20,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import check_positions, check_word, nearest
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import (
-    AXES,
-    Axis,
-    MatchedData,
-    first_few,
-    like,
-    match_data,
-)
+from nmd_lab.data.matching import AXES, Axis, MatchedData, first_few, like, match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import plain_label
 

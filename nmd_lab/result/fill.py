@@ -10,7 +10,7 @@ of entries, within their limits, or with values that repeat.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from keyword import iskeyword
 from typing import Any, Literal, NamedTuple
@@ -24,24 +24,18 @@ from nmd_lab._runtime.checks import as_generator, check_integer, check_word, sen
 from nmd_lab.data.entries import FloatArray, as_booleans
 from nmd_lab.data.inputs import GivenLimits, dense_values
 from nmd_lab.data.labels import Labels, is_frame, plain_array
-from nmd_lab.data.matching import (
-    MatchedData,
-    dense_like,
-    known_positions,
-    matched,
-    observe_like,
-)
+from nmd_lab.data.matching import MatchedData, dense_like, known_positions, matched, observe_like
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn, plain_label, refuse_repeats, table_of
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import each_group
 
 from . import predict
-from .draws import N_FILLING_DRAWS, Draws, Positions
+from .draws import MIN_REPEATS, N_FILLING_DRAWS, Draws, Positions, RepeatedValues
 from .entries import Entries, entries_at, refuse_sparse
 from .fold_in import data_of, rows_of, unknown_row
-from .mixture import MIN_REPEATS, Array, Predictive, RepeatedValues
 from .predict import Tempered
+from .predictive import Array, Predictive
 
 
 def with_skips(filled: Any, X: Any, fill: Any) -> Any:
@@ -188,24 +182,22 @@ def filled(
     Rows at the positions -1, -2, ... are the first, second, ... row of the others.
     """
 
-    def of_each(i: Positions, guess: Callable[[Any, Positions, Positions], Array]) -> Array:
-        found = np.empty(i.size)
+    def sources(i: Positions) -> Iterator[tuple[Any, Positions, Positions]]:
         for of, at in ((draws, np.flatnonzero(i >= 0)), (others, np.flatnonzero(i < 0))):
             if at.size:
-                found[at] = guess(of, np.maximum(i[at], ~i[at]), at)
-        return found
+                yield of, at, np.maximum(i[at], ~i[at])
 
     def numbers(entries: Bounded) -> Array:
-        def guess(of: Any, i: Positions, at: Positions) -> Array:
-            return _best_numbers(of, entries.at(at)._replace(i=i), point)
-
-        return of_each(entries.i, guess)
+        x = np.empty(entries.i.size)
+        for of, at, i in sources(entries.i):
+            x[at] = _best_numbers(of, entries.at(at)._replace(i=i), point)
+        return x
 
     def classes(_: TypedColumn, rows: Positions, positions: Positions) -> Array:
-        def guess(of: Any, i: Positions, _: Positions) -> Array:
-            return np.asarray(predict.mean_shares(of, i, positions).argmax(axis=1), np.float64)
-
-        return of_each(rows, guess)
+        codes = np.empty(rows.size)
+        for of, at, i in sources(rows):
+            codes[at] = predict.mean_shares(of, i, positions).argmax(axis=1)
+        return codes
 
     return _filled(X, data, numbers, classes)
 
@@ -332,15 +324,13 @@ def _repeated_values(
 
 def draws_within(draws: Draws, entries: Bounded) -> Array:
     """Return a new observation of each entry, within its limits, from each draw."""
-    rng, every = np.random.default_rng(0), draws.drawn_at(entries.i, entries.j)
-    return np.stack([_draw_within(draws, d, entries, rng, v) for d, v in enumerate(every)])
+    rng = np.random.default_rng(0)
+    return np.stack([_draw_within(draws, d, entries, rng) for d in range(len(draws))])
 
 
-def _draw_within(
-    draws: Draws, draw: int, entries: Bounded, rng: np.random.Generator, v: Array | None = None
-) -> Array:
+def _draw_within(draws: Draws, draw: int, entries: Bounded, rng: np.random.Generator) -> Array:
     """Return new observations from a single draw, again while they are beyond their limits."""
-    v = draws.drawn_at(entries.i, entries.j, draw)[0] if v is None else v
+    v = draws.drawn_at(entries.i, entries.j, draw)[0]
     x, outside = np.empty(v.size), np.arange(v.size)
     doubtful = entries.is_limited & ~draws.is_level(entries.j) & draws.model.is_mixed
     for _ in range(1000):  # then the limit itself is near enough

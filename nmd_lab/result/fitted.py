@@ -15,7 +15,7 @@ from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.patches import from_patches
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.model import Model
 
 from . import netcdf
 from .draws import Draws
@@ -26,12 +26,10 @@ from .predict import class_probabilities, matrix, top
 class Fitted(ABC):
     """The fields and methods that a fit and a posterior have in common."""
 
-    nonlinearity: Any
-    loss: Any
     stop_reason: StopReason
     parameters: dict[str, Any] = field(default_factory=dict)
     _labels: Labels
-    _kinds: Model | None = None
+    _model: Model
 
     _owner: ClassVar[str] = "the fit"
 
@@ -50,9 +48,14 @@ class Fitted(ABC):
         return self._labels.matrix_shape
 
     @property
-    def _model(self) -> Model:
-        """The model of the columns."""
-        return self._kinds or make_model(self.nonlinearity, self.loss)
+    def nonlinearity(self) -> Any:
+        """Nonlinearity f; for a mixed table, a sequence with that of each column."""
+        return self._model.shown[0]
+
+    @property
+    def loss(self) -> Any:
+        """Loss d, likewise."""
+        return self._model.shown[1]
 
     @property
     @abstractmethod
@@ -60,7 +63,8 @@ class Fitted(ABC):
         """What all predictions are computed from."""
 
     _to_dataset: ClassVar[Callable[[Any], xr.Dataset]]  # all fields, with plain values as JSON
-    _in_lines: ClassVar[Callable[[Any], list[str]]]  # the model, and lines of details
+    _formula: ClassVar[Callable[[Any], str]]  # the model
+    _facts: ClassVar[Callable[[Any], dict[str, str]]]  # names and texts of details
     _in_short: ClassVar[Callable[[Any], Summary]]  # what notebooks show
 
     def _repr_html_(self) -> str:
@@ -69,7 +73,8 @@ class Fitted(ABC):
 
     def __repr__(self) -> str:
         """Return a few lines."""
-        return f"<nmd_lab.{type(self).__name__}>  " + "\n  ".join(self._in_lines())
+        lines = [self._formula(), *(f"{name}: {text}" for name, text in self._facts().items())]
+        return f"<nmd_lab.{type(self).__name__}>  " + "\n  ".join(lines)
 
     def reconstruct(self) -> xr.DataArray:
         """Return the prediction of each entry, with the dimensions, labels and name of X.

@@ -11,11 +11,11 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import as_generator, check_no_fit, many
+from nmd_lab._runtime.checks import as_generator, many
 from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits, FloatArray
 from nmd_lab.data.folds import labels_of_new_rows
-from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, observe, observe_dense, with_limits
+from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, observe_dense, with_limits
 from nmd_lab.data.labels import COMPONENT, Labels, index_labels, pandas_of
 from nmd_lab.data.matching import (
     MatchedData,
@@ -81,18 +81,12 @@ def row_model(fit: Any) -> RowModel:
 
 def observe_rows(labels: Labels, X: Any, **options: Any) -> Observations:
     """Return the observations of new rows, which have the column dimensions of a fit."""
-    check_no_fit("X", X)
     X = pandas_of(X)
     if getattr(X, "ndim", 2) == 1 and hasattr(X, "to_frame"):  # a pandas.Series is one row
         index = index_of(labels, "columns")
         X = X.reindex(index) if X.empty and index is not None else X
         X = X.to_frame().T
-    sample_dims = None
-    if isinstance(X, xr.DataArray):
-        others = [str(dim) for dim in X.dims if dim not in labels.columns]
-        if X.ndim > 2 or len(others) == 1:
-            sample_dims = others
-    return observe(X, sample_dims=sample_dims, table=labels.table, may_be_empty=True, **options)
+    return observe_like(labels, X, may_be_empty=True, **options)
 
 
 def match_rows(
@@ -165,10 +159,9 @@ def fold_in_blocks(model: RowModel, X: Any) -> xr.DataArray:
         raise ValueError(f"X has shape {X.shape}: give rows of the {n} columns of the fit.")
     has_offsets = model.offsets.rows is not None
     width = rank + int(has_offsets)
-    lean = model._replace(offsets=model.offsets._replace(rows=np.zeros(0) if has_offsets else None))
     blocks = X.rechunk({1: -1})
     rows = blocks.map_blocks(
-        rows_of_block, lean, width, dtype=model.H.dtype, chunks=(blocks.chunks[0], (width,))
+        rows_of_block, model, width, dtype=model.H.dtype, chunks=(blocks.chunks[0], (width,))
     )
     labelled = xr.DataArray(rows[:, :rank], dims=("row", COMPONENT))
     if has_offsets:
@@ -231,8 +224,6 @@ def data_of(
             "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "
             "new rows NaN there."
         )
-    if isinstance(X, xr.DataArray):  # rows along any dimension
-        new = observe_rows(labels, X)
     return new, None
 
 

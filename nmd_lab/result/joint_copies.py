@@ -14,8 +14,8 @@ from nmd_lab.problem.problem import OffsetColumns
 from nmd_lab.sampler.joint_normal import JointDraws, columns_with_scores, draw_scores, scores_of
 from nmd_lab.sampler.problem import problem_of_rows
 
-from .draws import JOINT, Draws, Positions
-from .mixture import Array, RepeatedValues
+from .draws import JOINT, Draws, Positions, RepeatedValues
+from .predictive import Array
 
 DIMENSIONS = (
     ("joint_draw", "joint_group", "score"),

@@ -16,8 +16,8 @@ from nmd_lab.data.labels import COMPONENT, Labels
 
 from .draws import Draws
 from .fold_in import rows_of
-from .mixture import Array
 from .predict import TINY, main_columns, tails_of
+from .predictive import Array
 
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""
@@ -38,7 +38,8 @@ def canonical_form(W: FloatArray, H: FloatArray, method: str) -> tuple[FloatArra
     if method in SIMPLICITY:
         R = orthogonal_rotation(H.T, SIMPLICITY[method])
         W, H = W @ R, R.T @ H
-    return _ordered(W, H)
+    order = np.argsort(-np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1), kind="stable")
+    return _with_signs(W[:, order], H[order])
 
 
 def rotate(fit: Any, method: str) -> Any:
@@ -75,13 +76,6 @@ def _svd(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
     Q_H, R_H = np.linalg.qr(H.T)
     U, sizes, Vt = np.linalg.svd(R_W @ R_H.T, full_matrices=False)
     return (Q_W @ U) * sizes, Vt @ Q_H.T
-
-
-def _ordered(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the components from the largest to the smallest, with canonical signs."""
-    sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
-    order = np.argsort(-sizes, kind="stable")
-    return _with_signs(W[:, order], H[order])
 
 
 def _with_signs(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -46,7 +46,7 @@ from .selection import trials_of
 Known = tuple[type[Nonlinearity | Loss], ...]
 Description = dict[str, Any]
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the layout of Datasets and files."""
 
 POSTERIOR = "posterior"
@@ -67,7 +67,7 @@ def dataset_of_fit(fit: Any) -> xr.Dataset:
     factors = {"W": labels.label_rows(W), "H": labels.label_columns(H)}
     dataset = xr.Dataset(factors).merge(fit.history)
     rows, columns = labels.rows, labels.columns
-    index: Any = None if fit._kinds is None else fit._kinds.model_index
+    index: Any = fit._model.model_index
     of_index = columns if np.ndim(index) == 1 else (*rows, *columns)
     arrays = (*fit.offsets[1:], index)
     for name, array, dims in zip(
@@ -90,7 +90,7 @@ def dataset_of_posterior(posterior: Any) -> xr.Dataset:
     dataset = posterior.draws.assign(H=H).merge(posterior.trace)
     for more in (posterior._limits, posterior._joint):
         dataset = dataset if more is None else dataset.merge(more)
-    more = {name: getattr(posterior, name) for name in ("noise", "levels", "mean")}
+    more = {name: getattr(posterior, name) for name in ("noise", "mean")}
     return _described(posterior, dataset, labels, renamed, more | {"kind": POSTERIOR})
 
 
@@ -98,12 +98,10 @@ def _described(
     result: Any, dataset: xr.Dataset, labels: Labels, renamed: dict[str, str], more: Description
 ) -> xr.Dataset:
     """Return a Dataset with the description of its result; `labels` have the names of `renamed`."""
-    f, d = result.nonlinearity, result.loss
-    kinds = [make_column_model(f, d)] if result._kinds is None else result._kinds.column_models
     description = {
         "schema": SCHEMA,
-        "models": [_of_model(kind) for kind in kinds],
-        "is_mixed": result._kinds is not None,
+        "models": [_of_model(kind) for kind in result._model.column_models],
+        "is_mixed": result._model.is_mixed,
         "table": None if labels.table is None else labels.table.describe(),
         "stop_reason": str(result.stop_reason),
         "stop_code": result.stop_reason.code,
@@ -152,7 +150,7 @@ def fields_of_posterior(
     """Return the fields of a `Posterior` from its Dataset."""
     counts = (CHAIN, DRAW, SWEEP, COMPONENT, *PROBES, *PLACES)
     common = _common_fields(dataset, counts, description, known)
-    noise, levels = description["noise"], description["levels"]
+    noise = description["noise"]
     plain = dataset.drop_attrs(deep=False)
     draws = plain[[name for name in VARIABLES if name in ("W", "H", "rho") or name in dataset]]
     draws["H"] = draws["H"].transpose(CHAIN, DRAW, COMPONENT, ...)
@@ -164,7 +162,6 @@ def fields_of_posterior(
         "draws": draws,
         "trace": trace.drop_vars(set(trace.coords) - {CHAIN, SWEEP, *PROBES}),
         "mean": description["mean"],
-        "levels": None if levels is None else tuple(levels),
     }
 
 
@@ -190,13 +187,9 @@ def _common_fields(
             index = dataset[MODEL_INDEX].values.astype(np.intp)
             of_columns = index.ndim == len(labels.columns)
             index = index.ravel() if of_columns else index.reshape(labels.matrix_shape)
-    model = Model(column_models, index)
-    nonlinearity, loss = model.shown
     return {
         "_labels": labels,
-        "_kinds": model if model.is_mixed else None,
-        "nonlinearity": nonlinearity,
-        "loss": loss,
+        "_model": Model(column_models, index),
         "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
         "parameters": description["parameters"],
     }
@@ -296,7 +289,7 @@ def _encode(dataset: xr.Dataset) -> xr.Dataset:
         labels = dataset.indexes.get(name)
         if isinstance(labels, pd.MultiIndex):
             if hashable == variable.dims[0]:
-                about["levels"][name] = {str(n): _level_order(labels, n) for n in labels.names}
+                about["levels"][name] = _first_places(labels)
                 continue
             labels = labels.get_level_values(name)
         # The variable of an index of text, or of dates with a time zone, does not have its type.
@@ -331,25 +324,24 @@ def _decode(header: dict[str, Any], encoded: xr.Dataset) -> xr.Dataset:
     return dataset
 
 
-def _level_order(index: pd.MultiIndex, name: Any) -> list[int] | None:
-    """Return the first position of each value of a level, in the order of the level.
+def _first_places(index: pd.MultiIndex) -> dict[str, list[int]]:
+    """Return where each value of each level comes first, in the order of the level.
 
-    Unstacking follows this order, for example latitudes from north to south.  A sorted level needs
-    no positions, and the result is None.
+    Unstacking follows this order, for example latitudes from north to south.
     """
-    index, axis = index.remove_unused_levels(), index.names.index(name)
-    if index.levels[axis].is_monotonic_increasing:
-        return None
-    present, first = np.unique(index.codes[axis], return_index=True)
-    return [int(i) for i in first[present >= 0]]
+    found, index = {}, index.remove_unused_levels()
+    for name, codes in zip(index.names, index.codes, strict=True):
+        present, first = np.unique(codes, return_index=True)
+        found[str(name)] = first[present >= 0].tolist()
+    return found
 
 
-def _multi_index(dim: str, levels: dict[str, tuple[Any, list[int] | None]]) -> xr.Coordinates:
-    """Return the coordinates of a MultiIndex, given the labels and the order of each level."""
+def _multi_index(dim: str, levels: dict[str, tuple[Any, list[int]]]) -> xr.Coordinates:
+    """Return the coordinates of a MultiIndex, given the labels and first places of each level."""
     level_values, codes, dtypes = [], [], {}
-    for name, (values, order) in levels.items():
+    for name, (values, first) in levels.items():
         labels = pd.Index(values)
-        level = labels.dropna().unique().sort_values() if order is None else labels[order]
+        level = labels[first]
         level_values.append(level)
         codes.append(level.get_indexer(labels))  # -1 for a missing label, as in pandas
         dtypes[name] = getattr(values, "dtype", None) if isinstance(values, np.ndarray) else object

@@ -35,7 +35,7 @@ from nmd_lab.model.model import each_group
 
 from .draws import ALL, Draws, Positions
 from .entries import Entries, entries_at, entries_in, entries_of, index_of, is_single, positions_of
-from .mixture import Array, Predictive, level_masses
+from .predictive import Array, Predictive, level_masses
 
 OWNER = "the posterior"
 """What messages about data name."""
@@ -115,7 +115,7 @@ def log_densities(draws: Draws, labels: Labels, rows: Any, columns: Any, values:
     return summarise(draws, entries, lambda p, v, at: p.log_density(v, x[at]))
 
 
-def level_probabilities(draws: Draws, labels: Labels, rows: Any, columns: Any) -> Array:
+def level_probabilities(draws: Draws, entries: Entries) -> Array:
     """Return the probability of each level; see `Posterior.level_probabilities`."""
     predictive: Any = draws.predictives[0]
     if draws.model.is_mixed or predictive.levels is None:
@@ -124,7 +124,6 @@ def level_probabilities(draws: Draws, labels: Labels, rows: Any, columns: Any) -
             f"level_probabilities() is for ordinal data, and noise={shown!r}: use "
             "probability(..., above=), or probabilities(column)."
         )
-    entries = entries_of(labels, rows, columns, owner=OWNER)
     size = predictive.levels.size
     return summarise(draws, entries, lambda _, v, at: predictive.level_probabilities(v), size)
 
@@ -148,8 +147,7 @@ def class_probabilities(result: Any, column: Any, rows: Any) -> Any:
     at = every if rows is None else positions_of(labels, "rows", rows).ravel()
     shares_of: Any = drawn_shares if isinstance(result._values, Draws) else fitted_shares
     shares, classes = shares_of(result._values, column, typed, positions, at)
-    index = index_of(labels, "rows")
-    index = pd.Index(labels.flat(labels.rows)) if index is None else index
+    index = labels.flat_index(labels.rows)
     if typed is None:
         return pd.DataFrame(shares, index[at], classes)
     table = pd.DataFrame(shares, index[at], typed.classes)

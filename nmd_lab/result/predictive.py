@@ -1,28 +1,26 @@
-"""The distribution of an observation for each kind of noise."""
+"""The distribution of an observation, a mixture over draws, for each kind of noise."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr, pdtr, xlogy
+from scipy.optimize.elementwise import find_root
+from scipy.special import gammaln, logsumexp, ndtr, ndtri, pdtr, xlogy
 from scipy.stats import norm, truncnorm
 
 from nmd_lab.model.column_model import all_pieces, moments
 from nmd_lab.model.loss import NORMAL, POISSON, NoiseModel
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.nonlinearity import Piece
 from nmd_lab.model.ordinal import interval_mass
 
-from .mixture import (
-    Array,
-    Predictive,
-    is_increasing,
-    level_masses,
-    mixture_quantile,
-    points_of,
-)
-
+Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 MIN_MASS = 1e-12
@@ -32,8 +30,122 @@ LIMIT_TOL = 1e-6
 """Relative distance at which a value counts as a limit; data may be in float32."""
 
 
-class NoiseBefore(Predictive):
-    """The distribution of f(T)."""
+QUANTILE_TOL = 1e-8
+"""Error of a quantile, relative to the width of its bracket."""
+
+
+def mixture_quantile(
+    location: Array, scale: Array, level: Array | float, standard: Any = norm
+) -> Array:
+    """Return a quantile of equally likely distributions of one shape for each entry."""
+    scales, levels = (np.broadcast_to(each, location.shape) for each in (scale, level))
+    cdf, ppf = (ndtr, ndtri) if standard is norm else (standard.cdf, standard.ppf)
+    # The mixture's quantile lies between those of the components.
+    least, most = (location + (ppf(level) + step) * scales for step in (-1, 1))
+    low, entries = least.min(axis=0), np.arange(location.shape[1])
+    width = most.max(axis=0) - low
+
+    def gap(share: Array, at: NDArray[np.intp]) -> Any:
+        x = low[at] + share * width[at]
+        return cdf((x - location[:, at]) / scales[:, at]).mean(axis=0) - levels[0, at]
+
+    ends = np.zeros(low.size), np.ones(low.size)
+    share = find_root(gap, ends, args=(entries,), tolerances={"xatol": QUANTILE_TOL}).x
+    return np.asarray(low + share * width)
+
+
+class Tempering(NamedTuple):
+    """How probabilities are calibrated: a temperature, and the frequencies that a high one leaves.
+
+    They are those of the classes (K,), or of the second of two levels; None leaves equal ones.
+    """
+
+    temperature: float = 1.0
+    frequencies: Array | None = None
+
+    def of(self, shares: Array) -> Array:
+        """Return calibrated probabilities (entries, K)."""
+        if self.temperature == 1:
+            return shares
+        each: Array | float = 1.0
+        if (found := self.frequencies) is not None:
+            each = found if found.size == shares.shape[1] else np.append(1 - found, found)
+        powers = each * (shares / each) ** (1 / self.temperature)
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def is_increasing(f: Nonlinearity) -> bool:
+    """Return whether f is known to be non-decreasing, an even one for t >= 0."""
+    pieces = f.pieces()
+    return f.form == "square" or (pieces is not None and all(p.slope >= 0 for p in pieces))
+
+
+def points_of(n_draws: int) -> Array:
+    """Return standard normal points (set, draws, 1), equally likely in each draw.
+
+    They are the same at each call.  With few draws each gets 16 points.  With many, each gets
+    fewer, which are shifted from draw to draw, so that all together fill the distribution.
+    """
+    size = min(16, max(math.ceil(1024 / n_draws), 1))  # 1024 for all draws together are enough
+    shifts = (0.5 + np.arange(n_draws) * 0.6180339887498949) % 1
+    shares = (np.arange(size)[:, None] + np.clip(shifts, 1e-3, 1 - 1e-3)) / size
+    return np.asarray(ndtri(shares)[:, :, None])
+
+
+def level_masses(cuts: Array, v: Array) -> Array:
+    """Return the probability of each level (K, draws, entries), given cut points and v."""
+    ends = np.pad(cuts, ((0, 0), (1, 1)), constant_values=(-np.inf, np.inf)).T[:, :, None] - v
+    return interval_mass(ends[:-1], ends[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """The distribution of an observation x given each draw: T ~ N(v, sd²), and x = f(T).
+
+    v (draws, entries) is WH plus offsets.  Other kinds of noise change how x comes from T.
+
+    Attributes
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity f.
+    loss : Loss
+        Loss d, which defines the noise after f.
+    sd : ndarray (draws, 1)
+        Standard deviation of T, 1/√ρ.
+    beta : ndarray (draws, 1) or None
+        Precision β of the noise after f.
+    cuts : ndarray (draws, K - 1) or None
+        Cut points of ordinal data.
+    levels : ndarray (K,) or None
+        Values of the levels of ordinal data, from small to large.
+    tempering : Tempering
+        Temperature of their probabilities.
+    repeated : RepeatedValues or None
+        Values that repeat in the column, which new observations hold.
+    """
+
+    nonlinearity: Nonlinearity
+    loss: Loss
+    sd: Array
+    beta: Any
+    cuts: Any
+    levels: Any
+    tempering: Tempering
+    repeated: Any
+
+    def of_draw(self, draw: int) -> Self:
+        """Return the distribution given one draw alone."""
+        beta, cuts = (None if a is None else a[[draw]] for a in (self.beta, self.cuts))
+        return replace(self, sd=self.sd[[draw]], beta=beta, cuts=cuts)
+
+    def mean(self, v: Array) -> Array:
+        """Return the mean in each draw."""
+        return self.mean_and_variance(v)[0]
+
+    def _points(self, v: Array) -> Array:
+        """Return equally likely values of f(T), as an array (points times draws, entries)."""
+        t = v + points_of(v.shape[0]) * self.sd
+        return np.asarray(self.nonlinearity(t.reshape(-1, v.shape[1])))
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
@@ -74,7 +186,7 @@ class NoiseBefore(Predictive):
             limit = is_limit(pieces, x)
             return reduce(np.logaddexp, (_log_density(p, v, sd, x, limit) for p in pieces))
 
-    def quantile(self, v: Array, level: Array | float) -> Array:
+    def quantile(self, v: Array, level: Any) -> Array:
         """Return a quantile over all draws for each entry."""
         f, sd = self.nonlinearity, self.sd
         if not is_increasing(f):
@@ -88,8 +200,32 @@ class NoiseBefore(Predictive):
         t = v + self.sd[0] * rng.standard_normal(v.shape)
         return np.asarray(self.nonlinearity(t))
 
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw, for v (entries,)."""
+        if (repeated := self.repeated) is None:
+            return self._draw(v, rng)
+        return np.asarray(repeated.draw(lambda at: self._draw(v[at], rng), v.size, rng))
 
-class NoiseWithin(NoiseBefore):
+    def point(self, v: Array, point: str) -> Array:
+        """Return the best guess for each entry: a number has the median if asked, or the mean."""
+        return np.asarray(self.quantile(v, 0.5) if point == "median" else self.expected(v))
+
+    def expected(self, v: Array) -> Array:
+        """Return the mean over all draws."""
+        return np.asarray(self.mean(v).mean(axis=0))
+
+    def variance(self, v: Array) -> Array:
+        """Return the variance over all draws."""
+        mean, variance = self.mean_and_variance(v)
+        return np.asarray(mean.var(axis=0) + np.broadcast_to(variance, v.shape).mean(axis=0))
+
+    def log_density(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density, or probability, of x over all draws."""
+        logs = self.log_densities(v, x)
+        return np.asarray(logsumexp(logs, axis=0) - np.log(logs.shape[0]))
+
+
+class NoiseWithin(Predictive):
     """The distribution of f(T) where a learned f is not constant: its ends are no values."""
 
     def _masses(self, v: Array) -> tuple[Array, Array]:
@@ -117,7 +253,7 @@ class NoiseWithin(NoiseBefore):
         below, inside = (each.mean(axis=0) for each in self._masses(v))
         return np.asarray(np.clip((super().cdf(v, x) - below) / inside, 0, 1))
 
-    def quantile(self, v: Array, level: Array | float) -> Array:
+    def quantile(self, v: Array, level: Any) -> Array:
         """Return a quantile over all draws for each entry."""
         below, inside = (each.mean(axis=0) for each in self._masses(v))
         return super().quantile(v, np.clip(below + level * inside, MIN_MASS, 1 - MIN_MASS))
@@ -165,7 +301,9 @@ class NoiseAfter(Predictive):
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
         mean, variance = moments(self.nonlinearity, v, self.sd)
-        return mean, variance + self._noise_variance(mean)
+        if self._is(POISSON):
+            return mean, variance + np.maximum(mean, 0)
+        return mean, variance + self._width**2 * self._model.standard.var()
 
     def mean(self, v: Array) -> Array:
         """Return the mean in each draw, which a loss of the user has too."""
@@ -238,12 +376,6 @@ class NoiseAfter(Predictive):
     def _scale(self, v: Array) -> Array:
         """Return the scale of the noise at each draw and point."""
         return np.tile(self._width, (points_of(v.shape[0]).shape[0], 1))
-
-    def _noise_variance(self, mean: Array) -> Array:
-        """Return the variance of the noise after f in each draw."""
-        if self._is(POISSON):
-            return np.maximum(mean, 0)
-        return np.asarray(self._width**2 * self._model.standard.var())
 
     def _counts(self, v: Array) -> Array:
         """Return the means of the Poisson distributions at each draw and point."""
@@ -331,9 +463,9 @@ class OrdinalNoise(Predictive):
 
 
 KINDS: dict[str, type[Predictive]] = {
-    "gaussian": NoiseBefore,
+    "gaussian": Predictive,
     "clipped": NoiseWithin,
-    "before": NoiseBefore,
+    "before": Predictive,
     "after": NoiseAfter,
     "ordinal": OrdinalNoise,
 }

@@ -25,8 +25,8 @@ from .draws import CHAIN, GROUP, Draws, Positions
 from .entries import entries_at, entries_of
 from .fill import OF_LIMITS, filled, intervals_at, skips_of
 from .fold_in import rows_of, unknown_row
-from .mixture import Array
 from .predict import OWNER, mean_shares, means, stds, tails_of
+from .predictive import Array
 from .selection import as_text
 from .summary import (
     ONE,
@@ -194,7 +194,7 @@ def make_report(
     """Return the report on X; see `Posterior.report`."""
     tails_of(level)
     labels, draws, data = rows_of(posterior, X)
-    columns = [c for c in kinds_of_columns(labels, posterior._kinds) if c.first in data.columns]
+    columns = [c for c in kinds_of_columns(labels, posterior._model) if c.first in data.columns]
     i, j = np.nonzero(np.isnan(data.observations.to_array()))
     cells = cells_at(draws, data.rows[i], data.columns[j])
     cells = cells.sort_values("uncertainty", kind="stable", ignore_index=True)
@@ -267,7 +267,7 @@ def _assumptions(posterior: Any) -> tuple[str, ...]:
         ]
     elif ensemble:
         ensemble += ["Completed copies are its draws, which shrink weak associations."]
-    taken = columns_in_words(posterior._labels, posterior._kinds)
+    taken = columns_in_words(posterior._labels, posterior._model)
     return (
         *([f"The table was read as {taken}."] if taken else []),
         "Whether a cell is missing may depend on what is observed, not on what is missing.",
@@ -299,8 +299,8 @@ def _by_column(
         of_column = cells[[label == name for label in cells["column"]]]
         words, point = f"{ONE[kind]} {ends}".strip(), by or POINTS.get(kind, "mean")
         missing, limits = len(of_column), int(limited[first])
-        uncertainty = float(of_column["uncertainty"].mean()) if missing else np.nan
         point = point if missing + limits else ""
+        uncertainty = float(of_column["uncertainty"].mean())
         lines.append((name, words, m - missing - limits, missing, limits, point, uncertainty))
     names = ["column", "kind", "observed", "missing", "limits", "filled by", "uncertainty"]
     totals = [sum(line[k] for line in lines) for k in (2, 3, 4)]

@@ -46,9 +46,9 @@ def chosen_arguments(fit: Any) -> dict[str, Any]:
     if fit.parameters["init"] == "path":
         names += ["init", "max_iter", "tol"]
     found = {name: fit.parameters[name] for name in names}
-    if fit._kinds is None:
+    if not fit._model.is_mixed:
         found |= {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
-    elif all(k.nonlinearity.linear and k.loss.squares for k in fit._kinds.column_models):
+    elif all(k.nonlinearity.linear and k.loss.squares for k in fit._model.column_models):
         found["loss"] = {}  # each column of numbers in units of its own
     settings = {name: fit.parameters.get(name, usual[name]) for name in SETTINGS}
     if any(settings[name] != usual[name] for name in SETTINGS):
@@ -61,16 +61,12 @@ def choice_in_words(table: xr.Dataset) -> dict[str, str]:
     if not table.sizes[TRIAL]:
         return {}
     tried = f"of {many(table.sizes[TRIAL], 'trial')} in {np.nansum(table['seconds'].values):.2g} s"
-    entries, alone = (table.attrs.get(name) for name in ("held_out_entries", "offsets_alone"))
     error = f"{float(table['error'][table.attrs['chosen']]):.4g}, {excess_text(table)}"
-    error += f", at {many(entries, 'entry')}" if entries is not None else ""
-    rival = "" if alone is None else f"; offsets alone {as_text(alone)}"
-    notes = {"note": table.attrs["note"]} if table.attrs.get("note") else {}
-    return {
-        "chosen": f"{', '.join(_chosen(table, 4))}; {tried}",
-        "held-out error": error + rival,
-        **notes,
-    }
+    error += f", at {many(table.attrs['held_out_entries'], 'entry')}"
+    if "offsets_alone" in table.attrs:
+        error += f"; offsets alone {as_text(table.attrs['offsets_alone'])}"
+    words = {"chosen": f"{', '.join(_chosen(table, 4))}; {tried}", "held-out error": error}
+    return words | ({"note": note} if (note := table.attrs.get("note")) else {})
 
 
 def _chosen(table: xr.Dataset, digits: int) -> list[str]:
@@ -111,27 +107,25 @@ def _is_tied(table: xr.Dataset) -> NDArray[np.bool_]:
     errors, spreads = table["error"].values, table["spread"].values
     lowest = np.min(errors, initial=np.inf, where=np.isfinite(errors) & np.isfinite(spreads))
     excess = errors - lowest
-    if table.attrs.get("measure") == "root mean squared error" and lowest > 0:
+    if table.attrs["measure"] == "root mean squared error" and lowest > 0:
         excess = excess * (errors + lowest) / (2 * lowest)
     return np.asarray(excess <= spreads, dtype=bool)
 
 
 def sentence_of(table: xr.Dataset) -> str:
     """Return what was chosen, by what, and which ranks (or ridges) are as good, in a sentence."""
-    chosen, options = table.isel({TRIAL: table.attrs["chosen"]}), table.attrs["options"]
-    names = options.split(", ") if options else []
+    chosen, names = table.isel({TRIAL: table.attrs["chosen"]}), table.attrs["options"].split(", ")
     about = [
         f"{text} {as_text(chosen[name].values, 3)}"
         for name, text in (("rank", "rank"), ("alpha", "ridge alpha"))
         if name in names
     ] or _chosen(table, 3)
     tried, error = table.sizes[TRIAL], as_text(chosen["error"].values)
-    entries = table.attrs.get("held_out_entries")
-    at = "held-out entries" if entries is None else many(entries, "held-out entry")
+    at = many(table.attrs["held_out_entries"], "held-out entry")
     were = "was" if len(about) < 2 else "were"
     return (
         f"Of {many(tried, 'trial')}, {' and '.join(about)} {were} chosen, with a "
-        f"{table.attrs.get('measure', 'error')} of {error} at {at}{_ties(table, names)}."
+        f"{table.attrs['measure']} of {error} at {at}{_ties(table, names)}."
     )
 
 
@@ -151,16 +145,6 @@ def _ties(table: xr.Dataset, names: list[str]) -> str:
     if len(texts) > 6:
         listed = f"{texts[0]} to {texts[-1]}"
     return f"; {name}s {listed} are as good, as far as these entries can tell"
-
-
-def in_short(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a fit for people, with one sentence in place of the trials."""
-    table = trials_of(parameters)
-    if not table.sizes[TRIAL]:
-        return dict(parameters)
-    count, chosen = table.sizes[TRIAL], table.attrs["chosen"]
-    text = f"{many(count, 'trial')}, of which trial {chosen} was chosen (fit.selection)"
-    return {**parameters, SELECTION: text}
 
 
 def as_text(value: Any, digits: int = 4) -> str:
@@ -193,7 +177,7 @@ def _column(name: str, values: list[Any]) -> NDArray[Any]:
 
 def _attributes(selection: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of a choice as numbers and text, which a NetCDF file can hold."""
-    attributes: dict[str, Any] = {"options": ""}
+    attributes: dict[str, Any] = {}
     for name, value in selection.items():
         if isinstance(value, dict):
             attributes |= {f"{name}_{key}": item for key, item in value.items()}

@@ -23,7 +23,7 @@ from .convergence import MAX_RHAT, effective_rank, singular_values
 from .draws import CHAIN, DRAW, Draws
 from .entries import Entries, entries_at
 from .predict import means, stds
-from .selection import TRIAL, VARIABLES, as_text, choice_in_words, in_short
+from .selection import SELECTION, TRIAL, VARIABLES, as_text, choice_in_words
 
 STOPPED = {
     "time_limit": "Stopped by the time limit before it was done.",
@@ -96,9 +96,9 @@ class ColumnWords(NamedTuple):
     first: int
 
 
-def kinds_of_columns(labels: Labels, model: Model | None) -> list[ColumnWords]:
+def kinds_of_columns(labels: Labels, model: Model) -> list[ColumnWords]:
     """Return what each column of a table was taken for."""
-    kinds, table = model.of_columns if model else [], labels.table
+    kinds, table = model.of_columns, labels.table
     if table is not None:
         places = zip(table.columns, table.first_columns.tolist(), strict=True)
         named = [(column.name, column.kind, j) for column, j in places]
@@ -112,20 +112,20 @@ def kinds_of_columns(labels: Labels, model: Model | None) -> list[ColumnWords]:
     ]
 
 
-def columns_in_words(labels: Labels, kinds: Model | None) -> str:
+def columns_in_words(labels: Labels, model: Model) -> str:
     """Return the columns of each kind in one line; empty if all entries are of one kind.
 
     >>> import nmd_lab as nmd
     >>> from sklearn.datasets import load_wine
     >>> wine = load_wine(as_frame=True).frame.astype({"target": "category"})
     >>> fit = nmd.complete(wine[["ash", "hue", "target"]], 1, alpha=0.1, random_state=0)
-    >>> columns_in_words(fit._labels, fit._kinds)
+    >>> columns_in_words(fit._labels, fit._model)
     "2 numeric ('ash', 'hue'), 1 categorical ('target')"
     """
-    if kinds is None or not kinds.of_columns:
+    if not model.of_columns:
         return ""
     found: dict[str, list[str]] = {}
-    for name, kind, ends, _ in kinds_of_columns(labels, kinds):
+    for name, kind, ends, _ in kinds_of_columns(labels, model):
         found.setdefault(ONE[kind], []).append(f"{plain_label(name)!r} {ends}".strip())
     said = []
     for words, names in found.items():
@@ -229,7 +229,7 @@ def flags_of(fit: Any) -> list[str]:
         return flags
     about, error = trials.attrs, float(trials["error"].values[trials.attrs["chosen"]])
     alone, seen = about.get("offsets_alone"), about.get("error_where_seen")
-    if "stopped" in about.get("reason", ""):
+    if "stopped" in about["reason"]:
         flags.append("The search was stopped: another choice may be better.")
     if alone is not None and error >= alone:
         flags.append(f"Offsets alone are as good ({as_text(alone, 2)}): the components add little.")
@@ -249,9 +249,8 @@ def headline_of(fit: Any) -> dict[str, Any]:
         return headline(fit._returned("relative_error"), where, {})
     error = float(trials["error"].values[trials.attrs["chosen"]])
     where = f"{rmse} {many(trials.attrs['held_out_entries'], 'held-out entry')}"
-    measure = str(trials.attrs.get("measure", ""))
+    measure, alone = trials.attrs["measure"], trials.attrs.get("offsets_alone")
     rooted = measure.startswith("root mean squared")
-    alone = trials.attrs.get("offsets_alone")
     rivals = {} if alone is None else {"offsets alone": alone}
     return headline(error, where if rooted else f"{measure}, held out", rivals)
 
@@ -261,35 +260,28 @@ def validation_error(fit: Any) -> float | None:
     return fit._returned("validation_rmse") if "validation_rmse" in fit.history else None
 
 
-def lines_of(fit: Any) -> list[str]:
-    """Return the model of a fit, and lines of details."""
-    W, H = (sizes_in_words(factor.sizes) for factor in (fit.W, fit.H))
-    return [
-        f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, fitted to {_observed(fit)}",
-        *(f"{name}: {text}" for name, text in _columns_and_choice(fit).items()),
-        f"relative error of the fitted entries: {fit.relative_error:.4g}",
-        f"{many(fit._n_iter, 'iteration')} in {_seconds(fit)}, {fit.stop_reason}",
-        f"W ({W}), H ({H}), {fit.W.dtype}",
-    ]
+def formula_of(fit: Any) -> str:
+    """Return the model of a fit, in words."""
+    rank = many(fit.rank, "component")
+    return f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, {rank}"
 
 
 def summary_of(fit: Any) -> Summary:
     """Return a fit in short."""
-    trials, size = fit.selection, many(fit.rank, "component")
-    columns, by_column = fit.H.isel({COMPONENT: 0}, drop=True), fit._kinds is not None
+    trials = fit.selection
+    count = trials.sizes[TRIAL]
+    short = {SELECTION: f"{many(count, 'trial')} (fit.selection)"} if count else {}
+    columns, by_column = fit.H.isel({COMPONENT: 0}, drop=True), fit._model.is_mixed
     model = small_picture(fit._shape[0], columns, fit._fitted.block, by_column=by_column)
     return Summary(
         headline_of(fit),
-        [
-            f"nmd_lab.Decomposition: X ≈ {fit.nonlinearity}(W H), {size}",
-            trials.attrs.get("sentence", ""),
-        ],
-        [picture(model, "model"), _errors_by_rank(trials)],
+        [f"nmd_lab.Decomposition: {formula_of(fit)}", trials.attrs.get("sentence", "")],
+        [picture(model, "model"), _errors_by_rank(trials) if count else ""],
         flags_of(fit),
         {
             "Details": facts_table(fit_facts(fit)),
-            f"Trials: the best of {trials.sizes[TRIAL]}": _best_trials(trials),
-            "Parameters": facts_table(in_short(fit.parameters)),
+            f"Trials: the best of {count}": _best_trials(trials) if count else "",
+            "Parameters": facts_table(fit.parameters | short),
         },
     )
 
@@ -298,25 +290,15 @@ def fit_facts(fit: Any) -> dict[str, str]:
     """Return names and texts of the details of a fit."""
     factors = {"W": fit.W, "H": fit.H}
     sizes = {k: f"({sizes_in_words(each.sizes)}) {each.dtype}" for k, each in factors.items()}
-    return sizes | {
+    choice, seconds = choice_in_words(fit.selection), float(fit.history["seconds"][-1])
+    facts = {
         "relative error": f"{fit.relative_error:.4g} ({fit.loss.name})",
         "observed": _observed(fit),
-        "iterations": f"{fit._n_iter} in {_seconds(fit)}",
+        "iterations": f"{fit._n_iter} in {seconds:.2g} s{' after the choice' if choice else ''}",
         "ended": str(fit.stop_reason),
-        **_columns_and_choice(fit),
+        "columns": columns_in_words(fit._labels, fit._model),
     }
-
-
-def _columns_and_choice(fit: Any) -> dict[str, str]:
-    """Return the columns of a table and the choice of the options, as text; {} without them."""
-    words = columns_in_words(fit._labels, fit._kinds)
-    return ({"columns": words} if words else {}) | choice_in_words(fit.selection)
-
-
-def _seconds(fit: Any) -> str:
-    """Return the time that a fit took, as text."""
-    of_trials = " after the choice" if fit.selection.sizes[TRIAL] else ""
-    return f"{float(fit.history['seconds'][-1]):.2g} s{of_trials}"
+    return sizes | {name: text for name, text in facts.items() if text} | choice
 
 
 def _observed(fit: Any) -> str:
@@ -330,8 +312,6 @@ def _observed(fit: Any) -> str:
 
 def _errors_by_rank(trials: xr.Dataset) -> str:
     """Return the lowest held-out error of each rank as a small curve; "" for one rank."""
-    if not trials.sizes[TRIAL]:
-        return ""
     chosen = trials.isel({TRIAL: trials.attrs["chosen"]})
     same_loss = trials["loss"].values == chosen["loss"].item()
     comparable = same_loss & np.isfinite(trials["error"].values)
@@ -346,9 +326,7 @@ def _errors_by_rank(trials: xr.Dataset) -> str:
 
 
 def _best_trials(trials: xr.Dataset) -> str:
-    """Return the best trials as a table, and the reason of the choice; "" without trials."""
-    if not trials.sizes[TRIAL]:
-        return ""
+    """Return the best trials as a table, and the reason of the choice."""
     always = ("rank", "alpha", "error", "spread")  # others only if they differ
     names = [name for name in VARIABLES if name in always or len(np.unique(trials[name])) > 1]
     chosen, best = trials.attrs["chosen"], np.argsort(trials["error"].values, kind="stable")
@@ -363,16 +341,13 @@ def _best_trials(trials: xr.Dataset) -> str:
 
 def _notes(about: Mapping[str, Any]) -> dict[str, str]:
     """Return what the numbers of the trials are, and the reason of the choice."""
-    held_out = f"{about.get('held_out_entries', 'the')} held-out entries"
-    if (parts := about.get("held_out_parts", 1)) != 1:
-        held_out += f" in {parts} parts"
-    if drawn := about.get("held_out_drawn"):
-        held_out += f" ({drawn})"
-    notes = {
-        "error": f"{about.get('measure', 'error')} of {held_out}",
+    parts = "" if about["held_out_parts"] == 1 else f" in {about['held_out_parts']} parts"
+    entries = f"{about['held_out_entries']} held-out entries{parts} ({about['held_out_drawn']})"
+    return {
+        "error": f"{about['measure']} of {entries}",
         "spread": "standard error of the difference to the lowest error",
+        "chosen": about["reason"],
     }
-    return notes | ({"chosen": about["reason"]} if "reason" in about else {})
 
 
 NOISES = {
@@ -385,17 +360,11 @@ NOISES = {
 """The kinds of noise in words."""
 
 
-def posterior_lines(posterior: Any) -> list[str]:
-    """Return the model of a posterior, and lines of details."""
-    facts = posterior_facts(posterior)
-    return [_formula(posterior), *(f"{name}: {text}" for name, text in facts.items())]
-
-
 def posterior_summary(posterior: Any) -> Summary:
     """Return a posterior in short."""
     return Summary(
         _headline_of_posterior(posterior),
-        [f"nmd_lab.Posterior: {_formula(posterior)}"],
+        [f"nmd_lab.Posterior: {posterior_formula(posterior)}"],
         thumbnails(posterior),
         _flags_of_posterior(posterior),
         {
@@ -407,7 +376,7 @@ def posterior_summary(posterior: Any) -> Summary:
 
 def _headline_of_posterior(posterior: Any) -> dict[str, str]:
     """Return the size of the noise, or how likely the model makes an observed entry."""
-    if posterior._kinds is None and posterior.noise != "ordinal":
+    if not posterior._model.is_mixed and posterior.noise != "ordinal":
         sd = float((1 / np.sqrt(posterior.draws["rho"])).mean())
         return headline(sd, "standard deviation of the noise, nothing is held out", {})
     n_observed = posterior.parameters.get("n_observed", np.nan)
@@ -428,9 +397,9 @@ def _flags_of_posterior(posterior: Any) -> list[str]:
     return flags
 
 
-def _formula(posterior: Any) -> str:
+def posterior_formula(posterior: Any) -> str:
     """Return the model in one line."""
-    if posterior._kinds is not None:
+    if posterior._model.is_mixed:
         learned = noises_of(posterior).count("monotone")
         return f"X ≈ f(W H), a model for each column, {learned} with a learned f"
     loss = f", loss {posterior.loss.name}" if posterior.noise == "after" else ""
@@ -439,9 +408,9 @@ def _formula(posterior: Any) -> str:
 
 def noises_of(posterior: Any) -> tuple[str, ...]:
     """Return the place of the noise of each kind, or "monotone" where f is learned."""
-    if posterior._kinds is None:
+    if not posterior._model.is_mixed:
         return tuple(posterior._noises)
-    pairs = zip(posterior.noise, posterior._kinds.column_models, strict=True)
+    pairs = zip(posterior.noise, posterior._model.column_models, strict=True)
     return tuple(
         "monotone" if noise != "after" and kind.nonlinearity.form == "monotone" else noise
         for noise, kind in pairs
@@ -461,11 +430,11 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
     rank = f"{some.mean():.1f} of {posterior.rank}"
     noise = 1 / np.sqrt(posterior.draws["rho"].values)
     size = f"{noise.mean():.3g} ± {noise.std():.1g}"
-    if posterior._kinds is not None:
+    if posterior._model.is_mixed:
         each = noise.mean(axis=(0, 1))
         size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
     facts = {
-        "columns": columns_in_words(posterior._labels, posterior._kinds),
+        "columns": columns_in_words(posterior._labels, posterior._model),
         "draws": f"{len(draws)} in {many(chains, 'chain')}",
         **{name: f"({text}) {posterior.draws[name].dtype}" for name, text in sizes.items()},
         "effective rank": rank,

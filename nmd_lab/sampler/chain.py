@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,17 +30,24 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.model.model import Model
 from nmd_lab.problem.problem import OffsetColumns
 
-from . import priors
-from .latent_draws import Batch, CutPoints, ends_in_rows, latent_kernel, padded, put
+from .latent_draws import Batch, first_cuts, latent_kernel, middles
 from .ordered_rows import RowOrder, draw_ordered_rows
-from .priors import NO_PRIOR, UNLABELLED, Doubles, Groups, RowPrior
+from .priors import (
+    SWEEPS_PER_LABEL_DRAW,
+    UNLABELLED,
+    Doubles,
+    Groups,
+    RowPrior,
+    draw_prior,
+    draw_used_priors,
+    first_groups,
+)
 from .problem import SampledProblem, problem_of_rows
 from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, Keys, numbers
-from .row_updates import NO_LABELS, RowInputs, StreamId, each_share
+from .row_updates import StreamId, each_share
 
 
 @dataclass
@@ -53,28 +60,27 @@ class ChainState:
         Vectors of the rows of X and of its columns: components, and the offset if there is one.
     rho, beta : ndarray (n_levels,)
         Precisions of the noise before f and after it, of all entries or of each column.
-    T : ndarray (n_entries,) or None
-        T at the stored entries, with the units of its kind; None if it is X itself.
+    T : ndarray (n_entries,)
+        T at the stored entries, without the units of its kind.
+    row_prior, column_prior : RowPrior
+        Priors of the rows and of the columns.
+    groups : Groups
+        Groups of the rows.
     seed : int
         Seed of its random numbers.
     tuning : int
         Number of further sweeps in which the step widths of cut points are tuned.
     sweep : int
         Number of sweeps so far.
-    row_prior, column_prior : RowPrior
-        Priors of the rows and of the columns.
-    n_groups : int
-        Largest number of groups of rows.
     in_order : bool
         Whether each row depends on the one before it.
     season : ndarray (period, n) or None
         Offsets of each column by phase of the season, if there is one.
-    groups : Groups or None
-        Groups of the rows; None before the first sweep, or if there is one.
     x : ndarray (n_entries,) or None
         X at the stored entries, drawn where only limits are known; None if all values are known.
-    cuts : list of CutPoints or None
-        Cut points of each kind, None for a kind without levels.
+    ends, steps : ndarray (n_kinds, n_levels + 1) and (n_kinds, n_levels)
+        Ends of the levels of each kind, with infinity behind the last, and widths of the steps of
+        cut points.
     log_likelihood : float
         Log-likelihood of the data given T and of T given WH, up to a constant; for three or
         more ordered levels that of the levels given WH.
@@ -84,17 +90,17 @@ class ChainState:
     columns: FloatArray
     rho: NDArray[np.float64]
     beta: NDArray[np.float64]
-    T: FloatArray | None
+    T: FloatArray
+    row_prior: RowPrior
+    column_prior: RowPrior
+    groups: Groups
+    ends: Doubles
+    steps: Doubles
     seed: int = 0
     tuning: int = 0
     sweep: int = 0
-    row_prior: RowPrior = NO_PRIOR
-    column_prior: RowPrior = NO_PRIOR
-    n_groups: int = 1
     in_order: bool = False
     season: FloatArray | None = None
-    groups: Groups | None = None
-    cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
     x: FloatArray | None = None
     log_likelihood: float = math.nan
 
@@ -102,15 +108,12 @@ class ChainState:
 def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
     """Draw T in place, and return sums of the weighted losses at f(T) that have the same noise."""
     losses = np.zeros(problem.counts.size)
-    if state.T is None or not problem.batches:  # X itself
+    if not problem.batches:  # T is known
         return losses
-    products = linear_at_entries(problem, state)
+    products, values = linear_at_entries(problem, state), state.x
+    values = problem.values if values is None else values
     for batch in problem.batches:
-        T, V = state.T[batch.entries], products[batch.entries]
-        x = batch.x if state.x is None else state.x[batch.entries]
-        if batch.units:
-            centre, size = batch.units
-            V = centre + size * V
+        x, V, T = (each[batch.entries] for each in (values, products, state.T))
         batch_losses = np.zeros(batch.starts.size - 1)
         draw = _compiled_draw(problem, state, batch)
         each_share(batch.starts, problem.threads, partial(draw, x, V, T, batch_losses))
@@ -124,12 +127,13 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
 def _compiled_draw(problem: SampledProblem, state: ChainState, batch: Batch) -> Callable[..., None]:
     """Return a function of x, WH with offsets, T, losses, and the first and last row or column."""
     column_model, model_indices = batch.column_model, batch.model_indices
-    rho = state.rho[model_indices] / problem.units_of_kinds[model_indices, 1] ** 2
-    levels = rho, state.beta[model_indices], ends_in_rows([state.cuts[k] for k in model_indices])
+    centre, size = problem.units_of_kinds[model_indices].T.copy()
+    rho, beta = state.rho[model_indices] / size**2, state.beta[model_indices]
+    levels = rho, beta, centre, size, state.ends[model_indices]
     kernel = latent_kernel(batch.noise, column_model.structure)
     keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
     key = state.seed, state.sweep, batch.shift, keys
-    entries = batch.starts, batch.weights, tuple(batch.limits)
+    entries = batch.starts, batch.weights, batch.low, batch.high
     return partial(kernel, entries, levels, column_model.arguments, key)
 
 
@@ -137,62 +141,69 @@ Draw = dict[str, NDArray[Any]]
 """Arrays of one draw by name."""
 
 
-class Chain:
-    """Gibbs sampling as an engine: a step is a sweep, an iterate is a draw."""
+def new_state(
+    problem: SampledProblem,
+    rows: FloatArray,
+    columns: FloatArray,
+    *,
+    n_groups: int = 1,
+    **more: Any,
+) -> ChainState:
+    """Return the state before the first sweep; `more` are other fields of it."""
+    (of_rows, of_columns), one_group = problem.units, np.zeros(len(rows), np.int64)
+    ends, steps = first_cuts(problem.levels)
+    return ChainState(
+        *(rows, columns, *first_noise(problem), first_T(problem)),
+        row_prior=RowPrior.first(n_groups, of_rows.size),
+        column_prior=RowPrior.first(1 + problem.column_groups.max(), of_columns.size),
+        groups=Groups.apart(one_group, of_rows**2, problem.prior.strength),
+        ends=ends,
+        steps=steps,
+        x=problem.values.copy() if problem.is_limited else None,
+        **more,
+    )
 
-    def init(
-        self, problem: SampledProblem, rows: FloatArray, columns: FloatArray, **more: Any
-    ) -> ChainState:
-        """Return the state before the first sweep; `more` are other fields of it."""
-        levels = problem.levels
-        is_X = set(problem.noises) == {"gaussian"} and not problem.by_column
-        T = None if is_X and problem.limits is None else first_T(problem)
-        return ChainState(
-            *(rows, columns, *first_noise(problem), T),
-            cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
-            x=None if problem.limits is None else problem.values.copy(),
-            **more,
-        )
 
-    def step(self, problem: SampledProblem, state: ChainState) -> ChainState:
-        """Do one sweep, which overwrites the state, and return it."""
-        state.sweep += 1
-        rng = numbers(state.seed, state.sweep, HYPER)
-        state.row_prior = _draw_prior_of_rows(problem, state, rng)
-        losses = draw_T(problem, state)
-        T = without_season(problem, state)
-        draw_rows(problem, state, T)
-        draw_noise(problem, state, sums_of_squares(problem, state, T), losses, rng)
-        state.column_prior = _draw_prior_of_columns(problem, state, rng)
-        draw_columns(problem, state, T)
-        if state.season is not None:
-            residual = without_units(problem, state.T) - problem.products(state.rows, state.columns)
-            state.season = draw_season(problem, state.season, residual, state.rho, rng)
-        draw_cut_points(problem, state, rng)
-        state.tuning -= 1
-        return state
+def one_sweep(problem: SampledProblem, state: ChainState) -> ChainState:
+    """Do one sweep, which overwrites the state, and return it."""
+    state.sweep += 1
+    rng = numbers(state.seed, state.sweep, HYPER)
+    state.row_prior = _draw_prior_of_rows(problem, state, rng)
+    losses = draw_T(problem, state)
+    T = without_season(problem, state)
+    draw_rows(problem, state, T)
+    draw_noise(problem, state, sums_of_squares(problem, state, T), losses, rng)
+    columns = Groups.apart(problem.column_groups, problem.units[1] ** 2, problem.prior.strength)
+    state.column_prior = draw_used_priors(columns, state.column_prior, state.columns, rng)
+    draw_columns(problem, state, T)
+    if state.season is not None:
+        residual = state.T - problem.products(state.rows, state.columns)
+        state.season = draw_season(problem, state.season, residual, state.rho, rng)
+    draw_cut_points(problem, state, rng)
+    state.tuning -= 1
+    return state
 
-    def iterate(self, problem: SampledProblem, state: ChainState) -> Draw:
-        """Return the draw to keep."""
-        prior = state.row_prior
-        draw: Draw = {
-            "rows": state.rows.astype(np.float32),
-            "columns": state.columns.astype(np.float32),
-            "rho": state.rho.copy(),
-            "beta": state.beta.copy(),
-            "row_means": prior.mean,
-            "row_precisions": prior.precision,
-        }
-        if any(state.cuts):
-            draw["cut_points"] = padded(state.cuts)
-        if prior.phi is not None:
-            draw["phi"] = prior.phi
-        if state.season is not None:
-            draw["season"] = state.season.astype(np.float32)
-        if prior.shares.size > 1:
-            labels = np.zeros(len(state.rows)) if state.groups is None else state.groups.labels
-            draw["row_share"], draw["row_group"] = prior.shares, labels.astype(np.int16)
-        return draw
+
+def draw_of(state: ChainState) -> Draw:
+    """Return the draw to keep."""
+    prior = state.row_prior
+    draw: Draw = {
+        "rows": state.rows.astype(np.float32),
+        "columns": state.columns.astype(np.float32),
+        "rho": state.rho.copy(),
+        "beta": state.beta.copy(),
+        "row_means": prior.mean,
+        "row_precisions": prior.precision,
+    }
+    if (cuts := state.ends[:, 1:-1]).size:
+        draw["cut_points"] = np.where(np.isfinite(cuts), cuts, np.nan)
+    if prior.phi is not None:
+        draw["phi"] = prior.phi
+    if state.season is not None:
+        draw["season"] = state.season.astype(np.float32)
+    if prior.shares.size > 1:
+        draw["row_share"], draw["row_group"] = prior.shares, state.groups.labels.astype(np.int16)
+    return draw
 
 
 def _draw_prior_of_rows(
@@ -210,40 +221,23 @@ def _draw_prior_of_rows(
             state.columns[:, :rank] /= sizes
         phi = problem.order.draw_phi(state.rows / units, rng)
         return RowPrior(np.zeros((1, units.size)), np.diag(units**-2)[None], phi=phi)
-    scaled = state.rows / units
-    if state.n_groups == 1:
-        one_group = np.zeros(len(scaled), np.int64)
-        return priors.draw_row_prior(scaled, one_group, problem.prior.strength, rng).times(units)
-    if state.groups is None:
+    n_groups = state.row_prior.shares.size
+    if n_groups > 1 and state.sweep == 1:
         components = state.columns[:, :rank]
-        state.groups = priors.first_groups(state.rows, components, units, state.n_groups, rng)
-    elif state.sweep % priors.SWEEPS_PER_LABEL_DRAW:
-        before = state.row_prior.times(1 / units)
-        return priors.draw_used_priors(state.groups, before, scaled, rng).times(units)
-    prior = priors.draw_group_priors(state.groups, state.n_groups, scaled, rng).times(units)
-    if state.sweep % priors.SWEEPS_PER_LABEL_DRAW == 0:
+        state.groups = first_groups(state.rows, components, units, n_groups, rng)
+    prior = draw_prior(state.groups, state.row_prior, state.rows, state.sweep, rng, units)
+    if n_groups > 1 and state.sweep % SWEEPS_PER_LABEL_DRAW == 0:
         state.groups.labels[:] = UNLABELLED
     return prior
 
 
-def _draw_prior_of_columns(
-    problem: SampledProblem, state: ChainState, rng: np.random.Generator
-) -> RowPrior:
-    """Return a draw of the prior of the columns: one of numbers, and one of levels."""
-    units, groups = problem.units[1], problem.column_groups
-    scaled, strength = state.columns / units, problem.prior.strength
-    return priors.draw_row_prior(scaled, groups, strength, rng).times(units)
-
-
 def first_T(problem: SampledProblem) -> FloatArray:
-    """Return T = f⁻¹(X) with its units; for ordered levels, their scores."""
-    T = np.empty_like(problem.values)
-    for (_, kind, at), levels in zip(problem.kinds, problem.levels, strict=True):
+    """Return T = f⁻¹(X) without units; for ordered levels, their scores."""
+    T, (ends, _) = np.empty_like(problem.values), first_cuts(problem.levels)
+    for (noise, kind, at), row in zip(problem.kinds, ends, strict=True):
         x = problem.values[at]
-        if levels is None:
-            T[at] = kind.nonlinearity.pseudo_inverse(kind.loss.target(x))
-        else:
-            T[at] = CutPoints.first(levels.counts).scores()[x.astype(np.intp)]
+        is_level = noise == "ordinal"
+        T[at] = middles(row)[x.astype(np.intp)] if is_level else kind.pseudo_inverse(x)
     return T
 
 
@@ -283,22 +277,19 @@ def draw_noise(
 
 
 def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
-    """Draw the rows given T without units."""
-    prior = state.row_prior
-    labels = NO_LABELS if state.groups is None else state.groups.labels
-    if (labels >= 0).any():  # only groups that have rows
+    """Draw the rows given T without the season."""
+    prior, labels = state.row_prior, state.groups.labels
+    if (labels > 0).any():  # only groups that have rows
         used, labels = np.unique(labels, return_inverse=True)
         prior = RowPrior(*(each[used] for each in prior[:3]))
     other = problem.factor(state.columns, for_rows=True)
     key = StreamId(state.seed, state.sweep, ROWS, problem.keys.rows)
-    inputs = RowInputs(other, prior, state.rho, key, labels)
     if prior.phi is None:
-        problem.updates[0].draw(T, inputs, state.rows)
+        problem.updates[0].draw(T, state.rows, other, prior, state.rho, key, labels)
     else:
         assert problem.order is not None
-        assert isinstance(problem.storage, CsrStorage)
-        weights = problem.weights_of_T
-        draw_ordered_rows(problem.order, problem.storage, weights, T, inputs, state.rows)
+        entries = problem.storage, problem.weights_of_T, T
+        draw_ordered_rows(problem.order, state.rows, *entries, other, prior, state.rho, key)
 
 
 def sums_of_squares(problem: SampledProblem, state: ChainState, T: FloatArray) -> FloatArray:
@@ -308,15 +299,15 @@ def sums_of_squares(problem: SampledProblem, state: ChainState, T: FloatArray) -
     squares = squares if weights is None else squares * weights
     if not problem.by_column:
         return np.array([squares.sum()])
-    return np.bincount(problem.column_of, squares, problem.counts.size).astype(np.float64)
+    return np.bincount(problem.storage.indices, squares, problem.counts.size).astype(np.float64)
 
 
 def draw_columns(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
-    """Draw the columns given T without units."""
+    """Draw the columns given T without the season."""
     other = problem.factor(state.rows, for_rows=False)
     key = StreamId(state.seed, state.sweep, COLUMNS)
-    inputs = RowInputs(other, state.column_prior, state.rho, key, problem.column_groups)
-    problem.updates[1].draw(T, inputs, state.columns)
+    labels, prior = problem.column_groups, state.column_prior
+    problem.updates[1].draw(T, state.columns, other, prior, state.rho, key, labels)
 
 
 def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.Generator) -> None:
@@ -324,15 +315,13 @@ def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.G
 
     Of two levels, the only cut point stays where it is.
     """
-    drawn = [k for k, cuts in enumerate(state.cuts) if cuts and cuts.steps.size > 1]
-    if not drawn:
+    if state.ends.shape[1] < 4:
         return
-    V = linear_at_entries(problem, state)
-    for k in drawn:
-        cuts, levels, v = state.cuts[k], problem.levels[k], V[problem.entries_of_kinds[k]]
-        assert cuts is not None
-        assert levels is not None
-        state.log_likelihood += cuts.draw(levels, v, rng, tune=state.tuning > 0)
+    V, tune = linear_at_entries(problem, state), state.tuning > 0
+    for k, levels in enumerate(problem.levels):
+        if levels is not None and levels.counts.size > 2:
+            v, ends, steps = V[problem.entries_of_kinds[k]], state.ends[k], state.steps[k]
+            state.log_likelihood += levels.draw(v, ends, steps, rng, tune=tune)
 
 
 def season_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray | None:
@@ -343,9 +332,9 @@ def season_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray 
 
 
 def without_season(problem: SampledProblem, state: ChainState) -> FloatArray:
-    """Return T without units and without the season."""
-    T, season = without_units(problem, state.T), season_at_entries(problem, state)
-    return T if season is None else T - season
+    """Return T without the season."""
+    season = season_at_entries(problem, state)
+    return state.T if season is None else state.T - season
 
 
 def linear_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray:
@@ -363,16 +352,6 @@ def linear_at(
     if state.season is None or problem.order is None:
         return v
     return v + state.season[problem.order.phases[i], j].astype(v.dtype)
-
-
-def without_units(problem: SampledProblem, T: FloatArray | None) -> FloatArray:
-    """Return T without units, which is X itself if there is no other."""
-    if T is None:
-        return problem.values
-    if not problem.by_column:
-        return T
-    centre, size = problem.units_of_entries
-    return np.asarray((T - centre) / size)
 
 
 SWEEPS_FROM_PRIOR, SWEEPS_LATENT = 3, 5
@@ -422,7 +401,7 @@ def draw_new_rows(
         if rows is not None:
             state.rows[n_new:] = rows
         if cuts is not None:
-            put(state.cuts, cuts)
+            state.ends[:, 1:-1] = np.where(np.isnan(cuts), np.inf, cuts)
         _draw_rows_alone(
             problem, state, range(number * SWEEPS_LATENT, number * SWEEPS_LATENT + steps)
         )
@@ -435,18 +414,14 @@ def unhide_cells(problem: SampledProblem, state: ChainState) -> ChainState:
     All rows are drawn anew if only some were there.
     """
     if len(state.rows) == problem.shape[0]:
-        new = Chain().init(problem, state.rows, state.columns, seed=state.seed)
+        new = new_state(problem, state.rows, state.columns)
         return replace(state, T=new.T, x=new.x, tuning=0)
     new = _first(problem, state.columns, state.row_prior, state.seed)
-    groups, cuts = state.groups, list(state.cuts)
-    for k, (each, first) in enumerate(zip(state.cuts, new.cuts, strict=True)):
-        if each is not None and first is not None:  # more entries move cut points less
-            cuts[k] = CutPoints(each.ends, np.minimum(each.steps, first.steps))
-    if groups is not None:
-        groups = replace(groups, labels=np.full(len(new.rows), UNLABELLED))
-    state = replace(state, rows=new.rows, T=new.T, x=new.x, tuning=0, groups=groups, cuts=cuts)
-    steps = SWEEPS_LATENT if "after" in problem.noises else SWEEPS_FROM_PRIOR
-    _draw_rows_alone(problem, state, range(state.sweep + 1, state.sweep + 1 + steps))
+    groups = replace(state.groups, labels=new.groups.labels)
+    steps = np.minimum(state.steps, new.steps)  # more entries move cut points less
+    state = replace(state, rows=new.rows, T=new.T, x=new.x, tuning=0, groups=groups, steps=steps)
+    number = SWEEPS_LATENT if "after" in problem.noises else SWEEPS_FROM_PRIOR
+    _draw_rows_alone(problem, state, range(state.sweep + 1, state.sweep + 1 + number))
     return state
 
 
@@ -454,17 +429,13 @@ def _first(problem: SampledProblem, columns: FloatArray, prior: RowPrior, seed: 
     """Return a state whose rows are all at the mean of their prior."""
     mean = prior.shares @ prior.mean
     rows = np.tile(mean, (problem.shape[0], 1)).astype(problem.dtype)
-    state = Chain().init(problem, rows, columns, seed=seed)
-    if prior.shares.size > 1:
-        state.groups = Groups(np.full(len(rows), UNLABELLED), np.empty((0, 0)))
-    return state
+    return new_state(problem, rows, columns, seed=seed)
 
 
 def _draw_rows_alone(problem: SampledProblem, state: ChainState, sweeps: Iterable[int]) -> None:
     """Draw T and the rows, and their groups, in sweeps of these numbers."""
     for state.sweep in sweeps:
-        if state.groups is not None:
-            state.groups.labels[:] = UNLABELLED
+        state.groups.labels[:] = UNLABELLED if state.row_prior.shares.size > 1 else 0
         draw_T(problem, state)
         draw_rows(problem, state, without_season(problem, state))
 

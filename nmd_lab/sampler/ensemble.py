@@ -30,6 +30,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
@@ -45,9 +46,8 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
-from .chain import Chain, ChainState, Draw, linear_at, unhide_cells
+from .chain import ChainState, Draw, draw_of, first_T, linear_at, unhide_cells
 from .first_state import COLUMNS, with_cut_points, with_rank
-from .latent_draws import ends_in_rows
 from .problem import SampledProblem, problem_of
 from .sampled_model import knows_T
 
@@ -118,8 +118,6 @@ class Hidden(NamedTuple):
         Whether it is an indicator.
     firsts : ndarray of int (n_levels,)
         Column of the matrix at which the column of the table begins.
-    n_codes : int
-        Largest number of levels of a column.
     frequency : ndarray (n,)
         Fraction of the second level among the cells of each column of two; otherwise 1.
     """
@@ -131,26 +129,18 @@ class Hidden(NamedTuple):
     cells: Positions
     is_indicator: NDArray[np.bool_]
     firsts: Positions
-    n_codes: int
     frequency: Array
 
     @classmethod
     def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
         """Return the hidden cells whose T or level is known; others are not scored."""
         stored, table = problem.scaling.scaled_observations(hidden).as_sparse(), hidden.labels.table
-        i, j, x = stored.entries()
-        cells = first_of_cells(i, j, table)
-        values = np.full(x.size, np.nan)
-        kinds: Any = zip(problem.noises, problem.model.column_models, strict=True)
-        which = problem.kinds_of(j)
-        is_level = (np.array(problem.noises) == "ordinal")[which]
-        for k, (noise, kind) in enumerate(kinds):
-            at = np.flatnonzero(which == k)
-            if noise == "ordinal":
-                values[at] = kind.loss.codes(x[at])
-            elif knows_T(noise, kind.nonlinearity):
-                values[at] = (kind.nonlinearity.pseudo_inverse(x[at]) - kind.centre) / kind.size
-        known = np.isfinite(values) & stored.exact
+        here, i, j = replace(problem, observations=stored), stored.rows, stored.indices
+        which, cells = problem.kinds_of(j), first_of_cells(i, j, table)
+        ordered = np.array(problem.noises) == "ordinal"
+        is_known = ordered | [knows_T(noise, kind.nonlinearity) for noise, kind, _ in here.kinds]
+        is_level, known = ordered[which], is_known[which] & stored.exact
+        values = np.where(is_level, here.values, first_T(here)).astype(np.float64)
         levels = known & is_level
         at, i, j = j[levels], i[known].astype(np.intp), j[known].astype(np.intp)
         firsts, is_indicator = np.arange(problem.shape[1]), np.zeros(problem.shape[1], bool)
@@ -160,16 +150,9 @@ class Hidden(NamedTuple):
         _, cell = np.unique(cells[levels], return_inverse=True)
         counts = [np.empty(0) if each is None else each.counts for each in problem.levels]
         frequency = [(c[1] + 0.5) / (c.sum() + 1) if c.size == 2 else 1.0 for c in counts]
-        n_codes = max(each.size for each in counts)
         of_columns = np.array(frequency)[problem.kinds_of(np.arange(problem.shape[1]))]
-        of_levels = cell.ravel(), is_indicator[at], firsts[at], n_codes, of_columns
+        of_levels = cell.ravel(), is_indicator[at], firsts[at], of_columns
         return cls(i, j, values[known], is_level[known], *of_levels)
-
-    def no_scores(self) -> Scores:
-        """Return the sums before any sweep."""
-        n = self.values.size
-        masses = np.zeros((self.cells.size, self.n_codes))
-        return Scores(np.full(n, -np.inf), np.zeros(n), masses)
 
     def scores(self, problem: SampledProblem, state: ChainState) -> Scores:
         """Return what a state of a chain says of the cells."""
@@ -183,11 +166,9 @@ class Hidden(NamedTuple):
 
     def _masses(self, problem: SampledProblem, state: ChainState, v: Array) -> Array:
         """Return the probability of each level of the hidden levels, given WH there."""
-        if not v.size:
-            return np.zeros((0, self.n_codes))
         kinds = problem.kinds_of(self.columns[self.is_level])
         centre, size = problem.units_of_kinds[kinds].T
-        ends = ends_in_rows(state.cuts)[kinds] - (centre + size * v)[:, None]
+        ends = state.ends[kinds] - (centre + size * v)[:, None]
         return np.asarray(interval_mass(ends[:, :-1], ends[:, 1:]))
 
     def _observed(self, masses: Array) -> Array:
@@ -232,7 +213,7 @@ class Hidden(NamedTuple):
         at = ~self.is_indicator | (codes == 1)
         second, logs = self.frequency[self.columns[self.is_level], None], np.log(TEMPERATURES)
         first = np.where(second < 1, 1 - second, 1.0)  # a high temperature leaves these references
-        references = np.where(np.arange(self.n_codes) == 1, second, first)
+        references = np.where(np.arange(masses.shape[1]) == 1, second, first)
         ratios = masses / references
         observed = np.log(self._observed(ratios)[at] + MIN_PROBABILITY)
         scores = np.zeros((n, TEMPERATURES.size))
@@ -296,22 +277,22 @@ class Member:
     ----------
     state : ChainState
         Its state.
-    scores : Scores or None
-        Sums over the scored sweeps; None if no cells are hidden.
     draws : int
         Number of sweeps whose draws are kept.
     calibration : dict of ndarray
         That of the mixture, which is part of each draw; empty if no cells are hidden.
+    scores : Scores or None
+        Sums over the scored sweeps; None before the first of them.
     weight : float
         Its weight in the mixture.
     groups : ndarray of int (m,) or None
-        Groups of the rows when the hidden cells came back; None if there is one.
+        Groups of the rows when the hidden cells came back.
     """
 
     state: ChainState
-    scores: Scores | None
     draws: int
     calibration: Draw
+    scores: Scores | None = None
     weight: float = 1.0
     groups: NDArray[np.int64] | None = None
 
@@ -381,7 +362,7 @@ class Ensemble:
         """
         n_groups = max(size.groups for size in self.sizes)
         state = replace(state, row_prior=state.row_prior.padded(n_groups))
-        draw = Chain().iterate(self.problems[k], state)
+        draw = draw_of(state)
         if len(self.problems) == 1:
             named = member.calibration.items()
             return draw | {n: a for n, a in named if n == "spread" or self.problem.by_column}
@@ -425,15 +406,14 @@ class Ensemble:
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
         if self.hidden is None:
-            return Member(state, None, self.draws, {})
-        return Member(state, self.hidden.no_scores(), 0, self.hidden.calibration(1.0, 1.0))
+            return Member(state, self.draws, {})
+        return Member(state, 0, self.hidden.calibration(1.0, 1.0))
 
     def score(self, k: int, member: Member) -> None:
         """Add the scores of the hidden cells, given the state of a member."""
         assert self.hidden is not None
-        assert member.scores is not None
         scores = self.hidden.scores(self.form(k), self.in_form(k, member.state))
-        member.scores = member.scores.plus(scores)
+        member.scores = scores if member.scores is None else member.scores.plus(scores)
 
     def log_densities(self, members: list[Member]) -> Array:
         """Return the log-density of each hidden cell in the mixture of the members."""
@@ -474,8 +454,7 @@ class Ensemble:
         each_member = zip(members, self.problems, counts, weights.tolist(), strict=True)
         for member, problem, count, weight in each_member:
             member.draws, member.calibration, member.weight = int(count), calibration, weight
-            if (groups := member.state.groups) is not None:
-                member.groups = groups.labels.copy()
+            member.groups = member.state.groups.labels.copy()
             if count:
                 member.state = unhide_cells(problem, member.state)
 
@@ -529,12 +508,11 @@ def make_ensemble(
         return Ensemble(problem, sizes, one, one, few, observations, None, tuned, 0, 0, draws)
     (i, j, x), table = few.entries(), few.labels.table
     common = np.ones(x.size, bool)
-    at = np.flatnonzero((np.array(problem.noises) == "ordinal")[problem.kinds_of(j)])
-    if at.size:
-        levels = np.column_stack([j[at], x[at]])
-        _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
-        first = first_of_cells(i, j, table)
-        common[first[at[counts[level.ravel()] < RARE]]] = False
+    is_level = (np.array(problem.noises) == "ordinal")[problem.kinds_of(j)]
+    if is_level.any():
+        values, first = pd.DataFrame({"column": j, "level": x}), first_of_cells(i, j, table)
+        counts = values.groupby(["column", "level"])["level"].transform("size")
+        common[first[is_level & (counts < RARE)]] = False
         common = common[first]
     is_hidden = np.zeros(x.size, bool)
     if hide is not None:

@@ -28,8 +28,8 @@ from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.request.options import Options
 
-from .chain import Chain, ChainState, Draw, first_season, first_T, without_units
-from .latent_draws import CutPoints
+from .chain import ChainState, Draw, first_season, first_T, new_state
+from .latent_draws import first_cuts
 from .problem import SampledProblem
 
 COLUMNS = "columns"
@@ -54,9 +54,9 @@ def first_chain(
     if in_order:
         factors = _of_unit_variance(problem, *factors)
     more: dict[str, Any] = {"tuning": tune, "n_groups": n_groups, "in_order": in_order}
-    state = Chain().init(problem, *factors, seed=seed, **more)
+    state = new_state(problem, *factors, seed=seed, **more)
     if in_order and problem.order is not None and problem.order.period:
-        state.season = first_season(problem, without_units(problem, state.T))
+        state.season = first_season(problem, state.T)
     if is_name and init == COLUMNS:
         state.rho[:] = 1000 / problem.prior.spread**2  # nearly all of T is WH
     return state
@@ -104,12 +104,11 @@ def _first_factors(
             vectors[:] = 0.1 * unit * rng.standard_normal(vectors.shape)
         return rows, columns
     if init == COLUMNS:
-        i = np.repeat(np.arange(m), np.diff(problem.starts))
-        rows[i, problem.column_of] = without_units(problem, first_T(problem))
+        rows[problem.observations.rows, problem.storage.indices] = first_T(problem)
         columns[:, :n] = np.eye(n)
         return rows, columns
     if init == "svd":
-        T = problem.observations.with_stored(without_units(problem, first_T(problem)))
+        T = problem.observations.with_stored(first_T(problem))
         of_columns = np.zeros(n) if problem.offset_columns.after else None
         offsets = Offsets(problem.offset_columns.mean, None, of_columns)
         identity = make_model("identity", "frobenius")
@@ -133,13 +132,12 @@ def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainS
     scale[at] = roots
     columns = state.columns * scale[:, None].astype(problem.dtype)
     columns[at, -1] += roots * centres / sizes
-    rho, cuts = np.where(scale == 1, state.rho, 1.0), list(state.cuts)
+    rho, (ends, _) = np.where(scale == 1, state.rho, 1.0), first_cuts(problem.levels)
     season = None if state.season is None else state.season * scale
     for j, root, size in zip(at, roots, sizes, strict=True):
         values = np.asarray(problem.model.column_models[j].loss.level_values)
-        inner = 0.5 * (values[1:] + values[:-1]) * root / size
-        cuts[j] = CutPoints(np.concatenate([[-np.inf], inner, [np.inf]]), np.ones(inner.size))
-    return replace(state, columns=columns, rho=rho, cuts=cuts, season=season)
+        ends[j, 1 : values.size] = 0.5 * (values[1:] + values[:-1]) * root / size
+    return replace(state, columns=columns, rho=rho, ends=ends, season=season)
 
 
 def with_rank(draw: Draw, rank: int, more: int) -> Draw:

@@ -38,16 +38,8 @@ from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
 from .ensemble import MIN_PROBABILITY, Ensemble, Member
-from .latent_draws import normal_cuts
-from .priors import (
-    MIN_SHARE,
-    SWEEPS_PER_LABEL_DRAW,
-    Groups,
-    RowPrior,
-    draw_group_priors,
-    draw_row_prior,
-    draw_used_priors,
-)
+from .latent_draws import first_cuts
+from .priors import MIN_SHARE, SWEEPS_PER_LABEL_DRAW, Groups, RowPrior, draw_prior
 from .problem import SampledProblem, problem_of
 from .random_numbers import LATENT, draw_between, draw_index, new_stream, start_of
 from .row_updates import draw_solved, half_solve
@@ -137,11 +129,8 @@ def cut_points(problem: SampledProblem) -> Array:
 
     Of two levels the cut point is zero.  Of more, cut points are quantiles of the levels.
     """
-    counts = [np.empty(0, np.int64) if each is None else each.counts for each in problem.levels]
-    ends = np.full((len(counts), max(each.size for each in counts) + 1), np.inf)
-    for row, each in zip(ends, counts, strict=True):
-        if each.size:
-            row[0], row[1 : each.size] = -np.inf, 0.0 if each.size == 2 else normal_cuts(each)
+    ends, _ = first_cuts(problem.levels, 1.0)
+    ends[[each is not None and each.counts.size == 2 for each in problem.levels], 1:2] = 0.0
     return ends
 
 
@@ -153,11 +142,8 @@ def columns_with_scores(table: TypedTable | None, n: int) -> Positions:
 
 def scores_of(problem: SampledProblem, table: TypedTable | None, cuts: Array) -> Scores:
     """Return what the cells of a problem say of the scores of their rows."""
-    (m, n), values = problem.shape, problem.values.astype(np.float64)
-    i, j = np.repeat(np.arange(m), np.diff(problem.starts)), problem.column_of
-    ends = [values, values]
-    if (limits := problem.limits) is not None:
-        ends = [np.where(limits.limited, each, values) for each in limits[1:]]
+    (m, n), ends = problem.shape, [each.astype(np.float64) for each in problem.limits]
+    i, j = problem.observations.rows, problem.storage.indices
     low, high = np.full((m, n), -np.inf), np.full((m, n), np.inf)
     for k, (noise, kind, at) in enumerate(problem.kinds):
         for upper, (bound, x) in enumerate(zip((low, high), ends, strict=True)):
@@ -170,7 +156,7 @@ def scores_of(problem: SampledProblem, table: TypedTable | None, cuts: Array) ->
     for column, at in () if table is None else table.blocks():
         if column.has_indicators:
             low[:, at], high[:, at] = -np.inf, np.inf
-            is_one = np.isin(j, at) & (values == 1)
+            is_one = np.isin(j, at) & (problem.values == 1)
             classes[i[is_one], at[1]], widths[at[1]] = j[is_one] - at[0], at.size - 1
     scored = columns_with_scores(table, n)
     low, high = (np.ascontiguousarray(each[:, scored]) for each in (low, high))
@@ -332,13 +318,14 @@ class JointChain:
         scores = _with_noise(scores)
         z = scores.first()
         m, d = z.shape
-        draw = RowPrior(np.zeros((1, d)), np.eye(d)[None])
-        groups, seed = Groups(np.zeros(m, np.int64), np.eye(d)), int(rng.integers(2**62))
-        return cls(scores, scores.free_units, z, draw, groups, rng, seed)
+        is_number = (scores.low == scores.high).any(axis=0)
+        scale = np.where(is_number, NUMBER_SCALE, LATENT_SCALE)
+        groups, seed = Groups.apart(np.zeros(m, np.int64), scale, 0.0), int(rng.integers(2**62))
+        return cls(scores, scores.free_units, z, RowPrior.first(1, d), groups, rng, seed)
 
     def with_groups(self, member: Member, rng: np.random.Generator) -> JointChain:
         """Return a chain that begins with the scores of this one and the groups of a member."""
-        d, number = self.z.shape[1], member.state.n_groups
+        d, number = self.z.shape[1], member.state.row_prior.shares.size
         assert member.groups is not None
         scale = 0.5 * np.cov(self.z, rowvar=False).reshape(d, d)
         groups = Groups(member.groups.copy(), scale)
@@ -357,15 +344,7 @@ class JointChain:
         """Draw the distribution given the scores, in units in which free scores have spread 1."""
         for at in self.free_units:
             self.z[:, at] /= math.sqrt(self.z[:, at].var(axis=0).mean()) or 1.0
-        if (n_groups := len(self.draw.shares)) > 1:
-            if self.sweep > 1 and self.sweep % SWEEPS_PER_LABEL_DRAW:
-                self.draw = draw_used_priors(self.groups, self.draw, self.z, self.rng)
-            else:
-                self.draw = draw_group_priors(self.groups, n_groups, self.z, self.rng)
-            return
-        is_number = (self.scores.low == self.scores.high).any(axis=0)
-        scale = np.where(is_number, NUMBER_SCALE, LATENT_SCALE)
-        self.draw = draw_row_prior(self.z, self.groups.labels, 0.0, self.rng, scale)
+        self.draw = draw_prior(self.groups, self.draw, self.z, self.sweep, self.rng)
 
     def restore(self, scores: Scores) -> None:
         """Go on with more known cells of the same rows."""
@@ -488,7 +467,7 @@ def joint_draws(
     chosen, threads = [JointChain.first(tried, rngs[0])], options.compute.threads or all_threads()
     best = ensemble.log_densities(members)[cells.of_hidden]
     if _is_better(best, _tuned(chosen[0], cells)):
-        grouped = [each for each in members if each.groups is not None]
+        grouped = [each for each in members if each.state.row_prior.shares.size > 1]
         if not grouped or d > MAX_SCORES_WITH_GROUPS:
             return None
         starts = zip(cycle(grouped), rngs[1:], strict=False)

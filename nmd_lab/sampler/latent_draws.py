@@ -29,7 +29,7 @@ offsets can shift T.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -306,29 +306,6 @@ LEVEL = make_column_model("identity", "frobenius")
 """Stands for a kind of ordered levels in compiled code, to which their number does not matter."""
 
 
-class SampledLimits(NamedTuple):
-    """The limits of the stored entries.
-
-    Attributes
-    ----------
-    limited : ndarray of bool (n_entries,)
-        Whether only limits are known of an entry.
-    low, high : ndarray (n_entries,)
-        Limits; -inf or inf where there is none.
-    """
-
-    limited: NDArray[np.bool_]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    def at(self, entries: Any) -> SampledLimits:
-        """Return the limits of some entries."""
-        return SampledLimits(*(each[entries] for each in self))
-
-
-NO_LIMITS = SampledLimits(np.empty(0, bool), np.empty(0), np.empty(0))
-
-
 class Batch(NamedTuple):
     """Stored entries whose T is drawn by the same compiled loop, row by row or column by column.
 
@@ -340,8 +317,10 @@ class Batch(NamedTuple):
         Position of the first entry of each row or column, and behind the last.
     entries : slice or ndarray of int (n_entries,)
         Positions of the entries among those by row.
-    x, weights, limits, units : ndarray (n_entries,), ndarray, SampledLimits, tuple of ndarray
-        X at the entries, and what is empty without it: weights, limits, centres and sizes.
+    weights : ndarray (n_entries,)
+        Weights; empty if every one is 1.
+    low, high : ndarray (n_entries,)
+        Smallest and largest value that each entry may have, the same if its value is known.
     shift : int
         Number of rows and columns before, in streams of random numbers.
     """
@@ -351,11 +330,16 @@ class Batch(NamedTuple):
     model_indices: list[int]
     starts: NDArray[np.integer]
     entries: Any
-    x: FloatArray
     weights: FloatArray
-    limits: SampledLimits
-    units: tuple[FloatArray, ...] = ()
-    shift: int = 0
+    low: FloatArray
+    high: FloatArray
+    shift: int
+
+
+@compile_scalar
+def _draw_within(v, sd, low, high, pieces, stream):  # type: ignore[no-untyped-def]
+    """Return a draw of T between two limits of its own."""
+    return draw_between(v, sd, low, high, stream)
 
 
 @cache
@@ -364,62 +348,50 @@ def latent_kernel(noise: NoiseKind, structure: Structure) -> Any:
     f, d, _ = structure
     value, forward = compile_scalar(d.value), compile_scalar(f.forward)
     after, known = noise == "after", noise == "gaussian"
-    draw: Any = compile_t_draw(structure) if after else _draw_between(noise, structure)
+    ordinal = noise == "ordinal"
+    draw: Any = compile_t_draw(structure) if after else _draw_within
+    if noise == "before":
+        draw = compile_latent_draw(structure)
     draw_x = DRAWS_OF_X.get(d.noise_model, draw_gaussian)
 
     def draw_T(entries, levels, model, key, x, V, T, losses, first, last):  # type: ignore[no-untyped-def]
-        starts, weights, (is_limited, low, high) = entries
-        (rho, beta, cuts), (pieces, pf, pd) = levels, model
+        starts, weights, low, high = entries
+        (rho, beta, centre, size, cuts), (pieces, pf, pd) = levels, model
         seed, sweep, shift, keys = key
         for i in range(first, last):
             stream = new_stream(start_of(seed, sweep, LATENT, i + shift))
             at = i if rho.size > 1 else 0
             ends, total = cuts[at], 0.0
             for k in range(starts[i], starts[i + 1]):
-                here = is_limited.size > 0 and is_limited[k]
-                if known and not here:
+                is_known = low[k] == high[k]
+                if known and is_known:
                     continue
                 if keys.size:
                     stream = new_stream(start_of(seed, sweep, LATENT, keys[k]))
-                weight, v = weights[k] if weights.size else 1.0, V[k]
+                weight = weights[k] if weights.size else 1.0
+                v, t = centre[at] + size[at] * V[k], centre[at] + size[at] * T[k]
                 if after:
                     outer = beta[at] * weight
-                    if here:
-                        x[k] = draw_x(forward(T[k], pf), outer, low[k], high[k], stream)
-                    t = draw(T[k], v, x[k], rho[at], outer, pieces, pf, pd, stream)
+                    if not is_known:
+                        x[k] = draw_x(forward(t, pf), outer, low[k], high[k], stream)
+                    t = draw(t, v, x[k], rho[at], outer, pieces, pf, pd, stream)
                     total += weight * value(x[k], forward(t, pf), pd)
                 else:
-                    sd = 1.0 / math.sqrt(rho[at] * weight)
-                    least, most = low[k] if here else x[k], high[k] if here else x[k]
-                    t = draw(v, sd, least, most, pieces, ends, stream)
-                T[k] = t
+                    least, most = low[k], high[k]
+                    if ordinal:  # ends begins with minus infinity and ends with infinity
+                        least, most = ends[int(least)], ends[int(most) + 1]
+                    t = draw(v, 1.0 / math.sqrt(rho[at] * weight), least, most, pieces, stream)
+                T[k] = (t - centre[at]) / size[at]
             losses[i] = total
 
     return compile_kernel(draw_T, f"draw_T_{noise}_{structure.name}", cached=structure.is_ours)
-
-
-def _draw_between(noise: NoiseKind, structure: Structure) -> Any:
-    """Return the compiled draw ``(v, sd, low, high, pieces, cuts, stream) -> t`` within limits."""
-    latent = compile_latent_draw(structure) if noise == "before" else draw_between
-
-    def draw(v, sd, low, high, pieces, cuts, stream):  # type: ignore[no-untyped-def]
-        return draw_between(v, sd, low, high, stream)
-
-    def draw_before(v, sd, low, high, pieces, cuts, stream):  # type: ignore[no-untyped-def]
-        return latent(v, sd, low, high, pieces, stream)
-
-    def draw_level(v, sd, low, high, pieces, cuts, stream):  # type: ignore[no-untyped-def]
-        # cuts begins with minus infinity and ends with infinity
-        return draw_between(v, sd, cuts[int(low)], cuts[int(high) + 1], stream)
-
-    return compile_scalar({"before": draw_before, "ordinal": draw_level}.get(noise, draw))
 
 
 Doubles = NDArray[np.float64]
 
 
 class Levels:
-    """The entries of each level, and of each interval of levels.
+    """The entries of each level, and of intervals of levels.
 
     Parameters
     ----------
@@ -434,140 +406,88 @@ class Levels:
     ----------
     counts : ndarray of int (number,)
         Number of entries of each level.
-    bounds : ndarray of int (n_groups, 2)
-        Lowest and highest level of each group of entries: of the levels and of the intervals.
-    starts : ndarray of int (n_groups + 1,)
-        Position of the first entry of each group, and behind the last.
-    roots : ndarray (n_entries,)
-        Square roots of the weights, group by group; empty if every one is 1.
     """
 
     def __init__(
         self, low: FloatArray, high: FloatArray, number: int, weights: FloatArray | None = None
     ) -> None:
-        first, last = low.astype(np.intp), high.astype(np.intp)
-        alone = np.arange(number) * (number + 1)  # first = last has such a number
-        numbers = np.concatenate([alone, first * number + last])
-        found, group = np.unique(numbers, return_inverse=True)
-        self.bounds = np.column_stack(np.divmod(found, number))
-        self._levels, group = np.split(group, [number])
-        self._order = np.argsort(group, kind="stable")
-        sizes = np.bincount(group, minlength=found.size)
-        self.counts = sizes[self._levels]
-        self.starts = np.concatenate([[0], np.cumsum(sizes)])
-        self.roots = np.empty(0)
-        if weights is not None:
-            self.roots = np.sqrt(weights[self._order].astype(np.float64))
+        self._low, self._high = low.astype(np.intp), high.astype(np.intp)
+        self.counts = np.bincount(self._low[low == high], minlength=number)
+        self._roots = np.empty(0) if weights is None else np.sqrt(weights.astype(np.float64))
 
     def first_of(self, level: int, number: int) -> NDArray[np.intp]:
         """Return the positions of the first entries of a level, at most so many."""
-        group = self._levels[level]
-        first, last = self.starts[group : group + 2]
-        return np.asarray(self._order[first : min(last, first + number)])
+        return np.flatnonzero((self._low == level) & (self._high == level))[:number]
 
-    def arranged(self, v: FloatArray) -> Doubles:
-        """Return WH with offsets at the entries group by group."""
-        return v[self._order].astype(np.float64)
+    def draw(
+        self, v: FloatArray, ends: Doubles, steps: Doubles, rng: np.random.Generator, *, tune: bool
+    ) -> float:
+        """Do one step for each cut point, in place, given WH with offsets at the entries.
 
-
-def normal_cuts(counts: NDArray[np.integer]) -> Doubles:
-    """Return standard normal quantiles between levels with these numbers of entries."""
-    below = np.cumsum(counts)[:-1] + 0.5 * np.arange(1, counts.size)
-    return np.asarray(ndtri(below / (counts.sum() + 0.5 * counts.size)))
-
-
-@dataclass
-class CutPoints:
-    """The cut points and their random walk.
-
-    Attributes
-    ----------
-    ends : ndarray (n_levels + 1,)
-        Minus infinity, the cut points, and infinity.
-    steps : ndarray (n_levels - 1,)
-        Widths of the steps.
-    """
-
-    ends: Doubles
-    steps: Doubles
-
-    @classmethod
-    def first(cls, counts: NDArray[np.integer]) -> CutPoints:
-        """Return those of levels with these numbers of entries, if WH explains nothing."""
-        number, total = counts.size, int(counts.sum())
-        # the spread of T is that of WH and of the noise, which is 1
-        ends = np.concatenate([[-np.inf], math.sqrt(2) * normal_cuts(counts), [np.inf]])
-        return cls(ends, np.full(number - 1, 3.0 / math.sqrt(total / number + 1)))
-
-    def scores(self) -> Doubles:
-        """Return a number for each level: the middle of its cut points, near them at the ends."""
-        inner = self.ends[1:-1]
-        ends = np.concatenate([inner[:1] - 1, inner, inner[-1:] + 1])
-        return np.asarray(0.5 * (ends[1:] + ends[:-1]))
-
-    def draw(self, levels: Levels, v: FloatArray, rng: np.random.Generator, *, tune: bool) -> float:
-        """Do one step for each cut point given WH, and return the log-likelihood of all levels."""
-        numbers = [(rng.standard_normal(), math.log(rng.random())) for _ in self.steps[1:]]
-        self.ends = self.ends.copy()
-        entries = (levels.arranged(v), levels.roots, levels.starts, levels.bounds)
+        Return the log-likelihood of all levels.  `ends` are minus infinity, the cut points and
+        infinity, and `steps` the widths of their steps.
+        """
+        cuts = range(self.counts.size - 2)
+        numbers = np.array([(rng.standard_normal(), math.log(rng.random())) for _ in cuts])
+        entries = v.astype(np.float64), self._roots, self._low, self._high
         kernel = cached_kernel(_draw_cuts, "draw_cut_points")
-        return float(kernel(*entries, np.array(numbers), self.ends, self.steps, tune))
+        return float(kernel(*entries, numbers, ends, steps, tune))
 
 
-def padded(cuts: list[CutPoints | None]) -> Doubles:
-    """Return the cut points of each kind in a row, with NaN where a kind has fewer."""
-    inner = ends_in_rows(cuts)[:, 1:-1]
-    return np.where(np.isfinite(inner), inner, np.nan)
+def first_cuts(
+    kinds: Sequence[Levels | None], spread: float = math.sqrt(2)
+) -> tuple[Doubles, Doubles]:
+    """Return the ends of the levels of each kind in a row, and the widths of their steps.
+
+    There is infinity behind the last level.  WH explains nothing yet, and the spread of T is that
+    of WH and of the noise.
+    """
+    counts = [np.empty(0, np.int64) if each is None else each.counts for each in kinds]
+    most = max(each.size for each in counts)
+    ends, steps = np.full((len(counts), most + 1), np.inf), np.ones((len(counts), most))
+    for row, widths, each in zip(ends, steps, counts, strict=True):
+        if each.size:
+            below = np.cumsum(each)[:-1] + 0.5 * np.arange(1, each.size)
+            cuts = ndtri(below / (each.sum() + 0.5 * each.size))
+            row[0], row[1 : each.size] = -np.inf, spread * cuts
+            widths[:] = 3.0 / math.sqrt(each.sum() / each.size + 1)
+    return ends, steps
 
 
-def ends_in_rows(cuts: list[CutPoints | None]) -> Doubles:
-    """Return the ends of the levels of each kind in a row, with infinity behind the last."""
-    rows = np.full((len(cuts), max(0 if each is None else each.ends.size for each in cuts)), np.inf)
-    for row, each in zip(rows, cuts, strict=True):
-        if each is not None:
-            row[: each.ends.size] = each.ends
-    return rows
-
-
-def put(cuts: list[CutPoints | None], rows: Doubles) -> None:
-    """Put what `padded` returned into the cut points of each kind."""
-    for each, row in zip(cuts, rows, strict=True):
-        if each is not None:
-            each.ends[1:-1] = row[: each.ends.size - 2]
+def middles(ends: Doubles) -> Doubles:
+    """Return a number for each level: the middle of its cut points, near them at the ends."""
+    inner = ends[np.isfinite(ends)]
+    ends = np.concatenate([inner[:1] - 1, inner, inner[-1:] + 1])
+    return np.asarray(0.5 * (ends[1:] + ends[:-1]))
 
 
 @compile_inner
-def _log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untyped-def]
-    """Return the log-likelihood of some entries between two cut points."""
-    total = 0.0
-    for k in range(first, last):
-        root = roots[k] if roots.size else 1.0
-        total += log_probability(root * (low - v[k]), root * (high - v[k]))
-    return total
+def _log_likelihood(k, v, roots, low, high, ends):  # type: ignore[no-untyped-def]
+    """Return the log-likelihood of an entry between two cut points."""
+    root = roots[k] if roots.size else 1.0
+    return log_probability(root * (ends[low[k]] - v[k]), root * (ends[high[k] + 1] - v[k]))
 
 
-def _draw_cuts(v, roots, starts, bounds, numbers, ends, steps, tune):  # type: ignore[no-untyped-def]
+def _draw_cuts(v, roots, low, high, numbers, ends, steps, tune):  # type: ignore[no-untyped-def]
     """Do one step for each cut point, in place, and return the log-likelihood of all levels."""
-    n_groups = bounds.shape[0]
-    present, new = np.empty(n_groups), np.empty(n_groups)
-    for g in range(n_groups):
-        low, high = ends[bounds[g, 0]], ends[bounds[g, 1] + 1]
-        present[g] = _log_likelihood(v, roots, starts[g], starts[g + 1], low, high)
-    for cut in range(2, ends.size - 1):
+    n = v.size
+    present, new = np.empty(n), np.empty(n)
+    for k in range(n):
+        present[k] = _log_likelihood(k, v, roots, low, high, ends)
+    for cut in range(2, numbers.shape[0] + 2):
         before, (move, threshold) = ends[cut], numbers[cut - 2]
         ends[cut] += steps[cut - 1] * move
         accepted = ends[cut - 1] < ends[cut] < ends[cut + 1]
         if accepted:
             change = 0.0
-            for g in range(n_groups):
-                new[g] = present[g]
-                if bounds[g, 0] == cut or bounds[g, 1] + 1 == cut:
-                    low, high = ends[bounds[g, 0]], ends[bounds[g, 1] + 1]
-                    new[g] = _log_likelihood(v, roots, starts[g], starts[g + 1], low, high)
-                    change += new[g] - present[g]
+            for k in range(n):
+                new[k] = present[k]
+                if low[k] == cut or high[k] + 1 == cut:
+                    new[k] = _log_likelihood(k, v, roots, low, high, ends)
+                    change += new[k] - present[k]
             accepted = threshold < change
         if accepted:
-            present[:] = new
+            present, new = new, present
         else:
             ends[cut] = before
         if tune:  # to the share of accepted steps at which a walk in one dimension mixes best

@@ -47,7 +47,7 @@ from nmd_lab.kernels.products import CsrStorage
 
 from .priors import Doubles, RowPrior
 from .random_numbers import numbers
-from .row_updates import Labels, RowInputs
+from .row_updates import Labels, OtherFactor, StreamId
 
 PHIS = np.concatenate([np.linspace(0, 0.6, 7), 1 - np.logspace(-0.44, -3.3, 41)])
 """Values of φ."""
@@ -151,14 +151,17 @@ class RowOrder:
 
 def draw_ordered_rows(
     order: RowOrder,
+    rows: FloatArray,
     storage: CsrStorage,
     weights: FloatArray | None,
     target: FloatArray,
-    inputs: RowInputs,
-    rows: FloatArray,
+    other: OtherFactor,
+    prior: RowPrior,
+    rho: Doubles,
+    key: StreamId,
 ) -> None:
     """Draw all rows but the known ones in place, given T."""
-    (vectors, constants), prior, rho, key, _ = inputs
+    vectors, constants = other
     assert prior.phi is not None
     (m, d), n, sequence = rows.shape, len(vectors), order.sequence
     a = np.zeros((m + 1, d))  # nothing follows the last row

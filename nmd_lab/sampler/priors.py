@@ -123,10 +123,11 @@ class RowPrior(NamedTuple):
             log_weights = np.log(self.shares) + 0.5 * (log_determinants - squares)
         return linear, self.precision, log_weights
 
-    def times(self, units: Doubles) -> RowPrior:
-        """Return the prior of rows times these units."""
-        precision = self.precision / np.outer(units, units)
-        return self._replace(mean=self.mean * units, precision=precision)
+    @classmethod
+    def first(cls, number: int, d: int) -> RowPrior:
+        """Return so many groups of d components before the first draw."""
+        shares = np.full(number, 1 / number)
+        return cls(np.zeros((number, d)), np.tile(np.eye(d), (number, 1, 1)), shares)
 
     def padded(self, number: int) -> RowPrior:
         """Return the prior with so many groups; those that are added repeat others without rows."""
@@ -134,23 +135,6 @@ class RowPrior(NamedTuple):
         at = places % self.shares.size
         shares = np.where(places == at, self.shares[at], MIN_SHARE)
         return self._replace(mean=self.mean[at], precision=self.precision[at], shares=shares)
-
-
-NO_PRIOR = RowPrior(np.empty((1, 0)), np.empty((1, 0, 0)))
-"""Prior of rows that have no components."""
-
-
-def draw_row_prior(
-    scaled: Doubles,
-    labels: NDArray[np.int64],
-    strength: float,
-    rng: np.random.Generator,
-    scale: Numbers = 1.0,
-) -> RowPrior:
-    """Return a draw of mean and precision of groups of rows that have nothing in common."""
-    d = scaled.shape[1]
-    groups = Groups(labels, np.diag(np.broadcast_to(scale, d)) / d, strength, d)
-    return RowPrior(*_draw_gaussians(groups, _moments(scaled, groups), rng))
 
 
 def draw_wishart(
@@ -179,7 +163,7 @@ class Groups:
     labels : ndarray of int (m,)
         Group of each row.
     scale : ndarray (d, d)
-        S, the common covariance, in units of the prior.
+        S, the common covariance.
     strength : float
         κ, which says how far the means are from one another.
     freedom : float
@@ -190,6 +174,11 @@ class Groups:
     scale: Doubles
     strength: float = 0.1
     freedom: float = math.nan
+
+    @classmethod
+    def apart(cls, labels: NDArray[np.int64], variances: Doubles, strength: float) -> Groups:
+        """Return groups that have nothing in common but these variances, which stay as they are."""
+        return cls(labels, np.diag(variances) / variances.size, strength, variances.size)
 
 
 def first_groups(
@@ -208,24 +197,42 @@ def first_groups(
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # rows may be the same
         warnings.simplefilter("ignore", UserWarning)  # a group may be empty
         _, labels = kmeans2(points, min(number, len(points)), 20, minit="++", seed=rng)
-    spreads = rows.std(axis=0, dtype=np.float64) / units
-    scale = 0.5 * np.diag(np.square(spreads)) + 1e-3 * np.eye(spreads.size)
-    return Groups(labels.astype(np.int64), scale)
+    spreads = rows.std(axis=0, dtype=np.float64)
+    return Groups(labels.astype(np.int64), np.diag(0.5 * spreads**2 + 1e-3 * units**2))
+
+
+def draw_prior(
+    groups: Groups,
+    prior: RowPrior,
+    rows: NDArray[np.floating],
+    sweep: int,
+    rng: np.random.Generator,
+    units: Numbers = 1.0,
+) -> RowPrior:
+    """Return the next draw of the prior; several groups of rows share S, κ and ν."""
+    if prior.shares.size > 1 and (sweep == 1 or sweep % SWEEPS_PER_LABEL_DRAW == 0):
+        return draw_group_priors(groups, prior.shares.size, rows, rng, units)
+    return draw_used_priors(groups, prior, rows, rng)
 
 
 def draw_group_priors(
-    groups: Groups, number: int, scaled: Doubles, rng: np.random.Generator
+    groups: Groups,
+    number: int,
+    rows: NDArray[np.floating],
+    rng: np.random.Generator,
+    units: Numbers = 1.0,
 ) -> RowPrior:
     """Return a draw of share, mean and precision of each group; S, κ and ν are overwritten."""
-    d = scaled.shape[1]
+    d = rows.shape[1]
     counts = np.bincount(groups.labels, minlength=number)
     shares = np.maximum(rng.dirichlet(1 / number + counts), MIN_SHARE)
     used, empty = np.flatnonzero(counts), np.flatnonzero(counts == 0)
-    moments = _moments(scaled, groups)
+    moments = _moments(rows, groups)
     groups.freedom = nu = _draw_freedom(groups.scale, moments, rng)
     means, precisions = np.empty((number, d)), np.empty((number, d, d))
     means[used], precisions[used] = _draw_gaussians(groups, moments, rng)
-    sum_of_precisions = np.eye(d) + nu * precisions[used].sum(axis=0)
+    of_prior = np.diag(np.broadcast_to(units, d) ** -2.0)
+    sum_of_precisions = of_prior + nu * precisions[used].sum(axis=0)
     groups.scale = draw_wishart(sum_of_precisions[None], d + nu * used.size, rng)[0][0]
     distances = np.einsum("ca,cab,cb->", means[used], precisions[used], means[used])
     groups.strength = rng.gamma(0.5 + 0.5 * used.size * d) / (0.5 + 0.5 * distances)
@@ -236,11 +243,11 @@ def draw_group_priors(
 
 
 def draw_used_priors(
-    groups: Groups, prior: RowPrior, scaled: Doubles, rng: np.random.Generator
+    groups: Groups, prior: RowPrior, rows: NDArray[np.floating], rng: np.random.Generator
 ) -> RowPrior:
     """Return a prior with a draw of mean and precision of each group that has rows."""
     used, means, precisions = np.unique(groups.labels), prior.mean.copy(), prior.precision.copy()
-    means[used], precisions[used] = _draw_gaussians(groups, _moments(scaled, groups), rng)
+    means[used], precisions[used] = _draw_gaussians(groups, _moments(rows, groups), rng)
     return prior._replace(mean=means, precision=precisions)
 
 
@@ -258,11 +265,12 @@ def _draw_gaussians(
     return counts[:, None] / total * averages + deviations / np.sqrt(total), precisions
 
 
-def _moments(scaled: Doubles, groups: Groups) -> Moments:
+def _moments(rows: NDArray[np.floating], groups: Groups) -> Moments:
     """Return the moments of the rows of each group that has some."""
     counts = np.bincount(groups.labels)
     counts = counts[counts > 0]
-    ends, rows = np.cumsum(counts), scaled[np.argsort(groups.labels, kind="stable")]
+    ends, order = np.cumsum(counts), np.argsort(groups.labels, kind="stable")
+    rows = rows[order].astype(np.float64)
     averages = np.add.reduceat(rows, ends - counts) / counts[:, None]
     rows -= np.repeat(averages, counts, axis=0)
     squares = np.stack([centred.T @ centred for centred in np.split(rows, ends[:-1])])

@@ -18,19 +18,20 @@ from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import AT_MOST
 from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import Facts, smallest_value, units_of_groups
-from nmd_lab.kernels.products import Block, CsrStorage, DenseStorage, storage_of
+from nmd_lab.kernels.products import Block, CsrStorage
 from nmd_lab.model.column_model import ColumnModel, make_column_model
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, groups
 from nmd_lab.problem.problem import OffsetColumns, Scaling, scaling_for
 from nmd_lab.request.options import SampleOptions
 
-from .latent_draws import DRAWS_OF_X, LEVEL, NO_LIMITS, Batch, Levels, SampledLimits
+from .latent_draws import DRAWS_OF_X, LEVEL, Batch, Levels
 from .ordered_rows import PHIS, RowOrder
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
-from .row_updates import DenseUpdate, Labels, OtherFactor, SparseUpdate, each_block
+from .row_updates import Labels, OtherFactor, RowUpdate, each_share
 from .sampled_model import NoiseKind, knows_T, noise_of, sampled_model
 
 
@@ -50,8 +51,8 @@ class SampledProblem:
         Whether rows and columns have offsets, and the global offset, a constant.
     prior : Prior
         Scales of the priors.
-    observations : Observations
-        Data, in the units of the problem; sparse ones unless they are complete and of one kind.
+    observations : SparseObservations
+        Data, in the units of the problem.
     keys : Keys
         What stands for the positions of new rows and their entries in random streams.
     order : RowOrder or None
@@ -63,7 +64,7 @@ class SampledProblem:
     rank: int
     offset_columns: OffsetColumns
     prior: Prior
-    observations: Observations
+    observations: SparseObservations
     threads: int
     keys: Keys = NO_KEYS
     order: RowOrder | None = None
@@ -94,14 +95,14 @@ class SampledProblem:
         return self.observations.dtype
 
     @cached_property
-    def storage(self) -> CsrStorage | DenseStorage:
+    def storage(self) -> CsrStorage:
         """Positions of the stored entries."""
-        return storage_of(self.observations)
+        return CsrStorage(self.shape, self.observations.indptr, self.observations.indices)
 
     @cached_property
     def values(self) -> FloatArray:
         """X at the entries (n_entries,); positions of ordered levels, counted from 0."""
-        values = np.ascontiguousarray(self.observations.values).ravel()
+        values = np.ascontiguousarray(self.observations.values)
         ordered = [(kind.loss, at) for _, kind, at in self.kinds if kind.loss.classes == "ordered"]
         codes = values.copy() if ordered else values
         loss: Any
@@ -109,16 +110,20 @@ class SampledProblem:
             codes[at] = loss.codes(values[at])
         return codes
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether only limits are known of some entries."""
+        return self.observations.limits is not None
+
     @cached_property
-    def limits(self) -> SampledLimits | None:
-        """Limits of the entries, None if all are known; those of ordered levels are positions."""
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest value that each entry may have; positions of ordered levels."""
         stored = self.observations
         if (limits := stored.limit_reader()) is None:
-            return None
+            return self.values, self.values
         weighted = stored.weights is not None and stored.weights.dtype != bool
         smallest = -math.inf if self.by_column else smallest_value(stored.range()[0])
-        x = np.asarray(stored.values, dtype=np.float64).ravel()
-        low, high = np.zeros((2, x.size))
+        x, (low, high) = stored.values, np.empty((2, stored.values.size), self.dtype)
         for noise, kind, at in self.kinds:
             loss, codes = kind.loss, limits.codes[at]
             if noise == "after":
@@ -128,7 +133,7 @@ class SampledProblem:
                 first = np.searchsorted(loss.level_values, low[at])
                 low[at] = np.where(codes == AT_MOST, 0, first)
                 high[at] = np.searchsorted(loss.level_values, high[at], side="right") - 1
-        return SampledLimits(limits.codes != 0, low, high)
+        return low, high
 
     @cached_property
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -166,7 +171,7 @@ class SampledProblem:
         of_column = 8 * self.rank**2  # of the squares of loadings
         m, n = self.shape
         of_order = 0 if self.order is None else m * of_row + n * of_column
-        return (30 if self.by_column else 4) * self.values.nbytes + of_order
+        return (30 if self.by_column else 10) * self.values.nbytes + of_order
 
     def factor(self, vectors: FloatArray, *, for_rows: bool) -> OtherFactor:
         """Return what rows, or columns, depend on: vectors of the other ones, and their offsets."""
@@ -190,20 +195,6 @@ class SampledProblem:
         A, B = self.augmented(rows[i], columns[j])
         return np.asarray(np.einsum("ij,ij->i", A, B))
 
-    @cached_property
-    def starts(self) -> NDArray[np.integer]:
-        """Position of the first stored entry of each row, and behind the last row."""
-        if isinstance(self.storage, CsrStorage):
-            return self.storage.indptr
-        m, n = self.shape
-        return np.arange(m + 1) * n
-
-    @property
-    def column_of(self) -> NDArray[np.integer]:
-        """Column of each stored entry of a table of several kinds."""
-        assert isinstance(self.storage, CsrStorage)
-        return self.storage.indices
-
     def kinds_of(self, columns: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the position of the kind of each of some columns."""
         return columns if self.by_column else np.zeros_like(columns)
@@ -211,7 +202,6 @@ class SampledProblem:
     @cached_property
     def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
         """The stored entries column by column, and their positions among those by row."""
-        assert isinstance(self.storage, CsrStorage)
         return self.storage.transposed()
 
     @cached_property
@@ -256,44 +246,33 @@ class SampledProblem:
     @cached_property
     def batches(self) -> list[Batch]:
         """The entries at which T is drawn: all row by row, or the columns of like kinds."""
-        column_models = [
-            LEVEL if noise == "ordinal" else kind
-            for noise, kind in zip(self.noises, self.model.column_models, strict=True)
-        ]
-        if not self.by_column:
-            everywhere = slice(None)
-            at = self.starts.astype(np.int64, copy=False), everywhere, *self._data_of(everywhere)
-            return [Batch(self.noises[0], column_models[0], [0], *at)]
         alike: dict[Any, list[int]] = {}
-        for j, (noise, kind) in enumerate(zip(self.noises, column_models, strict=True)):
-            is_fixed = self.limits is None and knows_T(noise, kind.nonlinearity)
-            if self.counts[j] and not is_fixed:
+        for k, (noise, kind, _) in enumerate(self.kinds):
+            is_fixed = not self.is_limited and knows_T(noise, kind.nonlinearity)
+            if self.counts[k] and not is_fixed:
+                kind = LEVEL if noise == "ordinal" else kind
                 arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
-                alike.setdefault((noise, kind.structure, arguments), []).append(j)
-        found, shift = [], 0
-        for (noise, *_), columns in alike.items():
-            entries = np.concatenate([self.entries_of_kinds[j] for j in columns])
-            starts = np.concatenate([[0], np.cumsum(self.counts[columns])])
-            units = () if noise == "ordinal" else [each[entries] for each in self.units_of_entries]
-            data = *self._data_of(entries), tuple(units), shift
-            found.append(Batch(noise, column_models[columns[0]], columns, starts, entries, *data))
-            shift += len(columns)
+                alike.setdefault((noise, kind.structure, arguments), []).append(k)
+        found, shift, weights = list[Batch](), 0, self.observations.weights
+        for (noise, *_), some in alike.items():
+            at: Any = slice(None)
+            starts = self.storage.indptr.astype(np.int64, copy=False)
+            if self.by_column:
+                at = np.concatenate([self.entries_of_kinds[k] for k in some])
+                starts = np.concatenate([[0], np.cumsum(self.counts[some])])
+            kind = LEVEL if noise == "ordinal" else self.model.column_models[some[0]]
+            here = np.empty(0, self.dtype) if weights is None else weights[at]
+            low, high = (each[at] for each in self.limits)
+            found.append(Batch(noise, kind, some, starts, at, here, low, high, shift))
+            shift += len(some)
         return found
-
-    def _data_of(self, at: Any) -> tuple[FloatArray, FloatArray, SampledLimits]:
-        """Return X, weights and limits of some entries."""
-        weights = self.observations.weights
-        weights = np.empty(0, self.dtype) if weights is None else weights[at]
-        return self.values[at], weights, NO_LIMITS if self.limits is None else self.limits.at(at)
 
     @cached_property
     def levels(self) -> list[Levels | None]:
         """The entries of each level of each kind; None for numbers."""
         found, weights = list[Levels | None](), self.observations.weights
         for _, kind, at in self.kinds:
-            number, low, high = len(kind.loss.level_values), self.values[at], self.values[at]
-            if self.limits is not None:
-                _, low, high = self.limits.at(at)
+            number, (low, high) = len(kind.loss.level_values), (each[at] for each in self.limits)
             here = None if weights is None else weights[at]
             found.append(Levels(low, high, number, here) if number else None)
         return found
@@ -306,7 +285,7 @@ class SampledProblem:
             return None
         if not after.any():
             return weights
-        return np.where(after[self.column_of], 1, weights).astype(self.dtype)
+        return np.where(after[self.storage.indices], 1, weights).astype(self.dtype)
 
     @cached_property
     def units_of_kinds(self) -> NDArray[np.float64]:
@@ -314,44 +293,36 @@ class SampledProblem:
         return np.array([(kind.centre, kind.size) for kind in self.model.column_models])
 
     @cached_property
-    def units_of_entries(self) -> tuple[FloatArray, FloatArray]:
-        """Centre and size of the kind of each entry."""
-        centre, size = self.units_of_kinds.astype(self.dtype)[self.column_of].T.copy()
-        return centre, size
-
-    @cached_property
-    def updates(self) -> tuple[SparseUpdate | DenseUpdate, SparseUpdate | DenseUpdate]:
+    def updates(self) -> tuple[RowUpdate, RowUpdate]:
         """The updates of all rows and of all columns."""
         threads, weights = self.threads, self.weights_of_T
-        if isinstance(self.storage, DenseStorage):
-            return DenseUpdate(self.shape, False, threads), DenseUpdate(self.shape, True, threads)
         transposed, order = self.columns
         of_columns = None if weights is None else weights[order]
         return (
-            SparseUpdate(self.storage, None, weights, threads),
-            SparseUpdate(transposed, order, of_columns, threads, self.by_column),
+            RowUpdate(self.storage, None, weights, threads),
+            RowUpdate(transposed, order, of_columns, threads, self.by_column),
         )
 
     @cached_property
     def season_of_entries(self) -> NDArray[np.int64]:
         """Position of the phase and column of each stored entry in the season, flat."""
         assert self.order is not None
-        rows = np.repeat(self.order.phases, np.diff(self.starts))
-        return np.asarray(rows * self.shape[1] + self.column_of)
+        phases = self.order.phases[self.observations.rows]
+        return np.asarray(phases * self.shape[1] + self.storage.indices)
 
     def products(self, rows: FloatArray, columns: FloatArray) -> FloatArray:
         """Return WH with offsets at every stored entry, flat."""
         A, B = self.augmented(rows, columns)
-        update, starts, packed = self.updates[0], self.starts, self.storage.pack(B.T)
-        if isinstance(update, SparseUpdate) and update.most is not None:
-            return np.asarray((A @ B.T).ravel().take(update.most))
-        out = np.empty(self.storage.n_entries, A.dtype)
+        if (most := self.updates[0].most) is not None:
+            return np.asarray((A @ B.T).ravel()[most])
+        storage, packed = self.storage, self.storage.pack(B.T)
+        out = np.empty(storage.n_entries, A.dtype)
 
-        def block(first: int, last: int) -> None:
-            entries = slice(int(starts[first]), int(starts[last]))
-            self.storage.products(Block(slice(first, last), entries), A, packed, out[entries])
+        def share(first: int, last: int) -> None:
+            entries = slice(int(storage.indptr[first]), int(storage.indptr[last]))
+            storage.products(Block(slice(first, last), entries), A, packed, out[entries])
 
-        each_block(self.shape, self.threads, block)
+        each_share(storage.indptr, self.threads, share)
         return out
 
 
@@ -391,11 +362,7 @@ def problem_of(
     """Return the problem of some observations, in the units of the sampler."""
     observations, model = scaling.scaled_observations(observations), scaling.scaled_model()
     by_column = model.is_mixed
-    complete = observations.weights is None and observations.pattern is None
-    one_group = is_auto(options.groups) or int(options.groups) == 1
-    is_dense = complete and one_group and not by_column and options.order is None
-    stored = observations if is_dense else observations.as_sparse()
-    offsets = options.offsets
+    stored, offsets = observations.as_sparse(), options.offsets
     if offsets == "auto":
         offsets = "columns" if by_column else "none" if model.even else "both"
     mean = 0.0
@@ -425,7 +392,7 @@ def problem_of(
 
 
 def problem_of_rows(
-    observations: Observations, model: Model, noises: tuple[Any, ...], **others: Any
+    observations: SparseObservations, model: Model, noises: tuple[Any, ...], **others: Any
 ) -> SampledProblem:
     """Return the problem of rows of which all but what is drawn for them is known."""
     return SampledProblem(

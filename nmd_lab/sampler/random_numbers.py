@@ -32,7 +32,10 @@ from nmd_lab._runtime.compiler import compile_inner, compile_scalar, inlined
 from nmd_lab.data.matching import mixed
 from nmd_lab.model.ordinal import SQRT_HALF, SQRT_HALF_PI, mills_ratio
 
-UNIT = 2.0**-53
+UNIT, SIGNED_UNIT = 2.0**-53, 2.0**-52
+N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
+"""Layers below exp(-z²/2), where the tail begins, and the area of each layer."""
+
 TRIES = 10_000  # ends loops if an argument is NaN; at least a quarter of all tries is accepted
 
 ROWS, COLUMNS, LATENT, HYPER = range(4)
@@ -102,13 +105,6 @@ def uniform(stream):  # type: ignore[no-untyped-def]
     return (np.float64(_mix(next_bits(stream)) >> np.uint64(11)) + 0.5) * UNIT
 
 
-@compile_scalar
-def normal(stream):  # type: ignore[no-untyped-def]
-    """Return a standard normal number: a coordinate of a point in the plane (Box and Muller)."""
-    radius = math.sqrt(-2.0 * math.log(uniform(stream)))
-    return radius * math.cos(2.0 * math.pi * uniform(stream))
-
-
 @compile_inner
 def draw_index(logs, stream):  # type: ignore[no-untyped-def]
     """Return a position, given the logarithms of probabilities up to a constant.
@@ -156,6 +152,41 @@ def _distance(a, width, stream):  # type: ignore[no-untyped-def]
         if uniform(stream) <= math.exp(-0.5 * off * off):
             break
     return distance
+
+
+def _layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of the layers and the heights there, from the lowest layer to the top."""
+    ends = [LAYER / math.exp(-0.5 * TAIL**2), TAIL]
+    while len(ends) < N_LAYERS:
+        height = LAYER / ends[-1] + math.exp(-0.5 * ends[-1] ** 2)
+        ends.append(math.sqrt(-2.0 * math.log(height)))
+    found = np.array([*ends, 0.0])
+    return found, np.exp(-0.5 * found**2)
+
+
+ENDS, HEIGHTS = _layers()
+
+
+@compile_inner
+def normal(stream):  # type: ignore[no-untyped-def]
+    """Return a standard normal number.
+
+    It is the ziggurat of G. Marsaglia and W. W. Tsang, "The ziggurat method for generating random
+    variables", Journal of Statistical Software 5, 2000, whose layer, place and height come from
+    different bits.
+    """
+    for _ in range(TRIES):
+        bits = _mix(next_bits(stream))
+        layer = np.int64(bits & np.uint64(N_LAYERS - 1))
+        z = np.float64(np.int64(bits) >> np.int64(11)) * SIGNED_UNIT * ENDS[layer]
+        if abs(z) < ENDS[layer + 1]:
+            return z
+        if layer == 0:
+            return math.copysign(TAIL + _distance(TAIL, math.inf, stream), z)
+        height = HEIGHTS[layer] + (HEIGHTS[layer + 1] - HEIGHTS[layer]) * uniform(stream)
+        if height < math.exp(-0.5 * z * z):
+            return z
+    return 0.0
 
 
 @compile_scalar

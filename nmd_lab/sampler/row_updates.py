@@ -141,8 +141,6 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
                 P[a, c] = 0.0
         rho_of_row = rho_of_rows[i]
         begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        for k in range(begin, end):
-            y[k - begin] = target[k] - constants[indices[k]]
         if gram.size and 2 * (end - begin) > n:
             begin, end = starts_absent[i], starts_absent[i + 1]
             add_entries(absent, begin, end, none, none, 1.0, by_column, wide, P, b)
@@ -151,9 +149,11 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
                 for c in range(d):
                     P[a, c] = rho_of_row * (gram[a, c] - P[a, c])
         else:
+            for k in range(begin, end):
+                y[k - begin] = target[k] - constants[indices[k]]
             add_entries(indices, begin, end, y, weights, rho_of_row, by_column, narrow, P, b)
         stream = new_stream(start_of(seed, sweep, kind, keys[i] if keys.size else i))
-        group = labels[i] if labels.size else 0
+        group = labels[i]
         if group < 0:
             for g in range(scores.size):
                 scores[g] = log_weights[g]
@@ -215,7 +215,7 @@ def draw_rows_with_few(first, last, few, shared, of_all, key, labels, rows):  # 
             continue
         stream = new_stream(start_of(seed, sweep, kind, i))
         cells = absent[starts_absent[i] : starts_absent[i + 1]]
-        c = labels[i] if labels.size else 0
+        c = labels[i]
         if c < 0:
             for g in range(logs.size):
                 scores[g] = logs[g] + half_solve_few(
@@ -240,13 +240,7 @@ def draw_rows_with_few(first, last, few, shared, of_all, key, labels, rows):  # 
 MIN_THREAD_ENTRIES = 1 << 13
 """Smallest number of entries of a thread."""
 
-BLOCK_ROWS = 256
-"""Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
-
 Labels = NDArray[np.int64]
-NO_LABELS: Labels = np.empty(0, np.int64)
-"""Groups of rows if there is one group."""
-
 MAX_PAIRS = 1 << 22
 """Largest number of pairs of columns, over all groups."""
 
@@ -281,31 +275,13 @@ class StreamId(NamedTuple):
     keys: NDArray[np.int64] = NO_KEYS.rows
 
 
-class RowInputs(NamedTuple):
-    """What all rows are drawn from, besides T.
-
-    Attributes
-    ----------
-    other, prior : OtherFactor, RowPrior
-        The other factor, and the prior of a row of each group.
-    rho : ndarray
-        Precisions of T: one of all, or that of each row or of each column.
-    key : StreamId
-        Random numbers.
-    labels : ndarray of int (m,)
-        Group of each row, drawn where it is < 0; empty if there is one group.
-    """
-
-    other: OtherFactor
-    prior: RowPrior
-    rho: Doubles
-    key: StreamId
-    labels: Labels = NO_LABELS
-
-
 @dataclass(frozen=True)
-class SparseUpdate:
-    """An update over stored entries; ρ is one of all, or that of each column or of each row."""
+class RowUpdate:
+    """The update of all rows over stored entries, whose positions it knows.
+
+    For the columns of X the matrix is transposed, and its rows are the columns of X.  ρ is one of
+    all, or that of each column or of each row.
+    """
 
     storage: CsrStorage
     order: NDArray[np.integer] | None
@@ -313,12 +289,24 @@ class SparseUpdate:
     threads: int
     rho_of_rows: bool = False
 
-    def draw(self, target: FloatArray, inputs: RowInputs, rows: FloatArray) -> None:
-        """Draw all rows in place."""
-        other, prior, rho, key, labels = inputs
-        here = target if self.order is None else target.take(self.order)
+    def draw(
+        self,
+        target: FloatArray,
+        rows: FloatArray,
+        other: OtherFactor,
+        prior: RowPrior,
+        rho: Doubles,
+        key: StreamId,
+        labels: Labels,
+    ) -> None:
+        """Draw all rows in place, given T, and the labels of those where they are < 0."""
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
         m, n = self.storage.shape
+        is_complete = self.storage.n_entries == m * n and not weights.size
+        if is_complete and not key.keys.size and prior.shares.size * rho.size == 1:
+            self._draw_alike(target, rows, other, prior, float(rho[0]), key)
+            return
+        here = target if self.order is None else target.take(self.order)
         both_rho = (rho, np.ones(n)) if self.rho_of_rows else (np.ones(m), np.full(n, rho))
         roots = np.sqrt(both_rho[1])[:, None]
         few, gaussians, indices = None, prior.gaussians, self.storage.indices
@@ -340,6 +328,25 @@ class SparseUpdate:
             kernel(first, last, *arguments, rows, labels, done)
 
         each_share(self.storage.indptr, self.threads, share)
+
+    def _draw_alike(
+        self,
+        target: FloatArray,
+        rows: FloatArray,
+        other: OtherFactor,
+        prior: RowPrior,
+        rho: float,
+        key: StreamId,
+    ) -> None:
+        """Draw all rows in place if each has all entries, so that they share their precision."""
+        m, n = self.storage.shape
+        T = target.reshape(m, n) if self.order is None else target.reshape(n, m).T
+        (vectors, constants), (linear, precision, _) = other, prior.gaussians
+        of_all = rho * (vectors.T @ vectors).astype(np.float64)
+        inverse = np.linalg.inv(np.linalg.cholesky(precision[0] + of_all))  # of a small triangle
+        b = rho * ((T - constants) @ vectors).astype(np.float64) + linear
+        noise = numbers(key.seed, key.sweep, key.kind).standard_normal(b.shape)
+        rows[:] = (b @ inverse.T + noise) @ inverse
 
     def _over_all(
         self, here: FloatArray, other: OtherFactor, rho: Doubles
@@ -367,9 +374,11 @@ class SparseUpdate:
         return few, shared
 
     @cached_property
-    def most(self) -> NDArray[np.intp] | None:
-        """Positions in a flat matrix, if most of one of moderate size is stored in order."""
+    def most(self) -> Any:
+        """Positions in a flat matrix, if all, or most of one of moderate size, is stored."""
         (m, n), indices = self.storage.shape, self.storage.indices
+        if indices.size == m * n:
+            return slice(None)
         if not 2 * indices.size > m * n or m * n > 1 << 24:  # a dense copy has 128 MiB
             return None
         positions = np.repeat(np.arange(m) * n, np.diff(self.storage.indptr)) + indices
@@ -384,44 +393,9 @@ class SparseUpdate:
         return starts, np.nonzero(missing)[1].astype(self.storage.indices.dtype)
 
 
-@dataclass(frozen=True)
-class DenseUpdate:
-    """An update over a full matrix without weights, whose precision is shared by all rows."""
-
-    shape: tuple[int, int]
-    transposed: bool
-    threads: int
-
-    def draw(self, target: FloatArray, inputs: RowInputs, rows: FloatArray) -> None:
-        """Draw all rows in place."""
-        T = target.reshape(self.shape)
-        T = T.T if self.transposed else T
-        (vectors, constants), prior, rho, key, _ = inputs
-        linear, precision, _ = prior.gaussians
-        of_all = float(rho[0])
-        normal = precision[0] + of_all * (vectors.T @ vectors).astype(np.float64)
-        L = np.linalg.cholesky(normal)
-        inverse = np.linalg.inv(L)  # of a small triangle
-
-        def block(first: int, last: int) -> None:
-            block = slice(first, last)
-            b = of_all * ((T[block] - constants) @ vectors).astype(np.float64) + linear
-            noise = numbers(key.seed, key.sweep, key.kind, first).standard_normal(b.shape)
-            rows[block] = (b @ inverse.T + noise) @ inverse
-
-        each_block(T.shape, self.threads, block)
-
-
 def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]) -> None:
     """Call a function of first and last row for each thread, with equal numbers of entries."""
     entries, m = int(indptr[-1]), indptr.size - 1
     parts = max(1, min(threads, entries // MIN_THREAD_ENTRIES, m))
     ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1])
     in_threads(lambda share: work(*share), pairwise([0, *ends.tolist(), m]), parts)
-
-
-def each_block(shape: tuple[int, int], threads: int, work: Callable[[int, int], None]) -> None:
-    """Call a function of first and last row of each block of `BLOCK_ROWS` rows, in threads."""
-    m, n = shape
-    parts = max(1, min(threads, m * n // MIN_THREAD_ENTRIES))
-    in_threads(lambda i: work(i, min(i + BLOCK_ROWS, m)), range(0, m, BLOCK_ROWS), parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.fit.loop import Stopping
 from nmd_lab.request.options import SampleOptions
 
-from .chain import Chain, Draw, linear_at, unhide_cells
+from .chain import Draw, linear_at, one_sweep, unhide_cells
 from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
 from .first_state import first_chain
 from .problem import SampledProblem
@@ -62,8 +62,6 @@ class PosteriorState:
         Random numbers, as they were before the first chain.
     members : list of Member
         Members of the present chain that have begun.
-    ahead : list of int
-        Members of the present chain whose sweep is done, and not yet recorded.
     iteration, seconds : int, float
         Recorded sweeps of all chains, and their time.
     draws : list of list of dict
@@ -75,7 +73,6 @@ class PosteriorState:
 
     rng: np.random.Generator
     members: list[Member] = field(default_factory=list)
-    ahead: list[int] = field(default_factory=list)
     iteration: int = 0
     seconds: float = 0.0
     draws: list[list[Draw]] = field(default_factory=list)
@@ -95,7 +92,7 @@ class Chains:
     ) -> None:
         self._ensemble, self._options = ensemble, options
         self._problem = problem = ensemble.problem
-        self._engine, self._state = Chain(), state
+        self._state = state
         self._streams = [new_stream(rng) for _ in range(options.chains)]
         self._warm_up, self._thin = ensemble.warm_up, options.step(problem.numbers)
         probes = np.random.default_rng(0)
@@ -103,7 +100,7 @@ class Chains:
         self._began = time.perf_counter() - state.seconds
 
     def run(
-        self, interruption: Interruption, before_each: Callable[[], None]
+        self, interruption: Interruption, before_each_turn: Callable[[], None]
     ) -> tuple[dict[str, Any], StopReason]:
         """Run the chains, and return the arrays of those that were begun, in the units of X."""
         run, options = self._state, self._options
@@ -112,13 +109,15 @@ class Chains:
         reason: StopReason | None = None
         with progress_bar(total, options.progress, done=run.iteration, unit="sweep") as show:
             while reason is None:
-                before_each()
-                sweep = self._step()
-                reason = rules.reason(sweep, run.iteration)
-                show(f"log-likelihood {sweep.log_likelihood:.4g}")
-                interruption.begin()
-                if reason is None and interruption:
-                    reason = interruption.reason(run.iteration)
+                before_each_turn()
+                for sweep in self._turn():
+                    reason = rules.reason(sweep, run.iteration)
+                    show(f"log-likelihood {sweep.log_likelihood:.4g}")
+                    interruption.begin()
+                    if reason is None and interruption:
+                        reason = interruption.reason(run.iteration)
+                    if reason is not None:
+                        break
         if reason.code == "max_iter":
             text = f"draws: {many(options.draws, 'sweep')} done after {self._warm_up} for tuning"
             reason = StopReason("draws", text)
@@ -126,8 +125,8 @@ class Chains:
             reason = interruption.reason(run.iteration)
         return self._in_units_of_X(self._draws()), reason
 
-    def _step(self) -> Sweep:
-        """Record one sweep, and return it."""
+    def _turn(self) -> Iterator[Sweep]:
+        """Do the next sweeps of several members at a time, and yield each when it is recorded."""
         run, ensemble = self._state, self._ensemble
         total = self._warm_up + self._options.draws
         number, before = divmod(run.iteration, total)
@@ -136,35 +135,24 @@ class Chains:
             for each in (run.draws, run.log_likelihood, run.products):
                 each.append([])
         tunes = before < ensemble.all_tuned
-        if not run.ahead:
-            if before == ensemble.all_tuned and ensemble.hidden is not None:
-                ensemble.weigh(run.members)
-            run.ahead = self._sweep(before, tunes, self._streams[number])
-        k = run.ahead.pop(0)
-        member = run.members[k]
-        if tunes and ensemble.hidden is not None and ensemble.is_scored(before):
-            ensemble.score(k, member)
-        run.iteration += 1
-        if before >= self._warm_up:
-            self._record(k, member, before + 1 - self._warm_up)
-        run.seconds = time.perf_counter() - self._began
-        warms_up = before < self._warm_up
-        return Sweep(number, before + 1, total, warms_up, member.state.log_likelihood, run.seconds)
-
-    def _sweep(self, before: int, tunes: bool, rng: np.random.Generator) -> list[int]:
-        """Do the next sweeps of several members at a time, and return these members."""
-        run, ensemble = self._state, self._ensemble
+        if before == ensemble.all_tuned and ensemble.hidden is not None:
+            ensemble.weigh(run.members)
         turns = ensemble.turns(before, run.members)
         for k in range(len(run.members), max(turns) + 1):
-            run.members.append(self._begin(k, rng))
+            run.members.append(self._begin(k, self._streams[number]))
         problems = ensemble.trials if tunes else ensemble.problems
-
-        def sweep(k: int) -> None:
-            run.members[k].state = self._engine.step(problems[k], run.members[k].state)
-
-        threads = self._options.compute.threads or all_threads()
-        in_threads(sweep, turns, min(threads, len(turns)))
-        return turns
+        threads = min(self._options.compute.threads or all_threads(), len(turns))
+        in_threads(lambda k: one_sweep(problems[k], run.members[k].state), turns, threads)
+        for sweep, k in enumerate(turns, before):
+            member, warms_up = run.members[k], sweep < self._warm_up
+            if tunes and ensemble.hidden is not None and ensemble.is_scored(sweep):
+                ensemble.score(k, member)
+            run.iteration += 1
+            if not warms_up:
+                self._record(k, member, sweep + 1 - self._warm_up)
+            run.seconds = time.perf_counter() - self._began
+            log_likelihood = member.state.log_likelihood
+            yield Sweep(number, sweep + 1, total, warms_up, log_likelihood, run.seconds)
 
     def _begin(self, k: int, rng: np.random.Generator) -> Member:
         """Return a member of the present chain before its first sweep."""
@@ -311,7 +299,7 @@ def ensemble_for(
             sizes = *sizes, Size(groups, in_order=True, is_small=True)
         return make_ensemble(problem, observations, observations, options, sizes, rng)
     was_asked = not (is_auto(options.rank) and is_auto(options.init))
-    is_normal = problem.limits is None and "after" not in problem.noises
+    is_normal = not problem.is_limited and "after" not in problem.noises
     may_be_full = is_normal and not was_asked and not problem.offset_columns.before
     all_sizes = SIZES_WITH_FULL if may_be_full else SIZES
     number = max(MIN_MEMBERS, options.draws // DRAWS_OF_A_MEMBER)
@@ -336,5 +324,5 @@ def _rows_of_rare_levels(problem: SampledProblem, share: float) -> NDArray[np.in
         if levels is not None:
             for level in np.flatnonzero(levels.counts * share < 2 * RARE):
                 entries = at[levels.first_of(int(level), RARE)]
-                found.append(np.searchsorted(problem.starts, entries, side="right") - 1)
+                found.append(problem.observations.rows[entries])
     return np.unique(np.concatenate(found))

@@ -50,11 +50,6 @@ class Stage(NamedTuple):
         """Numbers of rows and columns of its data."""
         return self.search.trials.folds[0].rest.shape
 
-    @property
-    def setting(self) -> Setting:
-        """The setting that it chose."""
-        return self.search.first if self.chosen is None else self.chosen.setting
-
     def growth(self, m: int) -> float:
         """Return the factor from its ridges to those of a matrix with m rows."""
         number, n = self.shape
@@ -231,7 +226,8 @@ def choose(
 
         stages = _stages(known, options, space, rng, stopped, after)
     last = stages[-1]
-    setting, chosen = last.setting, last.chosen
+    chosen = last.chosen
+    setting = last.search.first if chosen is None else chosen.setting
     ends = chosen is not None and last.shape[0] == m and (stopped() or not chosen.is_cold)
     found = known._replace(
         model=known.model_with(setting.nonlinearity, setting.loss),
@@ -256,29 +252,29 @@ def _stages(
     The second one tries ridges around that of the first, since the best one depends on the number
     of rows.
     """
+
+    def begin(data: Observations) -> tuple[Search, bool, str]:
+        folds, drawn = known._replace(observations=data).folds_for_trials(rng)
+        held = folds or [
+            Fold(data, data.as_sparse())
+        ]  # with nothing held out, where nothing can be
+        trials = Trials(held, known, options, rng, stopped, after)
+        return Search(trials, space), bool(folds), drawn
+
     rest, is_bounded = known.observations, _is_bounded(known, options)
-    of_trials = known, options, rng, stopped, after
     some, m = rest, rest.shape[0]
     if space.alpha_candidates is None and known.folds is None:
         some = sample_of_rows(some, rng, has_classes=is_bounded)
-    folds, drawn = known._replace(observations=some).folds_for_trials(rng)
-    search = Search(Trials(folds or _whole(some), *of_trials), space)
-    first = Stage(search, search.run() if folds else None, drawn)
-    chosen = first.chosen
-    has_ridge = chosen is not None and chosen.kind != "offsets_alone"
-    if some.shape[0] == m or is_bounded or not has_ridge or search.trials.stopped():
+    search, has_folds, drawn = begin(some)
+    chosen = search.run() if has_folds else None
+    first = Stage(search, chosen, drawn)
+    is_last = some.shape[0] == m or is_bounded or search.trials.stopped()
+    if is_last or chosen is None or chosen.kind == "offsets_alone":
         return [first]
-    assert chosen is not None
-    folds, drawn = known.folds_for_trials(rng)
-    search = Search(Trials(folds or _whole(rest), *of_trials), space)
+    search, _, drawn = begin(rest)
     setting = chosen.setting._replace(alpha=first.growth(m) * chosen.setting.alpha)
     kind: Any = "ridge_path" if chosen.kind == "ridge_path" else "cold_start"
     return [first, Stage(search, search.from_cold_start(setting, kind), drawn)]
-
-
-def _whole(rest: Observations) -> list[Fold]:
-    """Return a fold that holds out nothing, for data of which nothing can be."""
-    return [Fold(rest, rest.as_sparse())]
 
 
 def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: float) -> Options:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -77,6 +76,16 @@ class Trial:
         Whether there is no error, up to rounding.
     ending : int or None
         Number of iterations of lowest error after a path of ridges; None without a path.
+    mean : float
+        Mean score, which is to be lowest; infinite if it is not finite.
+    is_cold : bool
+        Whether it began as a fit does, and not with the factors of another trial.
+    squares : bool
+        Whether the mean is half of that of squares.
+    error : float
+        The mean, or the root of twice the mean if that is one of squares.
+    measure : str
+        Name of what `row` has as error.
     """
 
     setting: Setting
@@ -89,35 +98,18 @@ class Trial:
     is_exact: bool = False
     ending: int | None = None
 
-    @cached_property
-    def mean(self) -> float:
-        """Mean score, which is to be lowest; infinite if it is not finite."""
-        return mean_score(self.losses, self.metric)
-
-    @property
-    def is_cold(self) -> bool:
-        """Whether it began as a fit does, and not with the factors of another trial."""
-        return self.kind in ("cold_start", "ridge_path")
+    def __post_init__(self) -> None:
+        """Compute what comparisons need."""
+        self.mean = mean_score(self.losses, self.metric)
+        self.is_cold = self.kind in ("cold_start", "ridge_path")
+        by_loss = self.metric == "deviance" and self.setting.loss.squares
+        self.squares = by_loss or self.metric == "rmse"
+        self.error = math.sqrt(2 * self.mean) if self.squares else self.mean
+        self.measure = MEASURES["rmse" if self.squares else self.metric]
 
     def __lt__(self, other: Trial) -> bool:
         """Return whether the mean score is below that of another trial."""
         return self.mean < other.mean
-
-    @property
-    def squares(self) -> bool:
-        """Whether the mean is half of that of squares."""
-        by_loss = self.metric == "deviance" and self.setting.loss.squares
-        return by_loss or self.metric == "rmse"
-
-    @property
-    def error(self) -> float:
-        """The mean, or the root of twice the mean if that is one of squares."""
-        return math.sqrt(2 * self.mean) if self.squares else self.mean
-
-    @property
-    def measure(self) -> str:
-        """Name of what `row` has as error."""
-        return MEASURES["rmse" if self.squares else self.metric]
 
     def gaussian_sd(self, at: NDArray[np.bool_]) -> float:
         """Return the standard deviation of Gaussian noise that has the mean score of some entries.

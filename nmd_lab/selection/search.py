@@ -159,10 +159,7 @@ class Search:
         return self.best_of(best, settings, lambda trial, best: score(trial) < score(best))
 
     def best_of(
-        self,
-        first: Trial,
-        settings: list[Setting],
-        is_better: Callable[[Trial, Trial], bool],
+        self, first: Trial, settings: list[Setting], is_better: Callable[[Trial, Trial], bool]
     ) -> Trial:
         """Return the best trial with one of some settings, that begins as the first one."""
         models = [setting[:2] for setting in settings] or [first.setting[:2]]

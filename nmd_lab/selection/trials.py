@@ -54,15 +54,7 @@ from nmd_lab.problem.state import State, learned_state, state_of, with_learned
 from nmd_lab.request.options import Options, Setting
 from nmd_lab.request.settings import is_automatic
 
-from .progress import (
-    MIN_ITERATIONS,
-    FoldResult,
-    Kind,
-    Progress,
-    Trial,
-    best_ending,
-    mean_score,
-)
+from .progress import MIN_ITERATIONS, FoldResult, Kind, Progress, Trial, best_ending, mean_score
 
 
 class Trials:
@@ -76,6 +68,8 @@ class Trials:
         Whether there are several kinds of columns, each in units of its own.
     refined : bool
         Whether the iterates are refined as those of a fit.
+    have_zeros : bool
+        Whether absent entries are zeros, of which folds hold out a part.
     limits : LimitModel
         What is known of entries with limits, with the lowest held-out error so far as sd if that is
         to be estimated.
@@ -95,6 +89,7 @@ class Trials:
         self.folds = [fold.sparse() for fold in folds] if self._on_observed else folds
         self.options, self.rng, self._known = options, rng, known
         self.is_mixed, self.refined = known.model.is_mixed, options.alpha != "auto"
+        self.have_zeros = rest.absent_are_zeros
         self.stopped, self.after = stopped, after
         self.metric = options.validation.metric
         self.done: list[Trial] = []
@@ -115,11 +110,6 @@ class Trials:
     def null_error(self) -> float:
         """Error of the first trial, which has no components: a size in the units of the errors."""
         return self.done[0].error if math.isfinite(self.done[0].error) else 0.0
-
-    @property
-    def have_zeros(self) -> bool:
-        """Whether absent entries are zeros, of which folds hold out a part."""
-        return self.folds[0].rest.absent_are_zeros
 
     def may_follow_path(self, setting: Setting) -> bool:
         """Return whether a fit may begin with a path of ridges and end early."""
@@ -147,11 +137,7 @@ class Trials:
         return ridged
 
     def run(
-        self,
-        setting: Setting,
-        starts: list[Start] | None = None,
-        *,
-        kind: Kind = "short",
+        self, setting: Setting, starts: list[Start] | None = None, *, kind: Kind = "short"
     ) -> Trial:
         """Do a trial from the factors of another one, or as a fit begins."""
         same = [t for t in self.done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
@@ -174,9 +160,10 @@ class Trials:
                 start = None if starts is None else starts[index]
                 runs.append(self._on_fold(index, problem, setting, start, kind, to_beat))
                 losses = np.concatenate([run.losses for run in runs])
-                if starts is not None and to_beat is not None and to_beat.prunes(losses):
+                if to_beat is not None and to_beat.prunes(losses):
                     break
-            ends = [run.start for run in runs] + (starts or [])[len(runs) :]
+            ends = [run.start for run in runs]
+            ends += (starts or ends[-1:] * len(problems))[len(runs) :]
             n_iter = sum(run.n_iter for run in runs)
             if path:
                 ending, losses = best_ending(runs, self.metric, self.options.max_iter)

@@ -234,11 +234,9 @@ class Cell:
     @property
     def X(self) -> Any:
         """Data of the fit, of the type of X: NaN for hidden entries, or nothing that is stored."""
-        if takes_numbers(self.method):
-            return self.data.matrix(
-                self.data.units.standard(self.values), ~self.hidden, encoded=True
-            )
-        return self.data.matrix(self.values, ~self.hidden)
+        encoded = takes_numbers(self.method)
+        values = self.data.units.standard(self.values) if encoded else self.values
+        return self.data.matrix(values, ~self.hidden, encoded=encoded)
 
     @property
     def arguments(self) -> dict[str, Any]:

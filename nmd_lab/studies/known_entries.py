@@ -26,13 +26,12 @@ from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, dense_values, observe
 from nmd_lab.data.labels import Picture, is_frame, picture_of
 from nmd_lab.data.matching import like
 from nmd_lab.data.sparse import SparseObservations, is_sparse
-from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.data.units import Units, column_units, facts_of, units_of_columns
 
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class KnownEntries:
     """The known entries of X.
 
@@ -46,6 +45,10 @@ class KnownEntries:
         Height and width of the picture that each row is, if the user gave them.
     arguments : dict
         Arguments of a fit that belong to the data: `weights`, `sample_dims` and so on.
+    table : TypedTable or None
+        Typed columns of X, None if all are numbers.
+    classes : list of TypedColumn
+        Columns of booleans, levels and categories.
     """
 
     X: Any
@@ -53,20 +56,15 @@ class KnownEntries:
     shape: tuple[int, int] | None
     arguments: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        """Look up the columns."""
+        self.table = table = self.observations.labels.table
+        self.classes = [] if table is None else [each for each in table.columns if each.is_class]
+
     @cached_property
     def entries(self) -> ObservedEntries:
         """Rows, columns and values of the entries."""
         return self.observations.entries()
-
-    @property
-    def table(self) -> TypedTable | None:
-        """Typed columns of X, None if all are numbers."""
-        return self.observations.labels.table
-
-    @property
-    def classes(self) -> list[TypedColumn]:
-        """Columns of booleans, levels and categories."""
-        return [] if self.table is None else [each for each in self.table.columns if each.is_class]
 
     @cached_property
     def picture(self) -> Picture | None:

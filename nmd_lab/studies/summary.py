@@ -169,8 +169,10 @@ def rank_test(
     results = select(results, conditions)
     name, models, differences = _compared(results, metric)
     n_seeds, mean = results.sizes["seed"], differences.mean(axis=1)
-    hidden = _hidden_to_observed(results) if "held_out" in name else 0.0
-    error = differences.sem(axis=1) * math.sqrt(1 + n_seeds * hidden)
+    constant = about(results)["constants"].get("missing")
+    shares = np.asarray(results.get("missing_level", results.get("missing", constant)), float)
+    ratio = float(np.mean(shares / (1 - shares))) if "held_out" in name else 0.0
+    error = differences.sem(axis=1) * math.sqrt(1 + n_seeds * ratio)  # of hidden to observed
     half_width = error * stats.t.ppf((1 + confidence) / 2, n_seeds - 1)
     best = models.iloc[0]
     columns = {
@@ -185,13 +187,6 @@ def rank_test(
     frame.loc[frame.index[0], ["low", "high", "beaten"]] = math.nan
     frame.attrs = {"metric": name, "confidence": confidence}
     return frame
-
-
-def _hidden_to_observed(results: xr.Dataset) -> float:
-    """Return the ratio of hidden to observed entries, as a mean over the conditions."""
-    constant = about(results)["constants"].get("missing")
-    shares = np.asarray(results.get("missing_level", results.get("missing", constant)), float)
-    return float(np.mean(shares / (1 - shares)))
 
 
 def table(results: xr.Dataset, metrics: Sequence[str], conditions: Mapping[str, Any]) -> StudyTable:

@@ -43,11 +43,6 @@ PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 o
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
 
-def nothing() -> Array:
-    """Return the rows and columns of no entries."""
-    return np.empty((2, 0), np.intp)
-
-
 @dataclass
 class Run:
     """One run: what it was begun with, how far it is, and what it has found."""
@@ -68,7 +63,7 @@ class Run:
     errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
     findings: Any = None  # coverage of intervals
     # Rows and columns of the entries that it has not seen
-    unseen: Any = field(default_factory=nothing)
+    unseen: Any = (np.empty(0), np.empty(0))
     resumable: ResumableFit | None = None  # what is continued
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -105,7 +100,7 @@ class FitRun(Run):
             if self.state is not None:
                 self.held_out[self.done] = self.measure(self.state._fitted)
         self.errors = {} if error is None else {THIS: error}  # of an earlier iterate, perhaps
-        self.unseen = nothing() if self.hidden is None else self.hidden.positions
+        self.unseen = Run.unseen if self.hidden is None else self.hidden.positions
 
     def forget(self) -> None:
         """Forget the iterates, which were those of a first look."""

@@ -28,14 +28,13 @@ from nmd_lab.result.files import load, result_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
 
-from .given import is_photograph
+from .given import call, is_photograph
 from .matrix import MatrixState
 from .page import Page, page_of
 from .photographs import PhotographState
 from .ratings import DEFAULT_COLUMNS, RatingsState, table_columns
 from .results import ResultState, StudyState
 from .state import State
-from .words import call
 
 # Options that select the content of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
@@ -308,7 +307,7 @@ class Explorer(Page):
     @property
     def posterior(self) -> Any:
         """Draws from the posterior; None until the sampler has stopped."""
-        return getattr(self.state, "posterior", None)
+        return self.state.posterior
 
     def how_sure(self) -> None:
         """Draw from the posterior with the present settings, as "draw intervals" does.

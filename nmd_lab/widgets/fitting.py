@@ -15,10 +15,9 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_rank, is_auto, many
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab.api.fits import ResumableFit
+from nmd_lab.api.fits import ResumableFit, prepare
 from nmd_lab.api.messages import Messages, messages_after, messages_before
 from nmd_lab.api.posteriors import draw_posterior
-from nmd_lab.api.prepare import prepare
 from nmd_lab.data.inputs import form_of, observe
 from nmd_lab.fit.summary import Decided
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
@@ -32,8 +31,9 @@ from nmd_lab.warnings import NotConvergedWarning
 
 from .background import STARTING, Background, FitRun, Judged, Run, Settings
 from .charts import calibration_chart, curves_chart, errors_by_shape, oriented, trials_charts
+from .given import Code, call
 from .state import Field, State, option
-from .words import MAX_CHECKED, Code, Number, call, doubt, findings, shapes
+from .words import MAX_CHECKED, Number, doubt, findings, shapes
 
 # The settings of a model, and the length of its fit
 MODEL = (
@@ -112,7 +112,6 @@ class ModelState(State):
         sampling = "Sample models that go with the data: predictions with 90 % intervals"
         self.buttons["sample"] = "draw intervals", sampling
         self.actions |= {
-            "component": self._component,
             "continue": lambda _: self.proceed(),
             "sample": lambda _: self.how_sure(),
             "point": self._fit_with,
@@ -311,11 +310,6 @@ class ModelState(State):
         found = self.memo("without", lambda: self.judged().error(less), self.shown.H, off)
         guess = number if number.sign else Number(found, "Entries that are seen are fitted to ")
         return guess._replace(error=found, more="")
-
-    @property
-    def findings(self) -> Any:
-        """The coverage of the intervals of the draws; None without any."""
-        return self.sample.findings
 
     # Draws
 

@@ -7,45 +7,138 @@ Columns of a table may be left out.  Each change of another one is a line of cod
 and stands in the copied code.
 
 A matrix has hidden entries, at which models are compared.
-
-A table is shown as one, each column on a scale of its own, with a histogram in its head.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from IPython.core.getipython import get_ipython
 
-from nmd_lab.data.cell_numbers import date_text
+from nmd_lab.api.fits import complete, decompose
 from nmd_lab.data.folds import split_observed
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame, pandas_of, picture_of, plain_array
 from nmd_lab.data.patches import CHANNELS
-from nmd_lab.data.typed_table import (
-    MAX_CATEGORIES,
-    TypedColumn,
-    TypedTable,
-    kind_of_objects,
-    plain_label,
-)
-from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.entries import entries_at
-from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.predict import mean_shares
-from nmd_lab.result.report import cells_at
+from nmd_lab.data.typed_table import MAX_CATEGORIES, TypedTable, kind_of_objects, plain_label
+from nmd_lab.model.nonlinearity import Nonlinearity
+from nmd_lab.request.settings import ADMM, as_solver
 
-from .background import MAX_JUDGED, Array, Judged, Record, Settings, Shape, at_most, in_sample
-from .charts import table
+from .background import MAX_JUDGED, Array, Judged, Settings, Shape, in_sample
 from .pictures import Paint
-from .words import LEVEL, doubt, expression, given_code
+
+IMPORTS = {  # what a line uses, and the import; the library stands below a blank line
+    "np.": "import numpy as np\n",
+    "pd.": "import pandas as pd\n",
+    "": "\nimport nmd_lab as nmd\n",
+    "Image.open(": "from PIL import Image\n",
+    "read_matrix(": "from nmd_lab.data.readers import read_matrix\n",
+}
+
+# Lines that print the number of the page
+PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
+PRINT_HIDDEN = 'print(f"held-out {}: ±{{{}:.3g}}")\n'
+DAYS = """.assign(
+        **{{name: (each[name] - pd.Timestamp(0)) / pd.Timedelta(days=1) for name in {}}}
+    )"""
+PRINT_NUMBERS = """numbers, known = (
+    each{2}.select_dtypes("number").astype(float) for each in (held_out, seen)
+)
+off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
+off /= known.std(ddof=0).replace(0, 1)
+print(f"held-out numbers{1}: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
+"""
+PRINT_CLASSES = """classes = held_out.select_dtypes(exclude=["number", "datetime"])
+right = {0}.impute(seen)[classes.columns] == classes
+print(f"held-out classes{1}: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
+"""
+
+
+def cell(lines: str) -> str:
+    """Return a notebook cell: the imports that lines need, and the lines."""
+    used = "".join(line for words, line in IMPORTS.items() if words in lines)
+    return f"{used.lstrip()}\n{lines}"
+
+
+def given_code(name: str, source: str | None, more: str = "") -> str:
+    """Return the line that gives data a name; none where they have it already."""
+    about = "" if source is not None and source.startswith("nmd.") else "  # your data"
+    held = f"({source})" if more and " / " in (source or "") else source or "..."
+    return "" if f"{source}{more}" == name else f"{name} = {held}{more}{about}\n"
+
+
+class Code(str):
+    """Code that stands for itself, not for a text."""
+
+
+def expression(value: Any) -> str:
+    """Return the code of a value.
+
+    >>> import nmd_lab as nmd
+    >>> expression(nmd.MinMax(0, 1)), expression("l1")
+    ('nmd.MinMax(0.0, 1.0)', '"l1"')
+    """
+    if isinstance(value, Nonlinearity):
+        kind, inner = type(value), ", ".join(map(repr, value.parameters))
+        where = "nmd.nonlinearities" if value.form in (None, "monotone") else "nmd"
+        return f"{where}.{kind.__name__}({inner})"
+    if isinstance(value, ADMM):
+        values = {f.name: (getattr(value, f.name), f.default) for f in fields(value)}
+        return call("nmd.ADMM", **{name: x for name, (x, usual) in values.items() if x != usual})
+    if isinstance(value, Code):
+        return str(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(expression, value))}]"
+    return repr(value.item() if hasattr(value, "item") else value)
+
+
+def call(function: str, *positional: str, **named: Any) -> str:
+    """Return the code of a call, with an argument a line if it is too long for one."""
+    arguments = [*positional, *(f"{name}={expression(value)}" for name, value in named.items())]
+    line = f"{function}({', '.join(arguments)})"
+    if len(line) <= 88:
+        return line
+    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
+
+
+def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
+    """Return the code of a fit, with its components by size."""
+    named = dict(arguments)
+    if fit is not None:  # it stops where the first one did
+        # The iteration that overflowed is not part of the result, but it has to be repeated
+        named["max_iter"] = fit._n_iter + (fit.stop_reason.code == "not finite")
+        if "validation" in named:
+            named["solver"] = replace(as_solver(named["solver"]), patience=named["max_iter"])
+    function = {"decompose": decompose, "complete": complete}[verb]
+    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    if defaults["nonlinearity"] is None:
+        has_ridge = named.get("alpha", defaults["alpha"]) != "auto"
+        defaults["nonlinearity"] = "identity" if has_ridge else "auto"
+    defaults["solver"] = as_solver(defaults["solver"])
+    named = {name: value for name, value in named.items() if value != defaults[name]}
+    return f"fit = {call(f'nmd.{verb}', data, **named)}.rotate()\n"
+
+
+def name_in_notebook(value: Any) -> str | None:
+    """Return the variable or the output that holds an object in the notebook, or None."""
+    shell: Any = get_ipython()
+    variables = {} if shell is None else shell.user_ns
+    outputs = {f"Out[{number}]": held for number, held in variables.get("Out", {}).items()}
+    held = (name for name, each in (variables | outputs).items() if each is value)
+    return next((name for name in held if not name.startswith("_")), None)
+
 
 MAX_ENTRIES, ENTRIES = 2_000_000, 500_000  # of a matrix that is whole, and of some of its rows
 MIN_ROWS = 2000  # rows of a wider matrix
@@ -61,8 +154,7 @@ class Given(NamedTuple):
     extent: str = "{}"  # the number of rows with that of all, or the part of the pixels, in words
     channels: int = 1  # neighbouring columns that make a pixel: 3 for a picture in colours
     rows: Any = None  # of a table: these rows with all of their columns
-    left_out: Mapping[Any, str] = {}  # why, by the name of the column
-    taken: Sequence[Any] = ()  # columns that could be left out, too
+    words: str = ""  # which columns are left out, and why; or which were taken in
     button: tuple[str, str] | None = None  # takes such columns in, or leaves them out
 
     def loading(self, source: str | None, name: str = "X") -> str:
@@ -80,15 +172,6 @@ class Given(NamedTuple):
         rows = self.rows.copy()
         rows[filled.columns] = filled
         return rows
-
-    @property
-    def words(self) -> str:
-        """What is left out, and why; or what was taken in."""
-        out = self.left_out
-        by_reason = {why: [name for name, x in out.items() if x == why] for why in out.values()}
-        said = ", ".join(f"{_named(names)} ({why})" for why, names in by_reason.items())
-        words = {"left out: ": said, "taken in: ": _named(self.taken)}
-        return "; ".join(word + names for word, names in words.items() if names)
 
 
 def _named(names: Sequence[Any]) -> str:
@@ -183,25 +266,27 @@ def _as_table(whole: Any, to_pandas: str, *, take: bool) -> Given:
     if not frame.columns.is_unique or frame.columns.nlevels > 1:
         return as_it_is
     mostly_known = 2 * frame.count().sum() >= frame.size
-    left_out, could, lines = dict[Any, str](), list[Any](), list[str]()
+    out, could, lines = dict[Any, str](), list[Any](), list[str]()  # left out, or could be
     for name, column in frame.items():
         why, change = _reason(column, whole[name], mostly_known=mostly_known)
         could += [plain_label(name)] * bool(why and change is not None)
         if why and (change is None or not take):
-            left_out[plain_label(name)] = why
+            out[plain_label(name)] = why
         elif change:
             here = expression(plain_label(name))
             lines.append(f"X[{here}] = {change.format(here)}\n")
-    if len(left_out) == frame.shape[1]:
+    if len(out) == frame.shape[1]:
         return as_it_is
-    table = frame.drop(columns=list(left_out)) if left_out or lines else frame
+    table = frame.drop(columns=list(out)) if out or lines else frame
     exec("".join(lines), {"X": table, "pd": pd})  # which quotes all names
+    by_reason = {why: [name for name, x in out.items() if x == why] for why in out.values()}
+    said = ", ".join(f"{_named(names)} ({why})" for why, names in by_reason.items())
+    words = {"left out: ": said, "taken in: ": _named(could if take else ())}
     return as_it_is._replace(
         data=table,
-        code=code + f".drop(columns={expression(list(left_out))})" * bool(left_out),
+        code=code + f".drop(columns={expression(list(out))})" * bool(out),
         lines="".join(lines),
-        left_out=left_out,
-        taken=could if take else (),
+        words="; ".join(word + names for word, names in words.items() if names),
         button=(LEAVE if take else TAKE) if could else None,
     )
 
@@ -292,6 +377,21 @@ class MatrixData:
         low, high = map(float, np.nanpercentile(self.original, (1, 99)))
         return self.limits if self.picture is not None or low == high else (low, high)
 
+    def printing(self, model: str = "fit") -> str:
+        """Return the lines that print the number of the page for a model."""
+        if not self.hides:
+            return PRINT_ERROR
+        if self.labels.table is not None:
+            columns, by = self.labels.table.columns, "" if model == "fit" else ", by draws"
+            classes = [column.is_class for column in columns]
+            codes = [PRINT_NUMBERS] * (not all(classes)) + [PRINT_CLASSES] * any(classes)
+            dates = [column.name for column in columns if column.kind == "date"]
+            days = DAYS.format(expression(dates)) if dates else ""
+            return "".join(code.format(model, by, days) for code in codes)
+        at, among = ("held_out", "") if self.mask is None else ("X", ", observed=~mask")
+        rmse = f"nmd.metrics.rmse({at}, {model}.reconstruct(){among})"
+        return PRINT_HIDDEN.format("entries", rmse)
+
 
 def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int, int] | None:
     """Return the height and width of the pictures that rows seem to be, or None."""
@@ -341,230 +441,3 @@ def _are_alike(pixels: Array) -> bool:
     other = np.random.default_rng(0).permutation(len(pixels))
     next_one = mean_difference(pixels[1:], pixels[:-1])
     return next_one < 0.6 * mean_difference(pixels, pixels[other])
-
-
-MAX_CHECKED = 5000  # cells that are looked at, a sample of more
-SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data
-
-
-@dataclass
-class Order:
-    """Which rows are shown: from which one on, and the column by which they are sorted."""
-
-    column: int | None = None  # its first column of the matrix
-    reverse: bool = False
-    begin: int = 0
-    sought: int | None = None  # a row that was picked, to whose page the table turns once
-
-    def arrange(self, message: Mapping[str, Any]) -> None:
-        """Follow a click on the head of a column, or on a button of the pages."""
-        column, self.begin = message.get("column"), message.get("begin", 0)
-        if column is not None:
-            self.reverse = column == self.column and not self.reverse
-            self.column = column
-
-
-class Grid(NamedTuple):
-    """A table with its predictions: by the draws if there are some, otherwise by the fit."""
-
-    table: TypedTable  # columns of the table
-    original: Array  # data, and what the fit sees of them
-    observed: Array
-    fitted: FittedValues | None  # the model
-    posterior: Posterior | None  # draws of it
-
-    def shown(self, rows: Array | None, names: list[str], order: Order) -> Record:
-        """Return the columns and the cells of a page of some rows, or of all."""
-        rows = np.arange(len(self.original)) if rows is None else rows
-        for column, at in self.table.blocks():
-            if at[0] == order.column:
-                values = self._known(column, at)[rows]
-                rows = rows[np.argsort(-values if order.reverse else values, kind="stable")]
-        most = at_most(200, 80)
-        sought, order.sought = np.flatnonzero(rows == order.sought), None
-        order.begin = int(sought[0]) // most * most if sought.size else order.begin
-        begin = order.begin if order.begin < rows.size else 0
-        page = rows[begin : begin + most]
-        return {
-            "column": order.column,
-            "reverse": order.reverse,
-            "begin": begin,
-            "page": most,
-            "total": rows.size,
-            "rows": page.tolist(),
-            "labels": [names[row] if names else str(row) for row in page],
-            "columns": [self._column(column, at, page) for column, at in self.table.blocks()],
-        }
-
-    def _column(self, column: TypedColumn, at: Array, rows: Array) -> Record:
-        """Return the head and the cells of a column; the model is that of cells it has not seen."""
-        data = self._numbers(column, self.original[:, at])
-        low, high, bars = _scale(column, self._known(column, at))
-        shown, model, size = data[rows], np.full(rows.size, np.nan), (high - low) or 1.0
-        sure, ends = np.full(rows.size, "", object), np.full(rows.size, None, object)
-        state = np.where(np.isnan(self.observed[rows][:, at[0]]), HIDDEN, SEEN)
-        state[np.isnan(shown)] = MISSING
-        if (unseen := np.flatnonzero(state != SEEN)).size:
-            model[unseen] = self._expected(column, rows[unseen], at)
-            sure[unseen], drawn = self._sure(column, rows[unseen], at)
-            for k, pair in zip(unseen, drawn, strict=False):
-                ends[k] = np.clip((pair - low) / size, 0, 1).round(3).tolist()
-        has_order = column.kind not in ("boolean", "categories")
-        share = np.where(state == MISSING, model, shown) - low
-        share = np.clip(np.nan_to_num(share * has_order / size), 0, 1)
-        return {
-            "name": str(column.name),
-            "at": int(at[0]),
-            "bars": bars,
-            "low": self._text(column, low, at),
-            "high": self._text(column, high, at),
-            "state": state.tolist(),
-            "data": [self._text(column, x, at) for x in shown],
-            "model": [self._text(column, x, at, 3) for x in model],
-            "sure": sure.tolist(),
-            "share": share.round(3).tolist(),
-            "ends": ends.tolist(),
-            "zero": float(np.clip(-low / size, 0, 1).round(3)),
-        }
-
-    def _known(self, column: TypedColumn, at: Array) -> Array:
-        """Return one number a row: of the data, or of the predictions without any data."""
-        data = self._numbers(column, self.original[:, at])
-        if np.isfinite(data).any():
-            return data
-        return self._expected(column, np.arange(len(self.original)), at)
-
-    def _expected(self, column: TypedColumn, rows: Array, at: Array) -> Array:
-        """Return the predictions for some rows, one number each."""
-        if (shares := self._shares(column, rows, at)) is not None:
-            return np.asarray(shares.argmax(axis=1), dtype=float)
-        if self.posterior is not None:
-            cells = entries_at(rows, np.full(rows.size, at[0]))
-            return np.asarray(self.posterior.predict(cells), dtype=float)
-        if self.fitted is None:
-            return np.full(rows.size, np.nan)
-        return self._numbers(column, self.fitted.block(rows, at))
-
-    def _numbers(self, column: TypedColumn, values: Array) -> Array:
-        """Return one number a row: the position of the class for a block of indicators."""
-        if column.is_class and column.kind != "boolean":
-            positions = column.nearest(np.nan_to_num(values)).astype(float)
-            positions[np.isnan(values).any(axis=1)] = np.nan
-            return positions
-        return np.asarray(values[:, 0], dtype=float)
-
-    def _sure(self, column: TypedColumn, rows: Array, at: Array) -> tuple[list[str], Array]:
-        """Return the uncertainty of the predictions in words, and the intervals of the draws."""
-        if (shares := self._shares(column, rows, at)) is not None:
-            return [_likely(column, each) for each in shares], np.empty((0, 2))
-        if self.posterior is None:
-            return [""] * rows.size, np.empty((0, 2))
-        cells = entries_at(rows, np.full(rows.size, at[0]))
-        ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
-        words = (self._interval(column, each, at) for each in ends)
-        return [f"{100 * LEVEL:.0f} % in {interval}" for interval in words], ends
-
-    def _text(self, column: TypedColumn, number: float, at: Any, digits: int = 4) -> str:
-        """Return a value of a column as text; an empty one for NaN."""
-        if np.isnan(number):
-            return ""
-        if column.kind == "date":  # with its time, if one of the data has one
-            return date_text(number, time=bool(np.any(self.original[:, at[0]] % 1 > 0)))
-        if not column.is_class:
-            return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.{digits}g}"
-        return str(column.classes[int(np.clip(round(number), 0, len(column.classes) - 1))])
-
-    def _interval(self, column: TypedColumn, ends: Any, at: Any) -> str:
-        """Return an interval of a column as text."""
-        if column.kind == "date" or column.is_class:
-            return " – ".join(self._text(column, end, at) for end in ends)
-        return _ends(*ends)
-
-    def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
-        """Return the probability of each class; None for numbers, and levels without draws."""
-        if column.is_class and self.posterior is not None:
-            return mean_shares(self.posterior._draws, rows, at)
-        if self.fitted is None or column.kind not in ("boolean", "categories"):
-            return None
-        shares = np.clip(self.fitted.block(rows, at), 0, 1)
-        if not column.has_indicators:
-            return np.hstack([1 - shares, shares])
-        shares += np.finfo(float).tiny
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-    def judged(self) -> list[tuple[float, float]]:
-        """Return the errors of hidden cells, and those of what is usual in their columns.
-
-        They are the error of numbers in SD, and the fraction of classes that are right; or NaN.
-        """
-        hidden = np.isnan(self.observed) & ~np.isnan(self.original)
-        squares, right = [np.empty((2, 0))], [np.empty((2, 0))]
-        for column, at in self.table.blocks():
-            if not (rows := np.flatnonzero(hidden[:, at[0]])).size:
-                continue
-            truth, known = (self._numbers(column, x[:, at]) for x in (self.original, self.observed))
-            known = known[~np.isnan(known)]
-            usual = np.bincount(known.astype(int)).argmax() if column.is_class else known.mean()
-            guesses = np.stack([self._expected(column, rows, at), np.full(rows.size, usual)])
-            if column.is_class:
-                right.append(guesses == truth[rows])
-            else:
-                squares.append(((truth[rows] - guesses) / (known.std() or 1.0)) ** 2)
-        means = (pd.DataFrame(np.hstack(each)).mean(axis=1) for each in (squares, right))
-        return [(mean**0.5, share) for mean, share in zip(*means, strict=True)]
-
-    def least_sure(self, names: list[str]) -> Record | None:
-        """Return a table of the cells that the model is least sure of; None without draws."""
-        if self.posterior is None:
-            return None
-        first = self.table.first_columns  # of the columns of the matrix
-        (i, j), of = np.nonzero(np.isnan(self.original[:, first])), "missing"
-        if not i.size:
-            (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "held-out"
-        some = in_sample(i.size, MAX_CHECKED)
-        cells = cells_at(self.posterior._draws, i[some], first[j[some]])
-        cells = cells.nlargest(12, "uncertainty")
-        at = cells[["row", "column"]].to_numpy(dtype=np.intp)
-        ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
-        rows = list[Any]()
-        for (row, k), cell, interval in zip(at, cells.to_dict("records"), ends, strict=True):
-            column, predicted = self.table.of_matrix[k], cell["predicted"]
-            filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} %"
-            if cell["kind"] == "number":
-                filled = self._text(column, float(predicted), [k], 3)
-                sure = self._interval(column, interval, [k])
-            rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
-        said = f"The {len(rows)} most uncertain of {i.size} {of} cells, most uncertain first, with "
-        said += f"{100 * LEVEL:.0f} % intervals, by their standard deviation or chance of another "
-        said += "class over that of a guess by the column alone"
-        said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
-        head = ("cell", "filled with", "interval")
-        return table("unsure", head, rows, ids=at.tolist(), caption=said)
-
-
-def _scale(column: TypedColumn, data: Array) -> tuple[float, float, list[float]]:
-    """Return the ends of the scale of a column, and the heights of a histogram, the largest 1."""
-    finite, low, high, bins = data[np.isfinite(data)], 0.0, 1.0, 14
-    if column.is_class:
-        high, bins = float(max(len(column.classes) - 1, 1)), max(len(column.classes), 1)
-    elif finite.size:
-        low, high = float(finite.min()), float(finite.max())
-    counts, _ = np.histogram(finite, bins, (low, high if high > low else low + 1))
-    return low, high, (counts / max(counts.max(), 1)).round(3).tolist()
-
-
-def _likely(column: TypedColumn, shares: Array) -> str:
-    """Return the most probable classes of a cell, with their probabilities."""
-    likely = np.argsort(-shares, kind="stable")[:3]
-    return ", ".join(f"{column.classes[k]} {100 * shares[k]:.0f} %" for k in likely)
-
-
-def _ends(low: float, high: float) -> str:
-    """Return an interval as text, with as many decimals as give its width three digits.
-
-    >>> _ends(16.9, 21.687), _ends(3101.2, 4867.4), _ends(3.0, 3.0), _ends(0.0, math.inf)
-    ('16.90 – 21.69', '3101 – 4867', '3.00 – 3.00', '0 – inf')
-    """
-    width = np.clip(high - low or abs(high) or 1.0, 1e-6, 1e6)
-    decimals = max(0, 2 - math.floor(math.log10(width)))
-    return f"{low:.{decimals}f} – {high:.{decimals}f}"

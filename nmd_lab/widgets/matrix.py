@@ -29,46 +29,18 @@ from nmd_lab.result.files import TABLES, check_export, write_table
 from nmd_lab.result.files import as_table as as_frame
 from nmd_lab.result.posterior import Posterior
 
-from .background import FitRun, Record
-from .charts import row_texts
+from .background import FitRun, Record, Settings, Shape
+from .charts import Grid, row_texts
 from .fitting import DRAWS, ITERATIONS, MODEL, ModelState, prepared, split_code
-from .given import NO_PICTURE, Grid, MatrixData, as_given, guessed_shape, is_photograph
+from .given import NO_PICTURE, Code, MatrixData, as_given, fit_call, guessed_shape, is_photograph
 from .pictures import MANY_MISSING, Frame, Paint, at, frame_of, mask_code
 from .state import Field, hidden_fields, option
-from .words import (
-    AVERAGE,
-    PRINT_ERROR,
-    PRINT_HIDDEN,
-    THIS,
-    Code,
-    Number,
-    Piece,
-    call,
-    expression,
-    fit_call,
-    model_words,
-    painted_words,
-    size_words,
-)
+from .words import AVERAGE, THIS, Number, Piece, model_words, painted_words, size_words
 
 # Of too few entries to hide some, or of one row or column alone
 SIMPLE = {"missing": 0.0, "nonlinearity": "identity", "rank": 1, "alpha": 0.0}
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
-DAYS = """.assign(
-        **{{name: (each[name] - pd.Timestamp(0)) / pd.Timedelta(days=1) for name in {}}}
-    )"""
-NUMBERS = """numbers, known = (
-    each{2}.select_dtypes("number").astype(float) for each in (held_out, seen)
-)
-off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
-off /= known.std(ddof=0).replace(0, 1)
-print(f"held-out numbers{1}: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
-"""
-CLASSES = """classes = held_out.select_dtypes(exclude=["number", "datetime"])
-right = {0}.impute(seen)[classes.columns] == classes
-print(f"held-out classes{1}: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
-"""
 
 
 class MatrixState(ModelState):
@@ -130,22 +102,28 @@ class MatrixState(ModelState):
     @property
     def data(self) -> MatrixData:
         """The data with the gaps of the present settings, and the present paint."""
-        values, paint = self.values, self.paint
+        return self._data(self.values)
+
+    def _data(self, values: Settings) -> MatrixData:
+        """Return the data with the gaps of some settings, and the present paint."""
+        paint = self.paint
 
         def data() -> MatrixData:
-            return MatrixData(self.X, values, self.layout, paint, self._units)
+            return MatrixData(self.X, values, self._layout(values["shape"]), paint, self._units)
 
         return self.memo("data", data, *(values[name] for name in (*OF_DATA, "shape")), paint)
 
-    def shown_data(self) -> MatrixData | None:
-        """Return the data of the settings, or those of the fit where the settings are wrong."""
+    def shown_data(self) -> MatrixData:
+        """Return the data of the settings; those of the fit, or the first ones, for wrong ones."""
         wrong = {*OF_DATA, "shape"} & set(self.problems())
-        return self.fit.data if self.fit.phase == "running" or wrong else self.data
+        if self.fit.data is not None and (wrong or self.fit.phase == "running"):
+            shown: MatrixData = self.fit.data
+            return shown
+        return self._data(self.values | {f.name: f.value for f in self.fields if f.name in wrong})
 
-    @property
-    def layout(self) -> tuple[int, int] | None:
-        """The shape of the picture that each row is; None for that of the labels, if any."""
-        return NO_PICTURE if self.brought.channels > 1 else self.values["shape"] or self.guessed
+    def _layout(self, shape: Shape | None) -> Shape | None:
+        """Return the shape of the picture that each row is; None for that of the labels, if any."""
+        return NO_PICTURE if self.brought.channels > 1 else shape or self.guessed
 
     @cached_property
     def guessed(self) -> tuple[int, int] | None:
@@ -170,15 +148,12 @@ class MatrixState(ModelState):
         """Raise an error if a setting is wrong."""
         super().check(field)
         name, values = field.name, self.values
-        if name == "shape" and self.layout not in (None, NO_PICTURE):
-            picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), self.layout)
+        if name == "shape" and (layout := self._layout(values[name])) not in (None, NO_PICTURE):
+            picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), layout)
         # A choice is of those that go with the data
         if name == "loss" and 0 <= values["missing"] < 1 and values["nonlinearity"] != "auto":
-            model, observed = (
-                make_model(self.nonlinearity(values), values["loss"]),
-                self.data.observed,
-            )
-            model.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
+            model, seen = make_model(self.nonlinearity(values), values["loss"]), self.data.observed
+            model.loss.check_data(float(np.nanmin(seen)), float(np.nanmax(seen)))
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a fit with some settings, without the matrix."""
@@ -222,8 +197,7 @@ class MatrixState(ModelState):
     @property
     def drawn_table(self) -> Posterior | None:
         """The draws that the cells of a table show; None where these are of the fit."""
-        is_table = self.fit.data is not None and self.fit.data.labels.table is not None
-        return self.posterior if is_table and not self.shows_fit else None
+        return self.posterior if self.has_kinds and not self.shows_fit else None
 
     def _swap(self) -> None:
         """Turn a table from the draws to the fit, and back; make the draws if there are none."""
@@ -242,9 +216,7 @@ class MatrixState(ModelState):
 
     def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide entries under the brush, and continue from the present factors."""
-        if (frame := self.frame()) is None:
-            raise ValueError("the settings of the data are wrong: put them right first.")
-        self.repaint(self.paint.touched(frame, stroke))
+        self.repaint(self.paint.touched(self.frame(), stroke))
 
     def undo(self) -> None:
         """Take the last stroke of the brush back; of the first one, come back to the fit before."""
@@ -305,9 +277,8 @@ class MatrixState(ModelState):
     @property
     def title(self) -> str:
         """The data and their size."""
-        if (data := self.shown_data()) is None:
-            return ""
-        table, known, extent = data.labels.table, ~np.isnan(data.original), self.brought.extent
+        data, extent = self.shown_data(), self.brought.extent
+        table, known = data.labels.table, ~np.isnan(data.original)
         size: Any = extent.format(data.shape[0]), data.shape[1]
         words = "a matrix of {} × {}" if extent == "{}" else "{} rows × {} columns"
         if table is not None:  # classes have several columns of the matrix
@@ -335,7 +306,7 @@ class MatrixState(ModelState):
         if errors and data.is_constant:
             words = "Each column has one value, which is predicted to "
             return Number(errors[THIS], words, least=math.inf)
-        if errors and data.labels.table is not None and fit._fitted.model.is_mixed:
+        if errors and self.has_kinds and fit._fitted.model.is_mixed:
             shown = (None, []) if of_fit else (self.drawn_table, self.off)
             return self._number_of_table(data, *shown)
         return super().number(of_fit=of_fit)
@@ -369,8 +340,6 @@ class MatrixState(ModelState):
     def parts(self) -> Record:
         """Return the pictures, curves, components, plane, trials and errors."""
         data, frame, parts = self.shown_data(), self.frame(), super().parts()
-        if data is None or frame is None:
-            return parts
         of, drawn, facts = (data.labels, data.original), self.drawn_table, parts["facts"]
         facts["painted"], whole = self.painted, None if self.off else self.posterior
         parts["pictures"] = self._pictures(data, frame, whole)  # draws have all components
@@ -379,18 +348,17 @@ class MatrixState(ModelState):
             facts["stage"], parts["scatter"] = "photograph", None
         if drawn is not None:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
-        if data.labels.table is None and self.fit.phase != "running":
+        if not self.has_kinds and self.fit.phase != "running":
             parts["drawing"] = self.drawing(frame, *of, self.shown and self.judged())
-        elif data.labels.table is not None and self.shown is not None:
+        elif self.has_kinds and self.shown is not None:
             facts["swap"] = "components of the fit" if drawn else "most uncertain cells"
         return parts
 
     def curves(self) -> dict[str, dict[int, float]]:
         """Return the curves of errors by iteration, in the unit of the data where it is known."""
-        data, run = self.fit.data, self.fit.run
-        unit = 1.0 if data is None else data.unit
-        seen = {k: unit * error for k, error in run.recorded("relative_error").items()}
-        columns = data.labels.table.columns if data and data.labels.table else ()
+        data, run = self.fit.data or self.shown_data(), self.fit.run
+        seen = {k: data.unit * error for k, error in run.recorded("relative_error").items()}
+        columns = getattr(data.labels.table, "columns", ())
         hidden = "hidden" + ", with classes" * any(column.is_class for column in columns)
         return {"seen": seen, hidden: run.guesses}
 
@@ -405,12 +373,10 @@ class MatrixState(ModelState):
         others = any(self.values[name] != self.fit.settings.get(name) for name in OF_DATA)
         return None if others and self.fit.phase != "running" else super().shown
 
-    def frame(self) -> Frame | None:
+    def frame(self) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        if (data := self.shown_data()) is None:
-            return None
-        channels, rows = self.brought.channels, self.rows(data.shape[0])
-        return frame_of(data.shape, data.picture, channels, rows)
+        data = self.shown_data()
+        return frame_of(data.shape, data.picture, self.brought.channels, self.rows(data.shape[0]))
 
     def _pictures(self, data: MatrixData, frame: Frame, posterior: Posterior | None) -> Record:
         """Return the pictures that do not change while the fit runs."""
@@ -438,18 +404,16 @@ class MatrixState(ModelState):
         run = self.fit.run
         if run.result is None and run.before is None:
             run = FitRun(arguments=self.arguments(self.values), data=self.data)
-        body, data = fitting_code(run) + printing_code(run.data), run.data
-        drawn = self._drawn_code(body, data.paint)
+        body = f"{fitting_code(run)}{run.data.printing()}"
+        drawn = self._drawn_code(body, run.data.paint)
         filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
-        return (
-            self.brought.loading(source) + body + drawn + filled * (data.has_gaps or self.has_kinds)
-        )
+        filled *= run.data.has_gaps or self.has_kinds
+        return self.brought.loading(source) + body + drawn + filled
 
     @property
     def endings(self) -> dict[str, tuple[str, ...]]:
         """Endings of the files that can be written, by what is in them."""
-        data = self.shown_data()
-        fills = is_frame(self.X) or (data is not None and data.has_gaps)
+        fills = is_frame(self.X) or self.shown_data().has_gaps
         return super().endings | ({"the filled table": TABLES} if fills else {})
 
     def write(self, path: Path) -> None:
@@ -473,8 +437,8 @@ class MatrixState(ModelState):
             return drawn
         share = run.settings["missing"]
         known = "X" if self.data.has_missing or not share else "seen"
-        report = call("posterior.report", known, *["held_out"] * bool(share))
-        return f"{drawn}{printing_code(self.data, 'posterior')}{report}\n"
+        report = f"posterior.report({known}{', held_out' * bool(share)})\n"
+        return f"{drawn}{self.data.printing('posterior')}{report}"
 
 
 def fitting_code(run: FitRun) -> str:
@@ -498,19 +462,3 @@ def fitting_code(run: FitRun) -> str:
         return lines + fit(run.result, data.paint)
     first, now = fit(before.result, before.data.paint), {"init": Code("fit")}
     return lines + first + fit(run.result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
-
-
-def printing_code(data: MatrixData, model: str = "fit") -> str:
-    """Return the lines that print the number of the page for a model."""
-    if not data.hides:
-        return PRINT_ERROR
-    if data.labels.table is not None:
-        columns, by = data.labels.table.columns, "" if model == "fit" else ", by draws"
-        classes = [column.is_class for column in columns]
-        codes = [NUMBERS] * (not all(classes)) + [CLASSES] * any(classes)
-        dates = [column.name for column in columns if column.kind == "date"]
-        days = DAYS.format(expression(dates)) if dates else ""
-        return "".join(code.format(model, by, days) for code in codes)
-    at = "held_out, " if data.mask is None else "X, "
-    at += f"{model}.reconstruct()" + ("" if data.mask is None else ", observed=~mask")
-    return PRINT_HIDDEN.format("entries", f"nmd.metrics.rmse({at})")

@@ -466,7 +466,8 @@ def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
     state = explorer.state
     shown: Record = dict.fromkeys(PARTS) | state.parts()
-    status, facts, pictures = state.status(None), saved_facts(shown["facts"]), shown["pictures"]
+    of_clicks, status, pictures = answering(state, shown), state.status(None), shown["pictures"]
+    facts = of_clicks["facts"]
     by = f"saved by nmd_lab {__version__}, nothing is fitted here"
     said = "; ".join(filter(None, [_message(state.active), by]))
     modelled, drawing = shown["modelled"], shown["drawing"]
@@ -487,10 +488,9 @@ def shown_by(explorer: Any) -> Record:
     if drawing and COARSE.get():  # a few digits are enough, and the page draws the model
         modelled = None
         drawing = drawing | {name: compact(drawing[name]) for name in ("W", "shown", "H")}
-    status |= {"message": said, "failed": False, "buttons": {}, "folder": "", "phase": "finished"}
-    status["sentence"] = [piece for piece in status["sentence"] if piece[1] != "take"]
+    over = {"message": said, "failed": False, "buttons": {}, "folder": "", "phase": "finished"}
     return shown | {
-        "status": status,
+        "status": status | over | of_clicks["status"],
         "facts": facts,
         "pictures": pictures,
         "modelled": compact(modelled),
@@ -556,17 +556,11 @@ def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:
     """
     if not isinstance(value, bytes) or len(value) <= EXACT:
         return value
-    numbers, (count, height, width) = np.frombuffer(value, "<f4"), sizes
-    channels = numbers.size // (count * height * width)
-    filled = numbers if fill is None else np.frombuffer(fill, "<f4")
-    low, high = float(np.nanmin(filled)), float(np.nanmax(filled))
-    missing = np.isnan(numbers)
-    whole = np.where(missing, filled, numbers)
-    codes = np.nan_to_num((whole - low) * (255 / ((high - low) or 1.0)))
-    pixels = np.rint(codes).astype(np.uint8).reshape(count * height, width, channels)
-    file = io.BytesIO()
-    quality, colours = at_most(88, 75), np.repeat(pixels, 3 // channels, axis=2)
-    Image.fromarray(colours).save(file, "webp", quality=quality)
+    numbers, filled = (np.frombuffer(each, "<f4") for each in (value, fill or value))
+    missing, (count, height, width) = np.isnan(numbers), sizes
+    about, file = as_bytes(np.where(missing, filled, numbers).tobytes()), io.BytesIO()
+    pixels = np.frombuffer(about.pop("codes"), np.uint8).reshape(count * height, width, -1)
+    channels, quality = pixels.shape[2], at_most(88, 75)
+    Image.fromarray(np.repeat(pixels, 3 // channels, axis=2)).save(file, "webp", quality=quality)
     holes = np.packbits(missing).tobytes() if missing.any() else None
-    about = {"low": low, "high": high, "channels": channels, "missing": holes}
-    return {"floats": about | {"image": file.getvalue()}}
+    return {"floats": about | {"channels": channels, "missing": holes, "image": file.getvalue()}}

@@ -33,10 +33,10 @@ from nmd_lab.inpainting.inpaint import (
 
 from .background import Array, Background, Record, Run
 from .charts import calibration_chart
-from .given import as_photograph
+from .given import PRINT_HIDDEN, as_photograph, call
 from .pictures import Frame, Paint, at, frame_of
 from .state import Field, State, hidden_fields
-from .words import AVERAGE, LEVELS, PRINT_HIDDEN, Findings, Piece, call, painted_words, size_words
+from .words import AVERAGE, LEVELS, Findings, Piece, painted_words, size_words
 
 ALL = "fill all pixels", "Fill the whole photograph, which takes longer"
 MAX_COMPARED = 500_000  # pixels of a picture that is interpolated, too, at most

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import textwrap
-from base64 import b64encode
 from collections.abc import Callable, Mapping
-from io import BytesIO
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
+from nmd_lab._runtime.checks import many
+from nmd_lab._runtime.html import image
 from nmd_lab.data.labels import Picture
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
@@ -204,16 +203,10 @@ def still_html(pictures: Mapping[str, Any], modelled: bytes | None) -> str:
     picture = picture[tuple(slice(None, None, -(-max(picture.shape) // 400)) for _ in "yx")]
     share = (picture - pictures["low"]) / ((pictures["high"] - pictures["low"]) or 1.0)
     levels = (255 * np.clip(np.nan_to_num(share, nan=1.0), 0, 1)).astype(np.uint8)
-    kind, file = "jpeg" if size[0] == 1 else "png", BytesIO()
-    Image.fromarray(levels.squeeze(-1) if size[3] == 1 else levels).save(file, kind)
-    scale = WIDTH / levels.shape[1]
-    height = round(min(max(scale, 0.2), 8) * levels.shape[0])
-    sizes = f"{size[0]} image{'s' * (size[0] > 1)} of {size[1]} x {size[2]}"
-    return (
-        f'<img alt="{", ".join(shown)}: {sizes}" width="{WIDTH}" height="{height}" '
-        f'style="image-rendering: pixelated" '
-        f'src="data:image/{kind};base64,{b64encode(file.getvalue()).decode()}"/>'
-    )
+    levels = levels.squeeze(-1) if size[3] == 1 else levels
+    height = round(min(max(WIDTH / levels.shape[1], 0.2), 8) * levels.shape[0])
+    said = f"{', '.join(shown)}: {many(size[0], 'image')} of {size[1]} x {size[2]}"
+    return image(levels, said, WIDTH, height, "jpeg" if size[0] == 1 else "png")
 
 
 RAIN = 0.7  # fraction of the entries under the brush that rain hides

@@ -27,21 +27,12 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
-from .background import MAX_JUDGED, Array, FitRun, Judged, Memo, Record, at_most, in_sample
+from .background import MAX_JUDGED, Array, FitRun, Judged, Record, at_most, in_sample
 from .charts import MAX_COMPONENTS, plane_part, texts
 from .fitting import DRAWS, ITERATIONS, MODEL, ModelState
-from .given import taken
+from .given import PRINT_ERROR, PRINT_HIDDEN, call, expression, fit_call, given_code, taken
 from .state import Field, hidden_fields, option
-from .words import (
-    LEVEL,
-    PRINT_ERROR,
-    PRINT_HIDDEN,
-    call,
-    default_nonlinearity,
-    expression,
-    fit_call,
-    given_code,
-)
+from .words import LEVEL
 
 # Columns of a long table that hold the labels and the values unless others are named
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
@@ -97,19 +88,10 @@ class Ratings:
         self.ends = ends if has_scale else None  # of the scale of ratings, if there is one
         # The ratings that stars can give: those of the data if they are few
         self.levels: list[float] = (found if has_scale else np.linspace(*ends, 5)).tolist()
-        self._memo = Memo()
 
     def column_titles(self, columns: Any = slice(None)) -> list[str]:
         """Return the titles of columns, or their labels where there are none."""
         return [str(self.titles.get(label, label)) for label in self.column_labels[columns]]
-
-    def find(self, label: str) -> int:
-        """Return the position of the row with a label, as the user writes it."""
-        names, name = [*map(str, self.row_labels)], label.strip()
-        if name not in names:
-            hint = f"the first is {names[0]!r}, the last {names[-1]!r}"
-            raise ValueError(f"no row is labelled {name!r}: {hint}.")
-        return names.index(name)
 
     def rate(self, column: int, number: int) -> None:
         """Give the rating with a number among the levels, from 1; 0 takes it back."""
@@ -130,36 +112,6 @@ class Ratings:
         found = [k for k in self._by_count if sought and sought in titles[k]]
         return sorted(found, key=lambda k: titles[k] != sought)[:12]
 
-    def offer(self, text: str) -> None:
-        """Offer the first item that a search finds."""
-        found = self.search(text)
-        if not found:
-            raise ValueError(f"no title holds {text.strip()!r}: give another.")
-        self.offered = [found[0], *(k for k in self.offered if k != found[0])]
-
-    def folded(self, model: Decomposition | Posterior, ratings: Stars | None = None) -> Any:
-        """Return fitted values or a posterior of this one row, or of one with other ratings."""
-        ratings = dict(self.stars if ratings is None else ratings)
-
-        def folded() -> Any:
-            row = np.full((1, model._shape[1]), np.nan)
-            row[0, list(ratings)] = list(ratings.values())
-            weights = np.full(row.shape, OWN)
-            w: Any = model.fold_in(row, weights=weights, unknown="offsets")
-            if isinstance(model, Posterior):
-                return w
-            of_row = w.coords["offset"].values if "offset" in w.coords else None
-            offsets = model._fitted.offsets._replace(rows=of_row)
-            return model._fitted._replace(W=w.values, offsets=offsets)
-
-        return self._memo(f"{type(model).__name__} {len(ratings)}", folded, model, ratings)
-
-    def reading(self) -> str:
-        """Return the code that makes the observations ``observed`` of the table ``X``."""
-        named = (self.columns or {}).items()
-        renamed = [f"{k}={expression(name)}" for k, name in named if name != DEFAULT_COLUMNS[k]]
-        return f"observed = {call('nmd.observations_from_table', 'X', *renamed)}\n"
-
     def code_of(self, row: int | None, sort: str, least: int, *, drawn: bool) -> str:
         """Return the code that prints the suggestions for a row, or for the new person."""
         labels, entries, new = self.column_labels, self.observations, row is None
@@ -177,7 +129,11 @@ class Ratings:
         by = 'for_you", "stars' if gains and sort == "for_you" else by
         shown = '"stars", "low", "high"' if drawn else '"stars"'
         titles = f'X.drop_duplicates({column}).set_index({column})["title"]'
+        is_sparse = isinstance(self.matrix, SparseObservations)
+        observed = "X" if is_sparse else "nmd.observations_from_sparse(X)"
         lines = {  # and whether they are needed
+            f"observed = {observed}": self.columns is None,
+            "": True,
             f"items = {items}": True,
             f'you = pd.DataFrame([{{{stars}}}], ["you"], items)': new,
             f"you, rated = {you}, items[you.notna().iloc[0]]": new,
@@ -197,7 +153,7 @@ class Ratings:
             f'best["title"] = {titles}': self.titled,
             "print(best.round(2).to_string())": True,
         }
-        return "\n" + "".join(f"{line}\n" for line, is_needed in lines.items() if is_needed)
+        return "".join(f"{line}\n" for line, is_needed in lines.items() if is_needed)
 
 
 def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[str, str] | None:
@@ -222,7 +178,8 @@ class RatingsState(ModelState):
     fields = (
         *hidden_fields("validation", "ratings"),
         *MODEL,
-        Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True),
+        Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True,
+              value="auto"),
         Field("offset_alpha", "Penalty of offsets", "number", (), "again",
               "Keeps the offsets of rows and columns small", auto=True, value="auto",
               check=option("offset_alpha")),
@@ -247,10 +204,9 @@ class RatingsState(ModelState):
         self.before = self.search = ""
         self.sort: str = SORTS[0]
         self.ask_for(str(self.data.row_labels[0]))
-        alpha = values.get("alpha", "auto")
-        offsets = "auto" if alpha == "auto" else "both"
-        first = {"nonlinearity": default_nonlinearity(alpha), "offsets": offsets}
-        super().__init__(ratings, values, first=first)
+        has_ridge = values.get("alpha", "auto") != "auto"  # then that of `complete`
+        first = {"nonlinearity": "identity", "offsets": "both"} if has_ridge else {}
+        super().__init__(ratings, values, first)
         ends = zip(("low", "high"), self.observations.range(), strict=True)
         self.values |= {name: values.get(name, end) for name, end in ends}
         self.actions |= {
@@ -305,10 +261,12 @@ class RatingsState(ModelState):
     def ask_for(self, label: str) -> None:
         """Show a row by its label, or the new person, whose row is None; else tell the problem."""
         self.asked, self.row, self.problem = label, None, ""
-        try:
-            self.row = None if label == YOU else self.data.find(label)
-        except ValueError as error:
-            self.row, self.problem = 0, str(error)
+        names = [*map(str, self.data.row_labels)]
+        if label != YOU and label not in names:
+            hint = f"the first is {names[0]!r}, the last {names[-1]!r}"
+            self.problem = f"no row is labelled {label!r}: {hint}."
+        if label != YOU:
+            self.row = 0 if self.problem else names.index(label)
 
     @property
     def sorting(self) -> str:
@@ -327,8 +285,24 @@ class RatingsState(ModelState):
             ended = None if self.fit.phase == "running" else self.fit.result
             model = ended if row is None else self.shown
         if row is None and model is not None:
-            model, row = self.data.folded(model, stars), 0
+            model, row = self._folded(model, dict(self.data.stars if stars is None else stars)), 0
         return model.without(off) if off and model is not None else model, row
+
+    def _folded(self, model: Decomposition | Posterior, stars: Stars) -> Any:
+        """Return fitted values or a posterior of one row with such ratings."""
+
+        def folded() -> Any:
+            row = np.full((1, self.shape[1]), np.nan)
+            row[0, list(stars)] = list(stars.values())
+            weights = np.full(row.shape, OWN)
+            w: Any = model.fold_in(row, weights=weights, unknown="offsets")
+            if isinstance(model, Posterior):
+                return w
+            of_row = w.coords["offset"].values if "offset" in w.coords else None
+            offsets = model._fitted.offsets._replace(rows=of_row)
+            return model._fitted._replace(W=w.values, offsets=offsets)
+
+        return self.memo(f"{type(model).__name__} {len(stars)}", folded, model, stars)
 
     def predicted(self, stars: Any = None) -> Array:
         """Return the predictions of all columns, NaN without a model."""
@@ -411,7 +385,9 @@ class RatingsState(ModelState):
             self.before = self.before if self.asked == YOU else self.asked
             self.ask_for(text.strip())
         elif name == "item" and text:
-            self.data.offer(text)
+            if not (found := self.data.search(text)):
+                raise ValueError(f"no title holds {text.strip()!r}: give another.")
+            self.data.offered = [*dict.fromkeys([found[0], *self.data.offered])]
         elif name == "sort" and text in SORTS:
             self.sort = text
         elif name == "least" and text.isdecimal():
@@ -553,26 +529,21 @@ class RatingsState(ModelState):
         result, data = self.fit.result, "X"
         lines = given_code("X", source, self.data.code)
         if self.data.columns is not None:
-            lines, data = lines + self.data.reading(), "observed"
+            named = self.data.columns.items()
+            renamed = [f"{k}={expression(name)}" for k, name in named if name != DEFAULT_COLUMNS[k]]
+            lines += f"observed = {call('nmd.observations_from_table', 'X', *renamed)}\n"
+            data = "observed"
         drawn = self.sample_code(data)
         if result is not None or not drawn:
             lines += fit_call(result, "complete", data, arguments)
             error = PRINT_HIDDEN.format("ratings", "fit.history.validation_rmse.values.min()")
             lines += error if arguments.get("validation") else PRINT_ERROR
             lines += "\n" * bool(drawn)
-        return lines + drawn + self._suggestions_code()
-
-    def _suggestions_code(self) -> str:
-        """Return the lines that print the suggestions; none before a fit."""
-        if self.fit.result is None or self.problem:
-            return ""
-        observed = ""
-        if self.data.columns is None:
-            sparse = "nmd.observations_from_sparse(X)"
-            is_sparse = isinstance(self.data.matrix, SparseObservations)
-            observed = f"observed = {'X' if is_sparse else sparse}\n"
-        drawn = self.posterior is not None
-        return observed + self.data.code_of(self.row, self.sorting, self.least, drawn=drawn)
+        if result is None or self.problem:
+            return lines + drawn
+        is_drawn = self.posterior is not None
+        suggestions = self.data.code_of(self.row, self.sorting, self.least, drawn=is_drawn)
+        return lines + drawn + suggestions
 
 
 def _more(stars: float) -> str:

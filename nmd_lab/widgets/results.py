@@ -36,10 +36,10 @@ from nmd_lab.studies.summary import (
 
 from .background import Record, Run, Shape, some_of
 from .charts import chart, curves_chart, table, texts, trials_charts
-from .given import is_photograph
+from .given import PRINT_ERROR, call, is_photograph
 from .pictures import Frame, frame_of
 from .state import Field, State
-from .words import PRINT_ERROR, THIS, Number, Piece, call, size_words
+from .words import THIS, Number, Piece, size_words
 
 
 class ResultState(State):
@@ -60,7 +60,6 @@ class ResultState(State):
         else:
             error, self.trials = validation_error(outcome), outcome.selection
             run.result, run.errors = outcome, {} if error is None else {THIS: error}
-            self.actions["component"] = self._component
         self.fit.recall(run)
 
     @property

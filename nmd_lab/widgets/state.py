@@ -17,20 +17,21 @@ from nmd_lab.request.options import Options
 from nmd_lab.result.selection import trials_of
 
 from .background import Array, Background, History, Judged, Limits, Memo, Record, Run, Settings
-from .charts import component_words, components_part, leaning, plane_part, points_of, texts
-from .given import Grid, Order
+from .charts import (
+    Grid,
+    Order,
+    component_words,
+    components_part,
+    leaning,
+    plane_part,
+    points_of,
+    texts,
+)
+from .given import cell, name_in_notebook
 from .pictures import MAX_ROWS, Frame, Paint, drawing_part, drawn_at, pictures_part
-from .words import Number, Piece, cell, choice_words, model_words, name_in_notebook
+from .words import Number, Piece, choice_words, model_words
 
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
-
-Action = Callable[[Mapping[str, Any]], Any]
-"""What a message of the front end does; a state that it returns is shown from then on."""
-
-BUTTONS = {  # labels and tooltips of the buttons that all explorers of data have, by their action
-    "run": ("fit again", "Fit with these settings, from the start"),
-    "continue": ("resume", "Continue where it stopped"),
-}
 
 
 class Field(NamedTuple):
@@ -130,8 +131,15 @@ class State:
         self.fit: Any = Background(self.kind)
         self.active = self.fit  # what was begun last; its progress is shown
         self.works: list[Background[Any]] = [self.fit]
-        self.actions: dict[str, Action] = {"history": lambda m: self.history.show_left(m["number"])}
-        self.buttons = dict(BUTTONS)
+        # What a message of the front end does; a state that it returns is shown from then on
+        self.actions: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+            "history": lambda m: self.history.show_left(m["number"]),
+            "component": self._component,
+        }
+        self.buttons = {  # labels and tooltips, by their action
+            "run": ("fit again", "Fit with these settings, from the start"),
+            "continue": ("resume", "Continue where it stopped"),
+        }
         self.forget_components()
         self.history = History()
         self.memo = Memo()
@@ -420,18 +428,13 @@ class State:
 
         None where nothing is hidden, and before a fit.
         """
-        errors = self.errors
+        errors = self.fit.errors  # where it has not seen, of its rivals too once they are known
         return Number.of_guess(errors, self.things, self.limits, self.covered) if errors else None
 
     @property
-    def errors(self) -> dict[str, float]:
-        """The errors of the fit and, once they are known, of its rivals, where it has not seen."""
-        return dict(self.fit.errors)
-
-    @property
     def findings(self) -> Any:
-        """The coverage of intervals; None without any."""
-        return self.fit.findings
+        """The coverage of the intervals of draws, or of a filling; None without any."""
+        return self.works[0].findings
 
     @property
     def covered(self) -> str:

@@ -1,28 +1,18 @@
-"""The sentence of an explorer: data, model, error and intervals in words, some open popovers.
-
-Notebook cells repeat what an explorer did, by calls, values and imports.
-"""
+"""The sentence of an explorer: data, model, error and intervals in words, some open popovers."""
 
 from __future__ import annotations
 
-import inspect
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from IPython.core.getipython import get_ipython
 
 from nmd_lab._runtime.checks import many
-from nmd_lab.api.fits import complete, decompose
 from nmd_lab.api.messages import MIN_SWEEPS, message_of_chains
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.nonlinearity import Nonlinearity
-from nmd_lab.request.settings import ADMM, as_solver
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import TIED, as_text, excess_text
@@ -30,22 +20,14 @@ from nmd_lab.result.summary import two_digits
 
 Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
 Errors = Mapping[str, float]  # of models by their names, that of the fit first
-SHAPES = {  # f in words, of which some have bounds
-    "identity": "linear",
-    "relu": "cut off at 0",
-    "minmax": "kept between {} and {}",
-    "modulus": "of absolute values",
-    "square": "of squares",
-    "monotone": "of a learned shape",
-    "mixed": "a shape for each column",
-}
-
-CURVES = {  # f that can be chosen: in words, and as a path in a drawing of 40 x 24 pixels
-    "identity": ("linear", "M2 21L38 3"),
-    "relu": ("cut off at 0", "M2 21L20 21L38 3"),
-    "minmax": ("between bounds", "M2 21L11.6 21L28.4 3L38 3"),
-    "modulus": ("absolute value", "M2 3L20 21L38 3"),
-    "square": ("square", "M2 3Q20 39 38 3"),
+SHAPES = {  # f in a sentence and alone, and as a path in a drawing of 40 x 24 pixels, to be chosen
+    "identity": ("linear", "linear", "M2 21L38 3"),
+    "relu": ("cut off at 0", "cut off at 0", "M2 21L20 21L38 3"),
+    "minmax": ("kept between {} and {}", "between bounds", "M2 21L11.6 21L28.4 3L38 3"),
+    "modulus": ("of absolute values", "absolute value", "M2 3L20 21L38 3"),
+    "square": ("of squares", "square", "M2 3Q20 39 38 3"),
+    "monotone": ("of a learned shape", "", ""),
+    "mixed": ("a shape for each column", "", ""),
 }
 THIS = "this model"  # name of the fit among its rivals
 AVERAGE = "the average"  # the simplest rival of a guess
@@ -145,7 +127,8 @@ def painted_words(stroke: str, errors: Errors, covered: str = "") -> str:
 def model_words(fit: Any) -> list[Piece]:
     """Return the number of components and the shape of a fit or a posterior."""
     f = fit.nonlinearity
-    words = SHAPES.get(str(f.name), f"with {f.label.split(':')[0] if f.label else f.name}")
+    named = f"with {f.label.split(':')[0] if f.label else f.name}"
+    words, *_ = SHAPES.get(str(f.name), (named,))
     ends = [as_text(end, 3) for end in f.parameters] if str(f.name) == "minmax" else []
     shape = words.format(*ends)
     return [(many(fit.rank, "component"), "components"), (", ", ""), (shape, "shape")]
@@ -166,7 +149,8 @@ def choice_words(table: Any) -> str:
 def size_words(what: str, shape: tuple[Any, int], share: float = 1.0) -> str:
     """Return what data are, their size, and what part is known if that is not all."""
     percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
-    return what.format(*shape) + (f", {percent} % known" if share < 1 else "")
+    m, n = shape
+    return what.format(m, n) + (f", {percent} % known" if share < 1 else "")
 
 
 def shapes(chosen: str, errors: Errors) -> list[dict[str, Any]]:
@@ -185,7 +169,8 @@ def shapes(chosen: str, errors: Errors) -> list[dict[str, Any]]:
             "error": "" if name == chosen else more(name),
             "chosen": name == chosen,
         }
-        for name, (text, path) in CURVES.items()
+        for name, (_, text, path) in SHAPES.items()
+        if path
     ]
 
 
@@ -246,96 +231,3 @@ def doubt(posterior: Posterior) -> str:
     share, few = posterior._unsettled, posterior.trace.sizes["sweep"] < MIN_SWEEPS
     why = "too few to judge them" if few else f"another chain would differ in {share:.0%} of cells"
     return f"more draws may help: {why}"
-
-
-IMPORTS = {  # what a line uses, and the import; the library stands below a blank line
-    "np.": "import numpy as np\n",
-    "pd.": "import pandas as pd\n",
-    "": "\nimport nmd_lab as nmd\n",
-    "Image.open(": "from PIL import Image\n",
-    "read_matrix(": "from nmd_lab.data.readers import read_matrix\n",
-}
-
-# Lines that print the number of the page
-PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
-PRINT_HIDDEN = 'print(f"held-out {}: ±{{{}:.3g}}")\n'
-
-
-def cell(lines: str) -> str:
-    """Return a notebook cell: the imports that lines need, and the lines."""
-    used = "".join(line for words, line in IMPORTS.items() if words in lines)
-    return f"{used.lstrip()}\n{lines}"
-
-
-def given_code(name: str, source: str | None, more: str = "") -> str:
-    """Return the line that gives data a name; none where they have it already."""
-    about = "" if source is not None and source.startswith("nmd.") else "  # your data"
-    held = f"({source})" if more and " / " in (source or "") else source or "..."
-    return "" if f"{source}{more}" == name else f"{name} = {held}{more}{about}\n"
-
-
-class Code(str):
-    """Code that stands for itself, not for a text."""
-
-
-def expression(value: Any) -> str:
-    """Return the code of a value.
-
-    >>> import nmd_lab as nmd
-    >>> expression(nmd.MinMax(0, 1)), expression("l1")
-    ('nmd.MinMax(0.0, 1.0)', '"l1"')
-    """
-    if isinstance(value, Nonlinearity):
-        kind, inner = type(value), ", ".join(map(repr, value.parameters))
-        where = "nmd.nonlinearities" if value.form in (None, "monotone") else "nmd"
-        return f"{where}.{kind.__name__}({inner})"
-    if isinstance(value, ADMM):
-        values = {f.name: (getattr(value, f.name), f.default) for f in fields(value)}
-        return call("nmd.ADMM", **{name: x for name, (x, usual) in values.items() if x != usual})
-    if isinstance(value, Code):
-        return str(value)
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list):
-        return f"[{', '.join(map(expression, value))}]"
-    return repr(value.item() if hasattr(value, "item") else value)
-
-
-def call(function: str, *positional: str, **named: Any) -> str:
-    """Return the code of a call, with an argument a line if it is too long for one."""
-    arguments = [*positional, *(f"{name}={expression(value)}" for name, value in named.items())]
-    line = f"{function}({', '.join(arguments)})"
-    if len(line) <= 88:
-        return line
-    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
-
-
-def default_nonlinearity(alpha: float | str) -> str:
-    """Return the nonlinearity that `complete` has by default with a ridge."""
-    return "auto" if alpha == "auto" else "identity"
-
-
-def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
-    """Return the code of a fit, with its components by size."""
-    named = dict(arguments)
-    if fit is not None:  # it stops where the first one did
-        # The iteration that overflowed is not part of the result, but it has to be repeated
-        named["max_iter"] = fit._n_iter + (fit.stop_reason.code == "not finite")
-        if "validation" in named:
-            named["solver"] = replace(as_solver(named["solver"]), patience=named["max_iter"])
-    function = {"decompose": decompose, "complete": complete}[verb]
-    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
-    if defaults["nonlinearity"] is None:
-        defaults["nonlinearity"] = default_nonlinearity(named.get("alpha", defaults["alpha"]))
-    defaults["solver"] = as_solver(defaults["solver"])
-    named = {name: value for name, value in named.items() if value != defaults[name]}
-    return f"fit = {call(f'nmd.{verb}', data, **named)}.rotate()\n"
-
-
-def name_in_notebook(value: Any) -> str | None:
-    """Return the variable or the output that holds an object in the notebook, or None."""
-    shell: Any = get_ipython()
-    variables = {} if shell is None else shell.user_ns
-    outputs = {f"Out[{number}]": held for number, held in variables.get("Out", {}).items()}
-    held = (name for name, each in (variables | outputs).items() if each is value)
-    return next((name for name in held if not name.startswith("_")), None)

@@ -4,12 +4,8 @@ import contextlib
 import os
 
 import pytest
-from own_apps import serve_marimo, serve_voila
-from own_lab import FLAGS, LAB, NOTEBOOK_7, Notebook, find_chromium, serve
+from own_lab import FLAGS, PROGRAMS, Notebook, find_chromium, serve
 from own_server import Shown
-
-PROGRAMS = {"jupyterlab": LAB, "notebook": NOTEBOOK_7, "voila": serve_voila, "marimo": serve_marimo}
-"""What shows explorers: where the server has it, or its own server."""
 
 
 @pytest.fixture(scope="session")

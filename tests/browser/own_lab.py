@@ -1,7 +1,8 @@
-"""A JupyterLab of the tests' own, and a notebook in it that a browser works in."""
+"""A JupyterLab, a Voila and a marimo of the tests' own, and a notebook that a browser works in."""
 
 import json
 import shutil
+import textwrap
 import urllib.request
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -146,3 +147,39 @@ NEW_CELL = """async code => {
   panel.content.activeCell.model.sharedModel.setSource(code);
   await commands.execute('notebook:run-cell');
 }"""
+
+
+NOT_FOR_VOILA = ["@jupyter-notebook/lab-extension"]
+"""Of JupyterLab's extensions those that Voila would load and cannot run."""
+
+
+def serve_voila(folder: Path, cells: Sequence[str]) -> AbstractContextManager[str]:
+    """Run Voila on a notebook of these cells; the address shows it.
+
+    Each page that is opened runs the cells anew, in a kernel of its own.
+    """
+    write_notebook(folder / "work/shown.ipynb", cells)
+    options = [
+        "--no-browser", "--show_tracebacks=True", "--Voila.ip=127.0.0.1",
+        "--Voila.port_retries=0", f"--VoilaConfiguration.extension_denylist={NOT_FOR_VOILA}",
+    ]  # fmt: skip
+    return own_server.serve(folder, "voila", "shown.ipynb", *options)
+
+
+def serve_marimo(folder: Path, cells: Sequence[str]) -> AbstractContextManager[str]:
+    """Run marimo on a notebook of these cells; the address shows it.
+
+    Each page that is opened runs the cells anew.  As always in marimo, a name may be given a value
+    in one cell only, unless it starts with an underscore.
+    """
+    bodies = [f"@app.cell\ndef _():\n{textwrap.indent(cell.strip(), '    ')}\n" for cell in cells]
+    work = folder / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    text = "\n\n".join(["import marimo\n\napp = marimo.App()\n", *bodies])
+    (work / "shown.py").write_text(text, encoding="utf-8")
+    options = ["--headless", "--host=127.0.0.1", "--no-token", "--no-sandbox"]
+    return own_server.serve(folder, "marimo", "--yes", "run", "shown.py", *options)
+
+
+PROGRAMS = {"jupyterlab": LAB, "notebook": NOTEBOOK_7, "voila": serve_voila, "marimo": serve_marimo}
+"""What shows explorers: where the server has it, or its own server."""

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy import sparse
 
 from nmd_lab.data.inputs import GivenLimits, observe
 
@@ -15,25 +14,6 @@ MASK[1, 2] = MASK[0, 0] = True
 
 def codes(data, **limits):
     return observe(data, limits=GivenLimits(**limits)).as_sparse().limit_reader().codes
-
-
-def test_codes_of_all_kinds():
-    seen = observe(X, limits=GivenLimits(MASK, MASK.copy(), upper=X + 1)).limits
-    assert seen.codes.reshape(3, 4)[1, 2] == 3
-    assert seen.uppers.reshape(3, 4)[1, 2] == X[1, 2] + 1
-    low, high = seen.ends(X.ravel())
-    assert (low[6], high[6], low[5], high[5]) == (7, 8, 6, 6)
-    of_sparse = codes(sparse.csr_array(X), at_least=sparse.csr_array(MASK))
-    for found in (codes(X, at_least=MASK), of_sparse):
-        np.testing.assert_array_equal(found, 2 * MASK.ravel())
-    assert observe(X, limits=GivenLimits(np.zeros((3, 4), bool))).limits is None
-
-
-def test_a_value_below_an_upper_limit_may_be_bounded():
-    limits = observe(X, limits=GivenLimits(MASK)).limits
-    nearest = limits.nearest(X.ravel(), np.full(12, -1.0), smallest=0.0)
-    assert nearest[0] == 0
-    assert nearest[1] == 2
 
 
 def test_labels_follow_those_of_X():

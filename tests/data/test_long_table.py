@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab
@@ -19,16 +18,6 @@ def test_a_long_table_comes_back():
     pd.testing.assert_frame_equal(nmd_lab.observations_from_table(TABLE).to_table(), TABLE)
     shuffled = nmd_lab.observations_from_table(TABLE.iloc[[2, 0, 1]])
     pd.testing.assert_frame_equal(shuffled.to_table(), TABLE)
-
-
-def test_columns_of_a_long_table_are_vectors_of_one_length():
-    read, short = nmd_lab.observations_from_table, TABLE.to_dict("list") | {"rating": [4.0, 5.0]}
-    check_all_refused([
-        (r"value='rating' has shape \(2,\): give one column, as long as", read, short),
-        (r"row=\['user', 't'\] has shape \(3, 2\): give", lambda row: read(TABLE.assign(t=1), row),
-         ["user", "t"]),
-        (r"row='user' has shape \(3, 2\): give", read, TABLE.iloc[:, [0, 0, 1, 2]]),
-    ])  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["S3", "<U3", ">i8", "M8[s]"])

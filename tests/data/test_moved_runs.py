@@ -65,10 +65,13 @@ def test_hidden_runs_are_moved_missing_ones():
     assert {j for j in range(N) if hidden[:, j].any()} == set(range(N))
 
 
-def test_columns_without_a_gap_hide_nothing_of_their_own():
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_columns_without_a_gap_hide_nothing_of_their_own(share):
+    """A share that the gaps do not have hides all of their runs."""
     X = with_gaps(5, 0.3, columns=[1, 4])
-    hidden = hidden_of(X, 0.1)
+    hidden = hidden_of(X, share)
     assert set(np.flatnonzero(hidden.any(axis=0))) == {1, 4}
+    assert hidden.sum() <= np.isnan(X).sum()
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -106,12 +109,6 @@ def test_runs_follow_the_sequence_of_the_rows():
     np.testing.assert_array_equal(mixed[order], in_order)
 
 
-def test_a_share_that_the_gaps_do_not_have_hides_all_of_their_runs():
-    X = with_gaps(5, 0.3, columns=[2])
-    hidden = hidden_of(X, 0.9)
-    assert 0 < hidden.sum() <= np.isnan(X).sum()
-
-
 def test_the_correlation_with_the_next_row_decides():
     """By Pearson's formula for all columns together, around the limit of a quarter."""
     said, shares = [], np.linspace(0.05, 0.5, 6)
@@ -131,15 +128,18 @@ def test_the_correlation_with_the_next_row_decides():
     assert 3 < sum(said) < 37
 
 
-def test_nothing_missing_and_one_row_are_no_runs():
-    assert not missing_in_runs(observe(np.ones((M, N))), np.arange(M))
-    assert not missing_in_runs(observe(np.array([[1.0, np.nan, 2.0]])), np.arange(1))
+NO_RUNS = [
+    np.ones((M, N)),
+    np.array([[1.0, np.nan, 2.0]]),
+    sparse.random_array((400, 300), density=0.02, rng=np.random.default_rng(0)),
+]
 
 
-def test_sparse_data_have_no_mask(monkeypatch):
-    X = sparse.random_array((400, 300), density=0.02, rng=np.random.default_rng(0))
-    monkeypatch.setattr(Observations, "missing", None)
-    assert not missing_in_runs(observe(X), np.arange(400))
+@pytest.mark.parametrize("X", NO_RUNS, ids=["nothing missing", "one row", "sparse"])
+def test_what_has_no_runs(X, monkeypatch):
+    if sparse.issparse(X):  # which have no mask
+        monkeypatch.setattr(Observations, "missing", None)
+    assert not missing_in_runs(observe(X), np.arange(X.shape[0]))
 
 
 @pytest.mark.parametrize("columns", [1, 2, 8])

@@ -11,7 +11,6 @@ from made_runs import PAIRS, bits_of, noisy
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.data.inputs import observe
 from nmd_lab.kernels import row_steps as gram
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
@@ -82,13 +81,6 @@ def test_fits_have_the_bits_of_those_in_memory(f, loss, in_chunks, tmp_path, mon
     for compute in (one, replace(one, work_dir=tmp_path)):
         fit = nmd.complete(X, 2, given(f), loss, compute=compute, **options)
         assert bits_of(fit) == expected
-
-
-def test_mapped_arrays_are_not_copied(tmp_path):
-    X = mapped(sp.random_array((50, 30), density=0.2, format="csr", dtype=np.float64), tmp_path)
-    own = observe(X)
-    for name, array in (("values", X.data), ("indices", X.indices)):
-        assert np.shares_memory(getattr(own, name), array), name
 
 
 def test_labels_and_sparse_zeros(table, tmp_path):

@@ -17,6 +17,7 @@ from nmd_lab.data.typed_table import table_of
 A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
 STORED = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]])
 CUBE = xr.DataArray(np.ones((3, 4, 5)), dims=("time", "lat", "lon"))
+LABELLED = CUBE.assign_coords(lat=list("abcd"))
 USERS = [f"user {k}" for k in range(4)]
 LONG = pd.DataFrame({"user": USERS[:3], "item": [1, 2, 1], "rating": [1.0, 2.0, 3.0]})
 ABOUT = pd.DataFrame({"age": [20.0, 30, 40, np.nan], "member": [True, False, True, True]}, USERS)
@@ -39,6 +40,11 @@ def test_matrices():
         ("^X .*infinity", complete, np.array([[np.longdouble("1e4000"), 1], [2, 3]])),
         ("^X .*holds no entry", complete, pd.DataFrame(), pd.DataFrame(columns=["a", "b"])),
         ("^X .*holds no entry", complete, sparse.csr_array((3, 0))),
+        ("row 0, column 1 more than once: keep one, or add", complete,
+         sparse.csr_array((np.ones(3), [1, 1, 0], [0, 2, 3]), shape=(2, 2)),
+         sparse.coo_array((np.ones(3), ([0, 0, 1], [1, 1, 0])), shape=(2, 2))),
+        ("row 1, column 0 more than once: keep one, or add", complete,
+         sparse.csc_array((np.ones(3), [1, 1, 0], [0, 2, 3]), shape=(2, 2))),
         ("^X .*no observed entry", complete, sparse.csr_array((3, 4)), np.full((3, 3), np.nan)),
     ])  # fmt: skip
 
@@ -90,6 +96,11 @@ def test_labels_and_dimensions():
         ("X is a ndarray: give a scipy.sparse matrix", of_sparse, STORED.toarray()),
         (r"rows has shape \(3,\): give 2 labels", lambda i: of_sparse(STORED, i), list("abc")),
         ("columns holds a label more than once", lambda j: of_sparse(STORED, columns=j), ["a"] * 2),
+        ("the fit has the label 'a' twice along 'column'",
+         decompose(pd.DataFrame(A, columns=list("aabc"))).fold_in,
+         pd.DataFrame(A, columns=list("abcd"))),
+        (r"along 'lat, lon', such as \('\?', 0\), ",
+         decompose(LABELLED, sample_dims="time").fold_in, LABELLED.assign_coords(lat=list("?bcd"))),
         ("test_size=", lambda size: nmd.split_observed(STORED, size),
          0, 1.0, -0.1, 1.5, 10**6, True, "half"),
     ])  # fmt: skip
@@ -112,6 +123,11 @@ def test_long_tables():
     check_all_refused([
         ("component", lambda t: of_table(t, row="component"), table.assign(component=[1, 2, 3])),
         ("row='item' and column='item' are one column", lambda t: of_table(t, row="item"), LONG),
+        (r"value='rating' has shape \(2,\): give one column, as long as", of_table,
+         LONG.to_dict("list") | {"rating": [4.0, 5.0]}),
+        (r"row=\['user', 'item'\] has shape \(3, 2\): give",
+         lambda row: of_table(LONG.assign(t=1), row, "t"), ["user", "item"]),
+        (r"row='user' has shape \(3, 2\): give", of_table, LONG.iloc[:, [0, 0, 1, 2]]),
     ])  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def test_what_makes_no_sense_is_refused():
         ("size=.* makes no sense", lambda: datasets.photograph(size=(1000, 100))),
         ("n=0 is out of range", lambda: datasets.digits(0)),
         ("noise=-1", lambda: datasets.synthetic(**SIZES, noise=-1)),
-        ("missing=1", lambda: datasets.synthetic(**SIZES, missing=1)),
+        ("missing=1 is out of range: give a", lambda: datasets.synthetic(**SIZES, missing=1)),
         ("rank=9 exceeds", lambda: datasets.synthetic(**SIZES | {"rank": 9})),
         ("'cube' is unknown", lambda: datasets.synthetic(**SIZES, nonlinearity="cube")),
         ("scale=-1", lambda: datasets.gaussian(np.ones(3), -1)),

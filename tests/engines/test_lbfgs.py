@@ -110,18 +110,3 @@ def test_a_search_comes_back_from_where_the_function_is_not_defined(beyond):
 
     found = steps(barrier, [3.0, 0.5, 1.0])
     np.testing.assert_allclose(found[-1].x, 0.01, rtol=1e-4)
-
-
-def test_single_precision_stays_and_the_start_is_left_alone():
-    def function(x):
-        value, gradient = rosenbrock(x.astype(float))
-        return value, gradient.astype(np.float32)
-
-    x = np.array([-1.2, 1.0], dtype=np.float32)
-    start = Point(x, *function(x))
-    before = start.x.copy(), start.gradient.copy()
-    found = list(itertools.islice(points(function, start), 100))
-    assert {point.x.dtype for point in found} == {np.dtype(np.float32)}
-    assert min(point.value for point in found) < 1e-6
-    np.testing.assert_array_equal(start.x, before[0])
-    np.testing.assert_array_equal(start.gradient, before[1])

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from given import PLAIN, given, prepare
 from oracles import PAIRS, forward
 
 import nmd_lab
-from nmd_lab.engines.lbfgs import MAX_PAIRS, Descent, descend
 from nmd_lab.engines.stages import Lagrangian, Refiner, optimality
 
 ENDS = 3000
@@ -154,27 +152,3 @@ def test_where_no_slope_is_left_the_constraint_still_counts():
         found[loss] = optimality(problem.observations, problem, 0 * W, 0 * H)
     assert found["frobenius"] < 1e-5
     assert found["kl"] > 1e-4
-
-
-def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
-    rng, width = np.random.default_rng(0), 20
-    problem, W, H = begun(rng.random((2500, 60)), "relu", "frobenius", rank=width)
-    function = Lagrangian(problem, W, H)
-    start = function.point(problem.penalty_scale)
-    matrices = sum(problem.observations.shape) * width**2 * start.x.itemsize
-    peaks = []
-
-    def evaluate(x):
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        return function.evaluate(x)
-
-    tracemalloc.start()
-    try:
-        descent = Descent(start)
-        for _ in range(width + 5):
-            descend(descent, evaluate, function.preconditioner_at, function.state.pairs)
-    finally:
-        tracemalloc.stop()
-    pairs = 2 * MAX_PAIRS * start.x.nbytes
-    assert peaks[0] <= 2.1 * matrices
-    assert peaks[-1] <= 2.3 * matrices + pairs

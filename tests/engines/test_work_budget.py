@@ -13,12 +13,6 @@ from nmd_lab.engines.refined import NEARLY_EXACT, Refined
 from nmd_lab.fit.starts import warmed_up
 
 
-def problem_of(X, rank, *pair):
-    return prepare(
-        X, rank, *pair, absent_are_zeros=True, random_state=0, compute=nmd.Compute(threads=1)
-    )
-
-
 def graph(n=150):
     rng = np.random.default_rng(1)
     sizes = rng.pareto(1.5, n) + 0.2
@@ -48,12 +42,15 @@ LIMITS = {"square l1": 1.25}
 def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain_method(kind):
     """The promise by time, with the counted work of each pass in place of the clock."""
     X, rank, f, loss = KINDS[kind]
-    prepared = problem_of(X, rank, f, loss)
+    one = nmd.Compute(threads=1)
+    prepared = prepare(X, rank, f, loss, absent_are_zeros=True, random_state=0, compute=one)
     plain = nmd.decompose(X, rank, f, loss, max_iter=600, tol=0, random_state=0, solver=PLAIN)
     lowest = np.minimum.accumulate(plain.history.objective.values)
     work, best = [], []
     engine = Refined(prepared.plan)
-    state = engine.init(prepared.problem, warmed(prepared))
+    first = next(prepared.starts)
+    warmed = warmed_up(prepared.problem, first, prepared.options, prepared.plan)
+    state = engine.init(prepared.problem, warmed)
     while not work or (work[-1] < 600 and engine.status(state) is None):
         state = engine.step(prepared.problem, state)
         work.append(state.plain.iteration + state.budget.spent)
@@ -62,7 +59,3 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
     far = plain.history.relative_error.values > NEARLY_EXACT
     ratios = np.array(best)[there] / lowest
     assert ratios[far & (np.arange(600) < int(work[-1]))].max() <= LIMITS.get(kind, 1.1)
-
-
-def warmed(prepared):
-    return warmed_up(prepared.problem, next(prepared.starts), prepared.options, prepared.plan)

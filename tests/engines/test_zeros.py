@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from given import prepare
 from oracles import PAIRS
 from scipy import sparse
 
@@ -93,19 +92,3 @@ def test_descents_end_where_they_gain_little():
     fit = nmd.decompose(random_data(30, 40), 3, tol=0.05, max_iter=5000, random_state=0)
     assert fit._n_iter < 5000
     assert "2 refinements in turn" in fit.stop_reason
-
-
-@pytest.mark.parametrize(
-    ("density", "options", "expected"),
-    [
-        (0.1, {}, True),
-        (0.5, {}, False),  # not so sparse: T and U cost little
-        (0.1, {"solver": nmd.ADMM(refine=False)}, False),  # Algorithm 1 is asked for
-        (0.1, {"solver": nmd.ADMM(rho=2.0)}, False),
-        (0.1, {"w_constraint": "nonnegative"}, False),
-    ],
-)
-def test_which_fits_are_descents(density, options, expected):
-    X = random_data(20, 30, density)
-    plan = prepare(X, 3, "relu", "frobenius", absent_are_zeros=True, **options).plan
-    assert (plan.engine == "implicit zeros") == expected

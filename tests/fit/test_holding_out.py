@@ -58,7 +58,8 @@ def test_a_mask_hides_observed_entries_of_the_last_fit(data, mask, how):
     found, hidden = held(data, mask, **how)
     np.testing.assert_array_equal(hidden, EXPECTED)
     np.testing.assert_array_equal(mask_of(found.observations), np.isfinite(X) & ~EXPECTED)
-    assert found.folds[0].held_out.n_observed == EXPECTED.sum()
+    assert [fold.held_out.n_observed for fold in found.folds] == [EXPECTED.sum()]
+    assert found.drawn == "given"
 
 
 def test_masks_judge_the_choice_and_the_last_fit_has_all_entries():

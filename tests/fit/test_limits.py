@@ -105,7 +105,7 @@ def test_limits_go_with_ordered_columns_of_a_mixed_table():
     options = {"alpha": 0.5, "offsets": "none", "random_state": 0, "max_iter": 40}
     given = {"at_most": masks[0], "at_least": masks[1]}
     fit = nmd.complete(frame, 1, **given, **options)
-    t, kinds = fit.W.values @ fit.H.values, fit._kinds.column_models
+    t, kinds = fit.W.values @ fit.H.values, fit._model.column_models
     total = 0.25 * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
     for j in range(5):
         kind, values = kinds[j], t[:, j] * kinds[j].size + kinds[j].centre

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from given import prepare
+from given import given, prepare
 
 import nmd_lab as nmd
 from nmd_lab.api.fits import ResumableFit
@@ -26,20 +26,6 @@ def run_of(X, rank=3, **options):
         return fit_from(ready.problem, start, rules, engine, run, held_out=ready.held_out)
 
     return advance
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"validation": 0.2}, {"tol": 0}, {"solver": nmd.ADMM(refine=False)}]
-)
-@pytest.mark.parametrize("pieces", [(9,), (1,) * 9, (4, 5)])
-def test_pauses_change_nothing(small, options, pieces):
-    whole = nmd.decompose(small, 3, max_iter=9, random_state=0, **options)
-    advance = run_of(small, **options)
-    *_, run = map(advance, pieces)
-    np.testing.assert_array_equal(run.result.W, whole._factors[0])
-    np.testing.assert_array_equal(run.result.H, whole._factors[1])
-    assert run.history["objective"] == list(whole.history["objective"].values)
-    assert run.stop_reason == whole.stop_reason
 
 
 def test_a_standstill_is_seen_across_pauses(small):
@@ -92,14 +78,24 @@ def test_few_frames_of_python_are_above_the_kernels(small, monkeypatch):
     assert stacks[0].index("decompose") <= 9, stacks[0]
 
 
-def test_the_best_validated_state_survives_further_pieces(small, rng):
-    options = {"validation": 0.3, "solver": nmd.ADMM(patience=1000)}
-    noisy = small + rng.normal(size=small.shape)
-    begun = {"random_state": 0, "tol": 0, "max_iter": 1, "absent_are_zeros": True} | options
-    piecewise = ResumableFit(prepare(noisy, 8, "relu", "frobenius", **begun))
-    for _ in range(5):
-        result = piecewise.advance(20, lambda state: False)
-    whole = nmd.decompose(noisy, 8, max_iter=100, tol=0, random_state=0, **options)
-    assert whole.parameters["iteration"] < 100  # it does overfit
+PIECEWISE = [
+    ("relu", {"validation": 0.3, "solver": nmd.ADMM(patience=1000)}),
+    ("relu", {"solver": nmd.ADMM(refine=False, polish=True)}),
+    ("square", {"tol": 1e-9}),
+    ("minmax", {"solver": nmd.ADMM(homotopy=True)}),
+]
+
+
+@pytest.mark.parametrize(("f", "options"), PIECEWISE)
+def test_pieces_are_those_of_one_run(small, rng, f, options):
+    noisy = np.clip(small + rng.normal(size=small.shape), 0, 1 if f == "minmax" else None)
+    options = {"random_state": 0, "tol": 0} | options
+    begun = {"max_iter": 1, "absent_are_zeros": True} | options
+    piecewise = ResumableFit(prepare(noisy, 8, given(f), "frobenius", **begun))
+    for most in (1, 19, 20, 60):
+        result = piecewise.advance(most, lambda state: False)
+    whole = nmd.decompose(noisy, 8, given(f), max_iter=100, **options)
+    assert "validation" not in options or whole.parameters["iteration"] < 100  # it overfits
     assert result.parameters["iteration"] == whole.parameters["iteration"]
     np.testing.assert_array_equal(result.W, whole.W)
+    np.testing.assert_array_equal(result.history["objective"], whole.history["objective"])

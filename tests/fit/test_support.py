@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pandas as pd
@@ -13,9 +15,11 @@ from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import form_of
-from nmd_lab.fit.support import DATA, FEATURES, INCOMPATIBLE, TRAITS, cell, features_of_data
+from nmd_lab.fit.support import DATA, INCOMPATIBLE, features_of_data
 from nmd_lab.request.options import Options
 
+PAGE = run_path(str(Path(__file__).parents[2] / "docs" / "support.py"))
+FEATURES, TRAITS, cell = (PAGE[name] for name in ("FEATURES", "TRAITS", "cell"))
 M, N = 24, 9
 SHORT = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}
 OTHERS = [each for each in FEATURES if each != "device"]  # whose results test_tensors.py compares

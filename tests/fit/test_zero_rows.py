@@ -75,7 +75,7 @@ def test_a_row_does_not_depend_on_the_others(f, loss, monkeypatch):
     W = fit.fold_in(new).values
     for i in (0, 4, 9):
         np.testing.assert_allclose(fit.fold_in(new[i : i + 1]).values, W[i : i + 1], atol=1e-6)
-    monkeypatch.setattr("nmd_lab.fit.new_rows.BLOCK", 120)
+    monkeypatch.setattr("nmd_lab.data.observations.BLOCK", 120)
     np.testing.assert_allclose(fit.fold_in(new).values, W, atol=1e-6)
 
 

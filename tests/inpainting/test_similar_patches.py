@@ -70,16 +70,3 @@ def test_predictions_are_those_of_dense_formulas(missing, most):
     np.testing.assert_array_equal(positions, np.array(at)[:, None] + of_picture[3])
     np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-8)
     np.testing.assert_allclose(variance, [each[2] for each in expected], atol=1e-8)
-
-
-def test_a_picture_of_one_patch_predicts_it():
-    pixels = np.arange(16.0).reshape(4, 4)
-    last = np.array([0, 0])
-    places = np.array([4, 1]), last, window_of(last), np.arange(16)
-    flat, none = pixels.reshape(-1), np.full(16, 0.1)
-    found = similar_patches.predict_alike(
-        (flat, none), (flat, none), np.array([[0, 0]]), places, print
-    )
-    ((positions, mean, _),) = found
-    np.testing.assert_array_equal(positions, [np.arange(16)])
-    np.testing.assert_allclose(mean, [flat])

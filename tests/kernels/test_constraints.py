@@ -105,19 +105,6 @@ def test_sparse_rows_meet_the_conditions_of_the_lasso(rho, nonnegative):
     assert np.all((slope if nonnegative else np.abs(slope))[zero] <= weight + 1e-6)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 7))
-@settings(max_examples=30, deadline=None)
-def test_the_projection_on_the_simplex_is_the_nearest_point(seed, rank):
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(5, rank)) * 10.0 ** rng.integers(-2, 3)
-    near = nmd.Simplex().prox(rows, np.zeros((5, 1)))
-    assert near.min() >= 0
-    np.testing.assert_allclose(near.sum(axis=1), 1, rtol=0, atol=1e-12)
-    for corner in np.eye(rank):  # the angle to every point of the simplex is obtuse
-        slack = 1e-9 * (1 + np.abs(rows).max())
-        assert np.all(np.sum((rows - near) * (corner - near), axis=1) <= slack)
-
-
 # Whole problems -----------------------------------------------------------------------------------
 
 

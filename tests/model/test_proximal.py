@@ -10,8 +10,6 @@ import pytest
 from oracles import PAIRS
 
 import nmd_lab
-from nmd_lab.model.column_model import make_column_model
-from nmd_lab.model.entry import compile_t_update
 
 
 def test_broadcasting_scalars_and_layout(rng):
@@ -48,61 +46,10 @@ def test_keeps_dtype_and_inputs(dtype, rng):
 # Losses and nonlinearities of the user's own ----------------------------------------------------
 
 
-class Own(nmd_lab.losses.Loss):
-    """Huber's loss, with its own proximal map."""
-
-    name = "own"
-
-    def __init__(self, delta=1.0):
-        self.parameters = (delta,)
-
-    @staticmethod
-    def value(x, y, p):
-        r = abs(x - y)
-        return 0.5 * r * r if r <= p[0] else p[0] * (r - 0.5 * p[0])
-
-    @staticmethod
-    def proximal(q, x, rho, p):
-        y = (x + rho * q) / (1.0 + rho)
-        if abs(x - y) <= p[0]:
-            return y
-        return q + p[0] / rho if x > q else q - p[0] / rho
-
-
-class Leaky(nmd_lab.nonlinearities.Nonlinearity):
-    """A function with pieces."""
-
-    name = "leaky"
-
-    def __init__(self, slope):
-        self.parameters = (slope,)
-
-    @staticmethod
-    def forward(t, p):
-        return t if t > 0 else p[0] * t
-
-    def pieces(self):
-        slope = self.parameters[0]
-        piece = nmd_lab.nonlinearities.Piece
-        return piece(-np.inf, 0, slope, 0), piece(0, np.inf, 1, 0)
-
-
 def test_exp_is_solved_far_below_zero():
     t = nmd_lab.prox(-240.0, 1.0, 0.01, nonlinearity="exp", loss="itakura_saito")
     slope = 1 - np.exp(-t) + 0.01 * (t + 240)  # of x e^-t + t + rho/2 (t - v)²
     assert abs(slope) < 1e-6
-
-
-def test_models_of_the_users_own_are_solved_and_parameters_compile_nothing_anew(rng):
-    v, x = 3 * rng.normal(size=200), 2 * np.abs(rng.normal(size=200))
-    rho = 10 ** rng.uniform(-2, 2, size=200)
-    for slope, delta in ((0.2, 0.5), (0.7, 1.0)):
-        f, loss = Leaky(slope), Own(delta)
-        t = nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)
-        _, lowest = part_oracles.brute_prox(v, x, rho, ("leaky_relu", slope), ("huber", delta))
-        np.testing.assert_allclose(loss(x, f(t)) + rho / 2 * (t - v) ** 2, lowest, rtol=1e-9)
-    first, second = (make_column_model(Leaky(slope), "l1") for slope in (0.1, 0.3))
-    assert compile_t_update(first.structure) is compile_t_update(second.structure)
 
 
 def wave(t):

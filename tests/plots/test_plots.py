@@ -241,7 +241,7 @@ def test_a_posterior_is_drawn_at_its_mean(frame):
     )
     (ax,) = posterior.plot.nonlinearity(frame, columns="c3")
     points, line = ax.lines
-    kind = posterior._kinds.column_models[3]
+    kind = posterior._model.column_models[3]
     i = np.arange(40)
     WH = kind.centre + kind.size * posterior._draws.linear_at(i, np.full(40, 3)).mean(axis=0)
     np.testing.assert_allclose(points.get_xdata(), WH)

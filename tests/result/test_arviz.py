@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sklearn.datasets import load_iris
 
 import nmd_lab
-from nmd_lab.result.mixture import level_masses
+from nmd_lab.result.predictive import level_masses
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def test_each_hole_has_its_prediction_or_its_most_probable_class_and_the_rest_is
 def test_probabilities_are_those_of_the_model(fit):
     scores = (fit.W.values @ fit.H.values).astype(float)
     labels = fit.reconstruct().to_pandas().columns.tolist()
-    model = fit._kinds
+    model = fit._model
 
     def score(label):
         kind = model.column_models[labels.index(label)]

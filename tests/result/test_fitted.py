@@ -71,7 +71,7 @@ def test_a_file_gives_the_same_bits_predictions_rankings_and_texts(kind, request
     if isinstance(result, nmd.Posterior):
         assert again.draws.identical(result.draws)
         assert again.trace.identical(result.trace)
-        for name in ("mean", "noise", "levels", "_kinds"):
+        for name in ("mean", "noise", "levels", "_model"):
             assert getattr(again, name) == getattr(result, name)
 
 

@@ -212,3 +212,12 @@ def test_other_coordinates_and_levels_of_the_rows(read_back):
     more = make_fit(frame[:12]).append(frame[12:])
     assert more.W.indexes["row"].equals(index)
     assert more.predict(("c", 4), "item 1") == more.predict(14, 1)
+
+
+def test_complete_rows_have_the_same_draws_alone_and_with_others():
+    X = np.random.default_rng(0).normal(size=(50, 2)) @ np.random.default_rng(1).normal(size=(2, 6))
+    posterior = nmd_lab.sample(X[:40], 2, draws=24, tune=12, random_state=0)
+    whole = posterior.fold_in(X[40:], random_state=1).draws["W"]
+    for k in (0, 9):
+        alone = posterior.fold_in(X[40 + k : 41 + k], random_state=1).draws["W"]
+        np.testing.assert_allclose(alone, whole.isel(row=[k]), rtol=1e-6)

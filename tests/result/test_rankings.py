@@ -22,19 +22,6 @@ def fit(X):
     return nmd_lab.complete(frame, 2, alpha=0, max_iter=5, tol=0, random_state=0)
 
 
-def test_several_rows_are_as_each_alone(fit):
-    best = fit.top([0, -1, 5], k=4)
-    assert best.dims == ("user", "place")
-    assert list(best.place.values) == [1, 2, 3, 4]
-    for line, row in zip(best, [0, 11, 5], strict=True):
-        one = fit.top(row, k=4)
-        assert line.user.item() == one.user.item() == USERS[row]
-        for name in ("item", "position"):
-            np.testing.assert_array_equal(line[name], one[name])
-        np.testing.assert_array_equal(line, one)
-    assert fit.top(np.array([], dtype=int), k=3).shape == (0, 3)
-
-
 @pytest.mark.parametrize(("rows", "named", "positions"), [
     (USERS, ["user 3", -1, 0, "user 1"], [2, 11, 0, 0]),
     (np.arange(12) * 10, [10, 30], [1, 3]),  # integers among integer labels are labels
@@ -51,7 +38,9 @@ def test_rows_are_named_by_label_or_position(X, rows, named, positions):
     for one, position in zip(named, positions, strict=True):
         np.testing.assert_allclose(fit.top(one, 9).values, -np.sort(-expected[position]))
     best = fit.top(named, 9)
+    assert best.dims == ("row", "place")
     np.testing.assert_allclose(best.values, -np.sort(-expected[positions]))
+    np.testing.assert_array_equal(best.position, np.argsort(-expected[positions]))
 
 
 def test_columns_are_left_out_by_label(fit):
@@ -82,6 +71,7 @@ def test_rows_and_columns_of_several_dimensions(rng):
     assert float(place) == pytest.approx(float(first.max()))
     fit = nmd_lab.decompose(cube, 2, sample_dims=["lat", "lon"], max_iter=5, tol=0)
     assert fit.top([0, 7], k=3).shape == (2, 3)
+    assert fit.top(np.array([], dtype=int), k=3).shape == (0, 3)
     assert fit.top(7, k=3).lon.item() == "c"
 
 

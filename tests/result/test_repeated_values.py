@@ -6,7 +6,7 @@ import pytest
 from scipy.special import ndtri
 
 import nmd_lab as nmd
-from nmd_lab.result.mixture import MIN_REPEATS, N_PRIOR_CELLS, RepeatedValues
+from nmd_lab.result.draws import MIN_REPEATS, N_PRIOR_CELLS, RepeatedValues
 
 OBSERVED = np.repeat([0.0, 1.5, 2.0, 2.5, 4.0, 7.0], [12, 1, 4, 1, 6, 1])
 

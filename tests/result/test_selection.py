@@ -127,13 +127,13 @@ def test_the_summary_says_what_was_chosen(plain):
         f"  chosen: rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16); {tried}\n"
         in text
     )
-    assert "  held-out error: 2.5, the lowest or as good, at 7900 entries\n" in text
+    assert text.endswith("\n  held-out error: 2.5, the lowest or as good, at 7900 entries")
     assert "s after the choice" in text
     some = repr(
         with_selection(plain, selection(rows, options=["alpha", "loss"], offsets_alone=2.75))
     )
     assert f"  chosen: alpha 3, loss frobenius; {tried}\n" in some
-    assert "at 7900 entries; offsets alone 2.75\n" in some
+    assert some.endswith("at 7900 entries; offsets alone 2.75")
 
 
 def test_html_shows_the_best_trials_folded(fit):

@@ -54,24 +54,6 @@ def fitted(X, verb="decompose", **options) -> nmd_lab.Decomposition:
     return getattr(nmd_lab, verb)(X, 2, **options)
 
 
-def stacked() -> xr.DataArray:
-    """Return maps over time, stacked by hand to a matrix with a MultiIndex."""
-    X = xr.DataArray(
-        np.random.default_rng(1).random((4, 3, 5)),
-        dims=("time", "lat", "lon"),
-        coords={
-            "time": np.array(["2020-01-31", "2020-02-29", "NaT", "1815-06-18"], "datetime64[s]"),
-            "lat": ("lat", [60.0, 0.0, -60.0], {"units": "degrees north", "note": None}),
-            "lon": np.array([3, 1, 4, 2, 5], dtype="int16"),
-            "month": ("time", ["Gennaio", "Febbraio", "Марта", "六月"]),
-            "area": (("lat", "lon"), np.ones((3, 5), dtype="float32")),
-            "scenario": "β",
-        },
-        name="précipitations",
-    )
-    return X.stack(place=("lat", "lon"))
-
-
 SEEDED = np.random.default_rng(0).random((4, 3))
 ROWS = {
     "text": pd.Index(["a", "bb", "日本", ""]),
@@ -94,6 +76,7 @@ ROWS = {
     "levels without names": pd.MultiIndex.from_product(
         [pd.to_timedelta([2, 1], "h"), [True, False]]
     ),
+    "small levels": pd.MultiIndex.from_product([[60.0, 0.0], np.array([3, 1], "int16")]),
     "levels with holes": pd.MultiIndex.from_tuples([("z", 2), (None, 1), ("a", 2), ("b", 1)]),
     "unsorted categories": pd.MultiIndex(
         levels=[["winter", "summer"], [1.5, 0.5]], codes=[[0, 0, 1, 1], [0, 1, 0, 1]],
@@ -151,7 +134,7 @@ def test_round_trip_in_a_fresh_process(tmp_path):
     bounds = {"n_init": 2, "init": "random", "time_limit": 1e6}
     cases = (
         ("decompose", frame, "relu", "frobenius", {}),
-        ("decompose", stacked(), "minmax", "l1", {"dtype": "float32"}),
+        ("decompose", LABELLED["small levels"].T, "minmax", "l1", {"dtype": "float32"}),
         ("complete", holes, "identity", "kl", {}),
         ("decompose", frame, nmd_lab.MinMax(0, np.inf), "frobenius", bounds),
     )

@@ -104,7 +104,7 @@ def test_html_is_well_formed_and_says_what_the_fit_is(fit):
               nmd_lab.__version__)  # fmt: skip
     for part in (*both, *others):
         assert part in text, part
-    for part in (*both, "300 iterations"):
+    for part in (*both, "iterations: 300 in"):
         assert part in repr(fit), part
     assert not [*root.iter("b"), *root.iter("script")]
     assert [d.find("summary").text for d in root.iter("details")] == ["Details", "Parameters"]

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
-from nmd_lab.sampler.chain import Chain, draw_T
+from nmd_lab.sampler.chain import draw_T, new_state
 from nmd_lab.sampler.problem import prepare_sample
 
 SIGNIFICANT = 1e-4
@@ -40,10 +40,11 @@ def drawn():
     options = SampleOptions(rank=1, nonlinearity=FUNCTIONS, loss=LOSSES)
     seen = observe(X, weights=weights, limits=limits)
     problem = prepare_sample(seen, facts_of(seen, by_column=True), options)
-    state = Chain().init(problem, np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
+    state = new_state(problem, np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
     state.rho, state.beta = RHO.copy(), BETA.copy()
     draw_T(problem, state)
-    return state.T.reshape(M, 5), problem, state.cuts, at_most, weights
+    centre, size = problem.units_of_kinds.T
+    return centre + size * state.T.reshape(M, 5), problem, state.ends, at_most, weights
 
 
 def law_of(j, x, limited, weight, problem, cuts):
@@ -57,7 +58,7 @@ def law_of(j, x, limited, weight, problem, cuts):
         ends = (-math.inf, 0.0) if x == 0 else (x, x)
     elif j in (2, 3):
         level = int(x) if j == 2 else int(x) - 1
-        ends = -math.inf if limited else cuts[j].ends[level], cuts[j].ends[level + 1]
+        ends = -math.inf if limited else cuts[j, level], cuts[j, level + 1]
     if j == 4:  # a normal density times exp(-β |x - t|)
         t = np.linspace(centre - 9 * sd, centre + 9 * sd, 40_001)
         mass = np.exp(-BETA[j] * abs(x - t) - 0.5 * ((t - centre) / sd) ** 2)
@@ -71,7 +72,7 @@ def test_units_of_the_prior_and_first_cut_points(drawn):
     _, problem, cuts, *_ = drawn
     np.testing.assert_allclose(problem.units[1], [0.5, 0.25])  # of a component and an offset
     below = (0.5 * M + 0.5) / (M + 1)  # no
-    assert cuts[2].ends[1] == pytest.approx(math.sqrt(2) * ndtri(below))
+    assert cuts[2, 1] == pytest.approx(math.sqrt(2) * ndtri(below))
 
 
 @pytest.mark.parametrize("j", range(5), ids=["number", "relu", "yes/no", "levels", "l1"])

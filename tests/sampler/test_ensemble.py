@@ -77,7 +77,7 @@ def test_the_densities_of_hidden_cells_are_those_of_scipy():
         j, x = hidden.columns[at], hidden.values[at]
         if hidden.is_level[at]:
             centre, size = problem.units_of_kinds[j]
-            low, high = state.cuts[j].ends[[int(x), int(x) + 1]]
+            low, high = state.ends[j, [int(x), int(x) + 1]]
             expected = np.log(np.diff(norm.cdf([low, high], centre + size * v[at]))[0] + 1e-12)
         else:
             sd = state.rho[j] ** -0.5

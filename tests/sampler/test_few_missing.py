@@ -11,7 +11,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.kernels.products import storage_of
 from nmd_lab.sampler import row_updates
 from nmd_lab.sampler.priors import RowPrior
-from nmd_lab.sampler.row_updates import OtherFactor, RowInputs, SparseUpdate, StreamId
+from nmd_lab.sampler.row_updates import OtherFactor, RowUpdate, StreamId
 
 N, D, ROWS = 9, 4, 4000
 
@@ -48,10 +48,10 @@ def draws(problem, missing, weights=None):
     T[:, missing] = np.nan
     weights = None if weights is None else np.tile(weights, (ROWS, 1))
     seen = observe(T, weights=weights).as_sparse()
-    side = SparseUpdate(storage_of(seen), None, seen.weights, 1)
+    side = RowUpdate(storage_of(seen), None, seen.weights, 1)
     labels, rows = np.full(ROWS, -1), np.zeros((ROWS, D))
     key = StreamId(8, 10 * len(missing), 0)
-    side.draw(seen.values, RowInputs(problem.other, problem.prior, problem.rho, key, labels), rows)
+    side.draw(seen.values, rows, problem.other, problem.prior, problem.rho, key, labels)
     return labels, rows
 
 
@@ -97,8 +97,8 @@ def test_groups_stay_apart_with_many_missing_cells_and_precise_noise():
     T[:, :140] = np.nan
     prior = RowPrior(means, np.stack([np.eye(n)] * 2), np.full(2, 0.5))
     seen, labels = observe(T).as_sparse(), np.full(n, -1)
-    given = RowInputs(other, prior, np.full(n, 1e6), StreamId(8, 0, 0), labels)
-    SparseUpdate(storage_of(seen), None, None, 1).draw(seen.values, given, np.zeros((n, n)))
+    given = other, prior, np.full(n, 1e6), StreamId(8, 0, 0), labels
+    RowUpdate(storage_of(seen), None, None, 1).draw(seen.values, np.zeros((n, n)), *given)
     np.testing.assert_array_equal(labels, groups)
 
 
@@ -108,9 +108,8 @@ def test_several_threads_draw_the_same_bits(problem, monkeypatch):
     T[np.arange(40), np.arange(40) % N] = np.nan
     seen, found = observe(T).as_sparse(), []
     for threads in (1, 3):
-        side = SparseUpdate(storage_of(seen), None, None, threads)
+        side = RowUpdate(storage_of(seen), None, None, threads)
         rows, labels = np.zeros((40, D)), np.full(40, -1)
-        given = RowInputs(*problem[2:], problem.rho, StreamId(1, 2, 0), labels)
-        side.draw(seen.values, given, rows)
+        side.draw(seen.values, rows, *problem[2:], problem.rho, StreamId(1, 2, 0), labels)
         found.append(np.column_stack([rows, labels]))
     np.testing.assert_array_equal(*found)

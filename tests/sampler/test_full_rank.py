@@ -7,7 +7,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 import nmd_lab as nmd
-from nmd_lab.sampler.chain import Chain
+from nmd_lab.sampler.chain import draw_of, one_sweep
 from nmd_lab.sampler.first_state import first_chain, with_rank
 
 from .test_ensemble import prepared
@@ -33,7 +33,7 @@ def after_sweeps(ensemble, k=0):
     start = trial, ensemble.observations, ensemble.init(k, "auto"), 3, rng
     state = first_chain(*start, ensemble.sizes[k].groups)
     for _ in range(4):
-        state = Chain().step(trial, state)
+        state = one_sweep(trial, state)
     return state
 
 
@@ -66,7 +66,7 @@ def test_cut_points_give_the_probabilities_of_numbers_with_normal_noise():
     ends = np.array([-np.inf, 0.5, 1.5, np.inf])
     expected = np.diff(norm.cdf(ends, mean[:, None], size / np.sqrt(state.rho[3])))
     v = ensemble.form(0).at(kept.rows, kept.columns, i, j)
-    found = np.diff(norm.cdf(kept.cuts[3].ends, v[:, None]))
+    found = np.diff(norm.cdf(kept.ends[3], v[:, None]))
     np.testing.assert_allclose(found, expected, atol=1e-12)
     numbers = ensemble.form(0).at(kept.rows, kept.columns, i, np.full(20, 11))
     np.testing.assert_allclose(numbers, full.at(state.rows, state.columns, i, np.full(20, 11)))
@@ -74,7 +74,7 @@ def test_cut_points_give_the_probabilities_of_numbers_with_normal_noise():
 
 def test_added_components_change_no_prediction():
     ensemble = prepared(answers())
-    draw = Chain().iterate(ensemble.form(0), ensemble.in_form(0, after_sweeps(ensemble)))
+    draw = draw_of(ensemble.in_form(0, after_sweeps(ensemble)))
     rank = ensemble.problems[0].rank
     more = with_rank(draw, rank, 3)
     products = [

@@ -5,11 +5,15 @@ before and after the sweeps.  A test fails if one of its p-values is below 1e-4 
 which a right sampler does for one seed in ten thousand.
 """
 
+import math
+
+import numpy as np
 import pytest
 from joint_draws import p_values, run
-from prior_tables import Case, ImaginedLevels
+from prior_tables import Case, ImaginedLevels, Table, draw_parameters
 
 from nmd_lab.sampler import problem
+from nmd_lab.sampler.chain import draw_noise
 
 SIGNIFICANT = 1e-4
 CASES = {
@@ -44,7 +48,20 @@ CASES = {
         in_order=True,
         period=3,
     ),
+    "order in single precision": Case(
+        ("number",) * 4, rows=12, rank=2, weighted=True, in_order=True, dtype="float32"
+    ),
+    "array": Case(("number",) * 4, is_array=True, holes=0),
+    "array in single precision": Case(("number",) * 4, is_array=True, holes=0, dtype="float32"),
+    "array with holes": Case(("number",) * 4, is_array=True, rank=2, dtype="float32"),
+    "Laplace": Case(("laplace",) * 4, is_array=True, weighted=True),
+    "ReLU": Case(("relu",) * 4, is_array=True, noise="before", holes=0),
+    "ReLU after": Case(("rough relu",) * 4, is_array=True, noise="after"),
+    "Poisson": Case(("count",) * 4, is_array=True),
+    "modulus": Case(("modulus",) * 4, is_array=True, noise="after"),
+    "square": Case(("square",) * 4, is_array=True, noise="after"),
 }
+FAST = ["every kind", "counts", "few holes", "order, weights", "season", "array", "square"]
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +75,7 @@ def assert_unchanged(case, begins, sweeps):
     assert found[least] * len(found) > SIGNIFICANT, f"{least}: {found[least]}"
 
 
-@pytest.mark.parametrize("name", ["every kind", "counts", "few holes", "order", "season"])
+@pytest.mark.parametrize("name", FAST)
 def test_sweeps_leave_the_joint_distribution(name):
     assert_unchanged(CASES[name], 60, 8)
 
@@ -67,3 +84,12 @@ def test_sweeps_leave_the_joint_distribution(name):
 @pytest.mark.exhaustive
 def test_many_sweeps_leave_the_joint_distribution(name):
     assert_unchanged(CASES[name], 300, 20)
+
+
+def test_the_likelihood_of_noise_after_f_is_that_of_both_noises():
+    table, rng = Table.of(CASES["square"]), np.random.default_rng(0)
+    state, misfit, loss = draw_parameters(table, rng), 31.0, 7.0  # the loss has the half in it
+    draw_noise(table.problem, state, np.array([misfit]), np.array([loss]), rng)
+    count, rho, beta = table.problem.storage.n_entries, state.rho[0], state.beta[0]
+    expected = count / 2 * math.log(rho * beta) - rho * misfit / 2 - beta * loss
+    assert state.log_likelihood == pytest.approx(expected)

@@ -38,32 +38,26 @@ def small_samples(monkeypatch):
     monkeypatch.setattr(row_sample, "MIN_ROWS", 300)
 
 
-def test_a_choice_from_some_rows_repeats_and_is_as_good_as_from_all(small_samples, monkeypatch):
+@pytest.mark.parametrize("is_mixed", [True, False])
+def test_a_choice_from_some_rows_repeats_and_is_as_good_as_from_all(
+    is_mixed, small_samples, monkeypatch
+):
+    """The ridge of numbers alone is chosen with all rows."""
     X, numbers = table()
+    X = X if is_mixed else X[list("abcdef")]
     some = nmd.complete(X, random_state=0)
-    assert SHARE_OF_ROWS in some.selection.attrs["note"]
-    trial = some.selection.isel(trial=some.selection.attrs["chosen"])
-    assert some.parameters["alpha"] == trial["alpha"].item() == some.chosen["alpha"]
+    note, chosen = some.selection.attrs["note"], some.selection.attrs["chosen"]
+    assert (SHARE_OF_ROWS if is_mixed else NUMBERS) in note
+    assert some.parameters["alpha"] == some.selection["alpha"].item(chosen) == some.chosen["alpha"]
+    if not is_mixed:
+        count = int(note.removeprefix("The first ").split()[0])
+        assert chosen >= count
+        assert not some.selection["tied"][:count].any()  # their errors are at other entries
     again = nmd.complete(X, **some.chosen, random_state=1)
     np.testing.assert_allclose(again.reconstruct(), some.reconstruct(), atol=0.05)
     monkeypatch.undo()
     every = nmd.complete(X, random_state=0)
-    assert "The trials had" not in every.selection.attrs.get("note", "")
-    assert error(some, X, numbers) < 1.01 * error(every, X, numbers)
-
-
-def test_the_ridge_of_numbers_is_chosen_with_all_rows(small_samples, monkeypatch):
-    X, numbers = table()
-    X = X[list("abcdef")]
-    some = nmd.complete(X, random_state=0)
-    assert some.selection.attrs["note"].startswith("The first ")
-    assert NUMBERS in some.selection.attrs["note"]
-    count = int(some.selection.attrs["note"].split()[2])
-    assert some.selection.attrs["chosen"] >= count
-    assert not some.selection["tied"][:count].any()  # their errors are at other entries
-    monkeypatch.undo()
-    every = nmd.complete(X, random_state=0)
-    assert NUMBERS not in every.selection.attrs.get("note", "")
+    assert "trials had" not in every.selection.attrs.get("note", "")
     assert error(some, X, numbers) < 1.01 * error(every, X, numbers)
 
 

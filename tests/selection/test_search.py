@@ -74,19 +74,15 @@ def valley(rank, alpha, offsets=None, offset_alpha=None):
 
 @pytest.mark.parametrize("alpha", [0.03, 1.0, 10.0])
 @pytest.mark.parametrize("rank", [1, 3, 8, 20])
-def test_the_bottom_of_a_valley(rank, alpha):
-    search = search_of(valley(rank, alpha, "both", 0.7))
+@pytest.mark.parametrize("offsets", ["both", "columns", "rows"])
+def test_the_bottom_of_a_valley(rank, alpha, offsets):
+    search = search_of(valley(rank, alpha, offsets, 0.7))
     chosen = search.run().setting
-    assert chosen.offsets == "both"
+    assert chosen.offsets == offsets
     assert 0.7 * rank <= chosen.rank <= 1.4 * rank
     assert 0.5 < chosen.alpha / alpha < 2
     assert 0.2 < chosen.offset_alpha / 0.7 < 5
     assert len(search.trials.done) <= MOST
-
-
-@pytest.mark.parametrize("kind", ["both", "columns", "rows", "none"])
-def test_the_offsets(kind):
-    assert search_of(valley(4, 1.0, kind)).run().setting.offsets == kind
 
 
 def test_fewer_components_if_more_gain_nothing():
@@ -203,22 +199,16 @@ def test_the_setting_without_trials_respects_what_is_given():
 # Candidates ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ranks", "best"), [((2, 7, 9), 7), ((1, 3), 3), ((40, 50), 40)])
-def test_only_given_ranks_are_tried(ranks, best):
-    search = search_of(valley(7, 1.0), {"rank": ranks})
-    assert search.run().setting.rank == best
-    assert {t.setting.rank for t in search.trials.done if t is not search.trials.done[0]} <= {
-        1,
-        *ranks,
-    }
-
-
-@pytest.mark.parametrize(("alphas", "best"), [((0.1, 1.5, 20.0), 1.5), ((3.0, 30.0), 3.0)])
-def test_only_given_ridges_are_chosen(alphas, best):
-    search = search_of(valley(4, 1.0), {"alpha": alphas})
-    assert search.run().setting.alpha == best
-    with_components = [t.setting.alpha for t in search.trials.done[10:]]
-    assert set(with_components) <= set(alphas)
+@pytest.mark.parametrize(
+    ("name", "values", "best"),
+    [("rank", (2, 7, 9), 7), ("rank", (1, 3), 3), ("rank", (40, 50), 40),
+     ("alpha", (0.1, 1.5, 20.0), 1.5), ("alpha", (3.0, 30.0), 3.0)],
+)  # fmt: skip
+def test_only_given_candidates_are_tried(name, values, best):
+    search = search_of(valley(7, 1.0), {name: values})
+    assert getattr(search.run().setting, name) == best
+    tried = {getattr(trial.setting, name) for trial in search.trials.done[10:]}
+    assert tried <= {1, *values} if name == "rank" else tried <= set(values)
 
 
 # Cold starts --------------------------------------------------------------------------------------

@@ -57,8 +57,12 @@ def test_the_simplest_of_the_best(prescribed):
 
 
 def test_best_fits_all_data(prescribed):
-    parameters, fit = prescribed.best("held_out_rmse", one_standard_error=False)
+    parameters, fit = best = prescribed.best("held_out_rmse", one_standard_error=False)
     assert parameters == BEST | {"alpha": 0, "max_iter": 1}
+    first, _, rest = repr(best).partition("\n")
+    assert first.startswith("<nmd_lab.BestModel>  ")
+    assert "rank: 2" in first
+    assert rest == repr(fit)
     X = nmd.datasets.digits(12)
     again = nmd.complete(X, 2, "relu", alpha=0, max_iter=1, random_state=0)
     np.testing.assert_allclose(fit.W, again.W, rtol=1e-9)
@@ -217,11 +221,3 @@ def test_a_stopped_study_says_how_many_fits_are_done():
     assert "no results before all fits are done" in study._repr_html_()
     study.run(progress=False)
     assert len(calls) == 4
-
-
-def test_the_best_model_prints_its_arguments_and_its_fit(prescribed):
-    best = prescribed.best()
-    first, _, rest = repr(best).partition("\n")
-    assert first.startswith("<nmd_lab.BestModel>  ")
-    assert f"rank: {best.parameters['rank']}" in first
-    assert rest == repr(best.fit)

@@ -4,16 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import act, arrays_of, done, painted, picture, plain, repeats, said
-from hypothesis import given
-from hypothesis import strategies as st
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets import fitting
-from nmd_lab.widgets.pictures import Paint, disc, frame_of, runs
-
-TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
+from nmd_lab.widgets.pictures import Paint, frame_of
 
 
 def unpaint(explorer):
@@ -29,31 +25,6 @@ def smooth(size=(40, 60)):
 
 def stroke(picture, point, radius):
     return {"picture": picture, "points": [point], "radius": radius}
-
-
-@given(
-    st.tuples(st.integers(1, 12), st.integers(1, 12)),
-    TENTHS, TENTHS, TENTHS.map(abs),
-)  # fmt: skip
-def test_a_disc_has_the_pixels_within_its_radius(shape, y, x, radius):
-    found = set(map(tuple, np.argwhere(disc(shape, y, x, radius)).tolist()))
-    expected = {
-        (i, j)
-        for i in range(shape[0])
-        for j in range(shape[1])
-        if (i - y) ** 2 + (j - x) ** 2 <= radius**2
-    }
-    assert found == expected
-
-
-@given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=5))
-def test_runs_give_the_entries_back(rows):
-    entries = np.array(rows)
-    again = np.zeros_like(entries)
-    for row, begin, end in runs(entries):
-        assert not again[row, begin:end].any()
-        again[row, begin:end] = True
-    np.testing.assert_array_equal(again, entries)
 
 
 def test_the_brush_reaches_all_of_a_matrix_that_is_thinned_and_all_colours():

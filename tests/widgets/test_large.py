@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import xarray as xr
 from explorer_page import act, done, executed, painted, photo, picture, repeats, sentence
@@ -56,14 +55,6 @@ def test_a_long_table_is_fitted_from_a_sample_of_its_rows(tmp_path):
     known = rows["a"].notna().to_numpy()
     np.testing.assert_allclose(filled["a"][known], rows["a"][known])
     pd.testing.assert_frame_equal(df, before)
-
-
-def test_a_table_of_another_library_has_the_same_rows():
-    df = table().drop(columns="id")
-    explorer = done(widgets.explore(pl.from_pandas(df), **QUICK))
-    other = done(widgets.explore(df, **QUICK))
-    np.testing.assert_array_equal(explorer.result.W, other.result.W)
-    repeats(explorer, df=pl.from_pandas(df))
 
 
 @pytest.mark.parametrize("labelled", [False, True])

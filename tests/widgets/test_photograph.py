@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from explorer_page import act, done, painted, photo, picture, said, sentence
-from PIL import Image
 from scipy.interpolate import griddata
 from waiting import PATIENCE, wait_for
 
@@ -147,17 +146,6 @@ def test_a_run_that_is_stopped_has_no_result():
     assert said(explorer) == "stopped before it was done"
     assert "no result" in explorer.status["save"]
     repeats(done(explorer), GREY)
-
-
-def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
-    explorer = widgets.explore(data="photograph of a flower")
-    assert 'X = nmd.datasets.photograph(name="flower"' in explorer.code()
-    path = tmp_path / "roof.png"
-    Image.fromarray(COLOUR).save(path)
-    from_file = filled(str(path))
-    assert "80 x 100 pixels in colours" in said(widgets.explore(str(path)))
-    exec(from_file.code(), names := {})
-    xr.testing.assert_identical(names["filled"], from_file.result)
 
 
 @pytest.mark.parametrize("X", [COLOUR / 255.0, GREY], ids=["colours", "grey"])

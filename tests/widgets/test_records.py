@@ -209,20 +209,6 @@ def test_ratings():
     np.testing.assert_allclose(explorer.scatter["person"]["weights"], fitted.W[11], rtol=1e-5)
 
 
-def test_a_fit_and_a_posterior():
-    X = pd.DataFrame(np.random.default_rng(0).random((20, 12)), columns=list("abcdefghijkl"))
-    fit = nmd.decompose(X, 3, random_state=0, max_iter=5)
-    explorer = widgets.explore(fit)
-    model = np.frombuffer(explorer.modelled, "<f4")
-    np.testing.assert_allclose(model, fit.reconstruct().values.ravel(), 1e-5)
-    H = oriented(fit._fitted).H[1]
-    order = np.argsort(-np.abs(H), kind="stable")[:5]
-    listed = [label for label, _ in explorer.components["lists"][1]]
-    assert listed == [X.columns[k] for k in order]
-    errors = arrays_of(explorer.curves)["seen"][1]
-    np.testing.assert_array_equal(errors, fit.history.relative_error)
-
-
 def drawn(sent, k, first=None):
     """Return what the page draws for the k-th row on the stage, of the first components alone."""
     rank, f = sent["rank"], numbers(sent, "table")

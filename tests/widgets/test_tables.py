@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
-from explorer_page import act, done, picture, sentence, sure, table
+from explorer_page import act, done, executed, picture, repeats, sentence, sure, table
 from people import people
 
 import nmd_lab as nmd
@@ -31,21 +33,6 @@ def explorer(frame):
 
 def columns(explorer):
     return {column["name"]: column for column in explorer.grid["columns"]}
-
-
-def test_each_column_has_its_own_scale_and_histogram(explorer, frame):
-    shown = columns(explorer)
-    assert list(shown) == ["age", "income", "member", "place"]
-    for name in ("age", "income"):
-        low, high = frame[name].min(), frame[name].max()
-        share = np.array(shown[name]["share"])
-        there = frame[name].notna().values
-        expected = ((frame[name] - low) / (high - low)).values
-        np.testing.assert_allclose(share[there], expected[there], atol=1e-3)
-        counts = np.histogram(frame[name].dropna(), bins=len(shown[name]["bars"]))[0]
-        np.testing.assert_allclose(shown[name]["bars"], counts / counts.max(), atol=1e-3)
-    counts = frame["place"].value_counts(sort=False).values
-    np.testing.assert_allclose(shown["place"]["bars"], counts / counts.max(), atol=1e-3)
 
 
 def test_numbers_of_code_and_probabilities_of_classes_are_of_the_fit_and_then_of_draws(
@@ -72,31 +59,8 @@ def test_numbers_of_code_and_probabilities_of_classes_are_of_the_fit_and_then_of
     assert columns(explorer)["place"]["sure"][row] != shown["sure"][row]
 
 
-def test_cells_say_whether_they_are_seen_hidden_or_filled(explorer, frame):
-    data = explorer.state.data
-    shown = columns(explorer)["income"]
-    missing, hidden = frame["income"].isna().values, np.isnan(data.observed[:, 1])
-    np.testing.assert_array_equal(np.array(shown["state"]) == 2, missing)
-    np.testing.assert_array_equal(np.array(shown["state"]) == 1, hidden & ~missing)
-    model = explorer.result.reconstruct().values[:, 1]
-    unseen = missing | hidden
-    np.testing.assert_array_equal(np.array(shown["model"]) != "", unseen)
-    filled = [float(each) for each in shown["model"] if each]
-    np.testing.assert_allclose(filled, model[unseen], rtol=6e-3)
-    assert columns(explorer)["place"]["data"] == frame["place"].astype(str).tolist()
-
-
 def modelled(explorer, name="reconstruction"):
     return picture(explorer, name).reshape(60, 6)
-
-
-def test_components_are_switched_off_in_every_column(explorer):
-    act(explorer, "component", what="off", k=1)
-    fit = explorer.result
-    m, n = fit._shape
-    alone = fit.predict(np.arange(m)[:, None], np.arange(n), without=[1]).reshape(m, n)
-    np.testing.assert_allclose(modelled(explorer), alone, rtol=1e-6)
-    act(explorer, "component", what="off", k=1)
 
 
 def test_filled_cells_have_the_intervals_of_the_posterior(explorer, frame):
@@ -228,3 +192,241 @@ def test_a_result_of_a_table_is_shown_as_a_table(frame, drawn):
     act(explorer, "arrange", column=0)
     sorted_ages = [float(x) for x in columns(explorer)["age"]["model"]]
     assert sorted_ages == sorted(sorted_ages)
+
+
+# Tables that people bring -----------------------------------------------------------------------
+
+
+QUICK = {"rank": 1, "alpha": 0.5, "nonlinearity": "identity", "iterations": 5, "draws": 10}
+
+
+def titanic(m=80):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=m)
+    return pd.DataFrame(
+        {
+            "PassengerId": np.arange(1, m + 1),
+            "Survived": (z + rng.normal(size=m) > 0).astype(int),
+            "Name": [f"Mr. {k}" for k in range(m)],
+            "Sex": np.where(rng.random(m) < 0.5, "male", "female"),
+            "Age": np.where(np.arange(m) % 7 > 0, np.round(40 + 10 * z), np.nan),
+            "Ticket": [f"A/5 {7 * k}" for k in range(m)],
+            "Fare": np.exp(z + 3),
+            "Cabin": [f"C{k % 65}" if k % 8 < 7 else None for k in range(m)],
+        }
+    )
+
+
+def tables():
+    m, rng = 80, np.random.default_rng(1)
+    z = rng.normal(size=m)
+    day = pd.Series(pd.Timestamp("2021-03-01") + pd.to_timedelta(np.round(100 * z), unit="D"))
+    day = day.where(np.arange(m) % 9 > 0)
+    of_dates = pd.DataFrame({"seen": day, "a": 3 * z, "b": -z})
+    text = day.dt.strftime("%Y-%m-%d")
+    likert = 3 + rng.normal(size=(m, 1)) + 0.5 * rng.normal(size=(m, 6))
+    likert = pd.DataFrame(np.clip(np.round(likert), 1, 5)).add_prefix("q")
+    tall = pd.DataFrame({"a": np.tile(z, 20), "g": np.tile(["u", "v", "w", "u"], 20 * m // 4)})
+    of_wine = np.exp(0.3 * z[:, None] + 0.1 * rng.normal(size=(m, 4))) * [13, 2, 100, 750]
+    of_wine = pd.DataFrame(of_wine, columns=["alcohol", "acid", "magnesium", "proline"])
+    mixed = {"a": z, "both": [1, "x"] * (m // 2), "few": [f"{x:.1f}" for x in z], "no": [None] * m}
+    of_polars = {
+        "a": z.tolist(),
+        "c": ["x", "y"] * (m // 2),
+        "d": [each.date() for each in day.bfill().ffill()],
+    }
+    return {
+        "titanic": titanic(),
+        "dates": of_dates,
+        "dates as text": of_dates.assign(seen=text, c=["x", "y"] * (m // 2)),
+        "ids": of_dates.assign(user_id=rng.permutation(m) + 500).drop(columns="seen"),
+        "mixed texts": pd.DataFrame(mixed),
+        "polars": pl.DataFrame(of_polars),
+        "wide": pd.DataFrame(rng.normal(size=(12, 1)) * rng.normal(size=90)).add_prefix("x"),
+        "tall": tall,
+        "wine-like numbers": of_wine,
+        "Likert": likert.mask(rng.random(likert.shape) < 0.1),
+        "nothing in a column": of_dates.assign(empty=np.nan),
+        "3 x 2": pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["a", "b"]),
+    }
+
+
+TABLES = tables()
+LEFT_OUT = {
+    "titanic": "left out: PassengerId, Name, Ticket (all different), Cabin (free text)",
+    "ids": "left out: user_id (all different)",
+    "mixed texts": "left out: both (several types), no (no value)",
+    "nothing in a column": "left out: empty (no value)",
+}
+
+
+@pytest.fixture(scope="module")
+def explorers():
+    return {name: done(widgets.explore(df, **QUICK)) for name, df in TABLES.items()}
+
+
+@pytest.fixture(scope="module")
+def repeated(explorers):
+    """Run the copied code of each table, and return its W and filled table."""
+    found = {}
+    for name, each in explorers.items():
+        names = executed(each.state.code("df"), df=copy.copy(TABLES[name]))
+        found[name] = names["fit"].W.values, names.get("filled")
+    return found
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_fitted_at_once_and_its_code_repeats_it(name, explorers, repeated):
+    explorer = explorers[name]
+    assert not explorer.status["failed"], explorer.status["message"]
+    W, filled = repeated[name]
+    np.testing.assert_array_equal(W, explorer.result.W)
+    words = sentence(explorer).partition("\n")[2].partition("take")[0].strip()
+    assert words == LEFT_OUT.get(name, "")
+    if explorer.state.X.isna().to_numpy().any():
+        assert not filled.isna().to_numpy().any()
+        assert explorer.code_text.splitlines()[-1] == "filled = fit.impute(X)"
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_numbers_in_units_of_their_own_are_a_table_whose_error_the_code_prints(loss, capsys):
+    X = TABLES["wine-like numbers"]
+    explorer = done(widgets.explore(X, **QUICK, loss=loss))
+    assert [each["name"] for each in explorer.grid["columns"]] == list(X)
+    shown = explorer.status["headline"]["off"]
+    exec(explorer.state.code("df"), {"df": X})
+    assert capsys.readouterr().out == f"held-out numbers: ±{shown:.3g} SD\n"
+
+
+@pytest.mark.parametrize("name", ["titanic", "dates", "polars", "wide", "nothing in a column"])
+def test_the_filled_table_is_saved_with_all_that_was_given(name, explorers, repeated, tmp_path):
+    explorer, given = explorers[name], TABLES[name]
+    act(explorer, "save", filename=str(tmp_path / "filled.parquet"))
+    assert "saved as" in explorer.status["message"]
+    saved = pd.read_parquet(tmp_path / "filled.parquet")
+    assert list(saved) == list(given.columns)
+    _, filled = repeated[name]
+    if filled is not None:
+        pd.testing.assert_frame_equal(
+            saved[list(filled)], filled, check_dtype=False, check_column_type=False
+        )
+    table = pd.read_csv(explorer.save(tmp_path / "filled.csv"))
+    assert table.shape == given.shape
+
+
+def test_an_excel_file_holds_the_filled_table(explorers, tmp_path):
+    pytest.importorskip("openpyxl")
+    path = explorers["dates"].save(tmp_path / "filled.xlsx")
+    assert pd.read_excel(path)["seen"].notna().all()
+
+
+def test_dates_are_shown_and_given_back_as_dates(explorers, tmp_path):
+    for name in ("dates", "dates as text"):
+        explorer, days = explorers[name], TABLES["dates"]["seen"]
+        shown = next(each for each in explorer.grid["columns"] if each["name"] == "seen")
+        expected = days.dt.strftime("%Y-%m-%d").fillna("")
+        assert shown["data"] == expected.tolist()
+        assert (shown["low"], shown["high"]) == (min(filter(None, expected)), max(expected))
+        table = pd.read_csv(explorer.save(tmp_path / f"{name}.csv"), parse_dates=["seen"])
+        known = days.notna()
+        assert (table["seen"][known] == days[known]).all()
+        model = pd.Series(shown["model"])[~known]
+        assert (pd.to_datetime(model) == table["seen"][~known]).all()
+
+
+@pytest.mark.filterwarnings("ignore:column 'Name' has 80 categories")
+def test_one_click_takes_columns_in_and_one_leaves_them_out_again():
+    explorer = widgets.explore(titanic(), **QUICK)
+    assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
+    assert ["take them in", "take"] in explorer.status["sentence"]
+    act(explorer, "take")
+    done(explorer)
+    assert not explorer.status["failed"], explorer.status["message"]
+    assert explorer.state.X.shape == (80, 8)
+    assert str(explorer.state.X["Cabin"].dtype) == "category"
+    assert sentence(explorer).endswith("taken in: PassengerId, Name, Ticket, Cabin leave them out")
+    repeats(explorer, df=titanic())
+    act(explorer, "take")
+    assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
+
+
+@pytest.mark.filterwarnings("ignore:column 'Name' has 80 categories")
+def test_of_a_file_the_same_columns_are_left_out(tmp_path):
+    titanic().to_csv(tmp_path / "passengers.csv", index=False)
+    explorer = done(widgets.explore(tmp_path / "passengers.csv", **QUICK))
+    assert sentence(explorer).endswith(f"\n{LEFT_OUT['titanic']} take them in")
+    repeats(explorer)
+
+
+def stars(m=1500, *, twice=False):
+    rng = np.random.default_rng(0)
+    pairs = rng.permutation(80 * 60)[:m]
+    frame = "n" + pd.DataFrame({"who": pairs % 80, "film": pairs // 80}).astype(str)
+    frame["stars"] = rng.integers(1, 6, m)
+    return pd.concat([frame, frame[:300]], ignore_index=True) if twice else frame
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_long_table_with_names_of_its_own_is_taken_for_ratings_and_asked_about(twice):
+    df = stars(twice=twice)
+    explorer = done(widgets.explore(df, rank=1, alpha=5.0, iterations=5))
+    assert sentence(explorer).startswith("1500 ratings of 60 films by 80 whos")
+    asked = "ratings of film by who? no, a table" if twice else "read as ratings of film by who "
+    assert sentence(explorer).endswith(f"\n{asked}")
+    repeats(explorer, df=df)
+    if twice:
+        act(explorer, "take")
+        assert sentence(explorer).startswith(f"{len(df)} rows × 3 columns")
+
+
+def test_a_table_of_two_classes_is_no_list_of_ratings():
+    rng = np.random.default_rng(0)
+    few = pd.DataFrame({"a": rng.choice(list("xyz"), 300), "b": rng.choice(list("uv"), 300)})
+    explorer = widgets.explore(few.assign(tip=rng.integers(1, 6, 300)), **QUICK)
+    assert sentence(explorer) == "300 rows × 3 columns"
+
+
+def test_polars_and_arrow_ratings_are_read():
+    df = pl.DataFrame(stars().rename(columns={"who": "user", "film": "item", "stars": "rating"}))
+    explorer = done(widgets.explore(df, rank=1, alpha=5.0, iterations=5))
+    assert sentence(explorer).startswith("1500 ratings of 60 items by 80 users")
+    repeats(explorer, df=df)
+
+
+@pytest.mark.parametrize("X", [[[1, 2], [3, 4], [5, 6]], [[1, 2, 3, 4]], np.arange(50.0)[:, None]])
+def test_a_tiny_matrix_is_shown_as_its_best_simple_model(X):
+    explorer = widgets.explore(X)
+    act(explorer, "opened")
+    assert explorer.join(60)
+    rows = np.array(X, dtype=float)
+    U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+    best = s[0] * np.outer(U[:, 0], Vt[0])
+    fitted = explorer.result.reconstruct().values
+    np.testing.assert_allclose(fitted, best, atol=1e-3 * np.abs(rows).max())
+    off = np.linalg.norm(rows - best) / np.linalg.norm(rows)
+    said = "0" if off < 1e-4 else f"{off:.2g}"
+    m, n = rows.shape
+    assert sentence(explorer) == (
+        f"a matrix of {m} × {n}: 1 component, linear. The relative error is {said} where seen; "
+        "nothing is held out."
+    )
+
+
+@pytest.mark.parametrize("values", [np.zeros(6), np.arange(1.0, 7)])
+def test_nothing_is_judged_where_there_is_nothing_to_guess(values):
+    explorer = sure(done(widgets.explore(np.tile(values, (40, 1)), **QUICK | {"alpha": 1e-9})))
+    _, said = sentence(explorer).split(". ", 1)
+    assert said == "Each column has one value, which is predicted to ±0."
+    assert explorer.status["headline"]["rivals"] == []
+    assert "intervals" not in explorer.dots
+
+
+def test_an_error_that_is_nearly_none_is_0_and_a_small_component_has_no_exponent():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(40, 1)) * rng.normal(size=8)
+    explorer = done(widgets.explore(z, **QUICK | {"alpha": 1e-9, "iterations": 100}))
+    assert "Held-out entries are predicted to ±0 of" in sentence(explorer)
+    z += 1e-4 * rng.normal(size=z.shape)
+    settings = {"rank": 2, "alpha": 0.0, "missing": 0.0, "iterations": 100}
+    explorer = done(widgets.explore(z, **QUICK | settings))
+    assert explorer.components["words"][1].startswith("component 1: under 0.1 % of the model")

@@ -26,7 +26,7 @@ export class Recorded {
 
   decoded({ low, high, codes, image, missing, channels }) {
     if (image) {
-      const holes = missing && bytesOf(this.blobs[missing.blob]), pixels = this.images[image.blob], gain = (high - low) / 255;
+      const holes = missing && bytesOf(this.blobs[missing.blob]), pixels = this.images[image.blob], gain = (high - low) / 254;
       const size = (pixels.length / 4) * channels, isHole = (k) => holes && (holes[k >> 3] >> (7 - (k & 7))) & 1;
       return Float32Array.from({ length: size }, (_, k) => (isHole(k) ? NaN : low + gain * pixels[4 * Math.floor(k / channels) + (k % channels)]));
     }
