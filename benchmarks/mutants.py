@@ -33,13 +33,13 @@ SECONDS = 900
 
 CONTRACT = "engines/test_contract.py"
 REFUSALS = "test_refusals.py::test_bad_calls_are_refused_before_any_work"
-FOLDS = "selection/test_folds.py selection/test_row_splits.py selection/test_thinning.py"
+FOLDS = "selection/test_folds.py selection/test_thinning.py"
 ROW_SUMS = "kernels/test_gram.py kernels/test_constraints.py"
 LOSSES = "model/test_likelihoods.py"
 PROXIMAL = "model/test_parts.py::test_exact"
 TARGETS = {
-    "fit/held_out.py": f"fit/test_holding_out.py fit/test_held_out.py {REFUSALS}",
-    "data/folds.py": f"{FOLDS} data/test_split.py data/test_moved_runs.py",
+    "fit/held_out.py": f"fit/test_held_out.py {REFUSALS}",
+    "data/folds.py": f"{FOLDS} data/test_split.py",
     "model/losses.py": f"{LOSSES} {PROXIMAL} model/test_refusals.py",
     "kernels/row_steps.py": ROW_SUMS,
     "kernels/sweep.py": f"{CONTRACT} test_sparse.py {ROW_SUMS} cluster/test_fits.py",

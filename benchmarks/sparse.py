@@ -131,7 +131,7 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.data.inputs import observe_sparse
     from nmd_lab.engines import iterates
     from nmd_lab.engines.admm import Admm
-    from nmd_lab.engines.plan import make_plan
+    from nmd_lab.engines.refined import make_plan
     from nmd_lab.fit.starts import all_starts
     from nmd_lab.fit.summary import make_problem
     from nmd_lab.model.model import make_model

@@ -51,9 +51,7 @@ TRAITS = {
 }
 """Features that go with all data, but not with all other features."""
 
-NO_SUCH_ARGUMENT = {
-    "sample": {"rank", "choice", "validation", "split", "constraint"},
-}
+NO_SUCH_ARGUMENT = {"sample": {"rank", "choice", "validation", "split", "constraint"}}
 """Features that the sampler cannot be asked for."""
 
 NOT_OF_FITS = {"client", "order"}

@@ -14,8 +14,8 @@ from ._version import __version__ as __version__
 from .api.fits import complete as complete
 from .api.fits import decompose as decompose
 from .api.posteriors import impute as impute
+from .api.posteriors import resume as resume
 from .api.posteriors import sample as sample
-from .api.resuming import resume as resume
 from .data.folds import split_observed as split_observed
 from .data.long_table import observations_from_files as observations_from_files
 from .data.long_table import observations_from_sparse as observations_from_sparse

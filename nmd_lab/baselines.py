@@ -41,7 +41,7 @@ from nmd_lab.fit.loop import Stopping
 from nmd_lab.kernels.products import CsrStorage, products_of_blocks, singular_factors, storage_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
-from nmd_lab.model.model import make_model
+from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.problem.columns import with_bounds
 from nmd_lab.problem.initialization import Start, given_start, random_start, svd_start
@@ -91,7 +91,8 @@ class Objective:
         objective = data_term + 0.5 * self.alpha * float(norms)
         error = self.loss.relative_error(data_term, self.reference)
         numbers: dict[str, Any] = {"iteration": iteration, "seconds": seconds}
-        return State(W, H, objective, error, W=W, H=H, offsets=NO_OFFSETS, **numbers)
+        numbers |= {"model": self.model, "offsets": NO_OFFSETS}
+        return State(W, H, objective, error, W=W, H=H, **numbers)
 
     def _data_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return the weighted loss of f(WH), summed block by block."""
@@ -103,6 +104,18 @@ class Objective:
             losses = self.loss(values[block.entries], self.nonlinearity(model))
             total += float(np.sum(losses if weights is None else losses * weights[block.entries]))
         return total
+
+    @property
+    def model(self) -> Model:
+        """Nonlinearity and loss of all entries."""
+        return make_model(self.nonlinearity, self.loss)
+
+    def direct(
+        self, W: FloatArray, H: FloatArray, began: float, text: str, method: str
+    ) -> Decomposition:
+        """Return factors as the result of a method that does not iterate."""
+        iterate = self.evaluate(W, H, seconds=time.perf_counter() - began)
+        return self.result(iterate, StopReason("direct", f"direct: {text}"), method)
 
     def result(
         self,
@@ -120,7 +133,7 @@ class Objective:
             iterate.W,
             iterate.H,
             {name: [record[name] for record in records] for name in records[0]},
-            _model=make_model(self.nonlinearity, self.loss),
+            _model=self.model,
             stop_reason=stop_reason,
             parameters={
                 "rank": iterate.W.shape[1],
@@ -207,12 +220,9 @@ def mean_fill(
     m, n = observations.shape
     check_rank(rank, (m, n))
     values, counts = observations.observed()
-    mean = np.average(values, weights=counts)
-    seconds = time.perf_counter() - began
+    factors = np.ones((m, 1)), np.full((1, n), np.average(values, weights=counts))
     objective = Objective(observations, Identity(), Frobenius())
-    iterate = objective.evaluate(np.ones((m, 1)), np.full((1, n), mean), seconds=seconds)
-    stop_reason = StopReason("direct", "direct: the mean of the observed entries")
-    return objective.result(iterate, stop_reason, "mean_fill")
+    return objective.direct(*factors, began, "the mean of the observed entries", "mean_fill")
 
 
 def truncated_svd(
@@ -266,11 +276,8 @@ def truncated_svd(
     # The sign of a pair of singular vectors is arbitrary, and LAPACK's differs by machine.
     U, Vt = svd_flip(U[:, :rank], Vt[:rank], u_based_decision=False)
     root = np.sqrt(singular[:rank])
-    W, H = U * root, root[:, None] * Vt
-    seconds = time.perf_counter() - began
-    iterate = objective.evaluate(W, H, seconds=seconds)
-    stop_reason = StopReason("direct", "direct: singular value decomposition")
-    return objective.result(iterate, stop_reason, "truncated_svd")
+    factors = U * root, root[:, None] * Vt
+    return objective.direct(*factors, began, "singular value decomposition", "truncated_svd")
 
 
 def nmf(

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _pytest.doctest import DoctestModule
-from waiting import Clock
+from helpers import Clock
 
 import nmd_lab
 
@@ -63,14 +63,12 @@ def repeats(items: list[pytest.Item]) -> set[pytest.Item]:
     left = set()
     for sets in tests.values():
         if len(sets) > SMALL_TABLE:
-            left |= set(sets) - set(cover({item: values(item) for item in sets}))
+            values = {
+                item: {f"{name}={value!r}" for name, value in item.callspec.params.items()}
+                for item in sets
+            }
+            left |= set(sets) - set(cover(values))
     return left
-
-
-def values(item: pytest.Item) -> set[str]:
-    """Return the names and values of the parameters of a test."""
-    parameters = item.callspec.params.items()  # type: ignore[attr-defined]
-    return {f"{name}={value!r}" for name, value in parameters}
 
 
 def cover(sets: dict[pytest.Item, set[str]]) -> Iterator[pytest.Item]:

@@ -99,24 +99,6 @@ def many_draws(draw):
     return sample
 
 
-def many_steps(draw):
-    """Return a function for a draw from each old T: ``(t_old, arguments, seed) -> ndarray``."""
-
-    def loop(t_old, arguments, seed, out):
-        stream = new_stream(start_of(seed, 0, 0, 0))
-        for i in range(out.size):
-            out[i] = draw(t_old[i], *arguments, stream)
-
-    compiled = compile_kernel(loop, "draws", cached=False)
-
-    def sample(t_old, arguments, seed):
-        out = np.empty(t_old.size)
-        compiled(t_old, arguments, seed, out)
-        return out
-
-    return sample
-
-
 STEPS_TO_DENSITY = 40
 """Steps after which a chain that began at f⁻¹(x) has forgotten it."""
 
@@ -128,14 +110,22 @@ def t_draws(f, loss):
     They are independent of one another: each begins at t_old.
     """
     pair = make_model(f, loss)
-    step = many_steps(compile_t_draw(pair.structure))
+    draw = compile_t_draw(pair.structure)
+
+    def loop(arguments, seed, steps, t):
+        stream = new_stream(start_of(seed, 0, 0, 0))
+        for i in range(t.size):
+            for _ in range(steps):
+                t[i] = draw(t[i], *arguments, stream)
+
+    compiled = compile_kernel(loop, "steps", cached=False)
 
     def sample(v, x, rho, beta, n, seed, t_old=None, steps=STEPS_TO_DENSITY):
-        arguments = (float(v), float(x), float(rho), float(beta), *pair.only.arguments)
         first = pair.nonlinearity.pseudo_inverse(np.array(float(x))) if t_old is None else t_old
-        t = np.array(np.broadcast_to(first, n))
-        for k in range(steps):
-            t = step(t, arguments, 1000 * seed + k)
+        t = np.array(np.broadcast_to(first, n), float)
+        compiled(
+            (float(v), float(x), float(rho), float(beta), *pair.only.arguments), seed, steps, t
+        )
         return t
 
     return sample

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from people import people, with_holes
+from helpers import people, with_holes
 
 import nmd_lab as nmd
 

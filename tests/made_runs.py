@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from given import NONNEGATIVE, given
+from helpers import NONNEGATIVE, given
 from oracles import PAIRS as PAIRS
 
 import nmd_lab as nmd
@@ -26,19 +26,21 @@ def noisy(f: str, shape: tuple[int, int] = (24, 18)) -> np.ndarray:
     return np.clip(X, 0, 1) if f == "minmax" else X
 
 
-def fit_of(f: str, loss: str, storage: str) -> Run:
+def fit_of(f: str, loss: str, storage: str, shape: tuple[int, int] = (24, 18)) -> Run:
     """Return a fit of a pair."""
-    X, rng = noisy(f), np.random.default_rng(1)
-    model = (2, given(f), loss)
+    X, rng, (m, n) = noisy(f, shape), np.random.default_rng(1), shape
     options: dict[str, Any] = {"max_iter": 40, "tol": 1e-4, "random_state": 0}
-    seen = rng.random(X.shape) < (0.25 if storage == "observed" else 0.6)
-    seen[np.arange(24) % 24, np.arange(24) % 18] = True
-    if storage == "dense":
-        return "decompose", (X, *model), options
-    if storage == "zeros":
-        return "decompose", (sp.csr_array(np.where(seen, X, 0)), *model), options
-    offsets = "both" if storage == "observed" else "none"
-    return "complete", (X, *model), options | {"observed": seen, "alpha": 0.01, "offsets": offsets}
+    seen = rng.random(shape) < (0.25 if storage == "observed" else 0.6)
+    seen[np.arange(m), np.arange(m) % n] = True
+    partly = options | {"alpha": 0.01, "offsets": "none" if storage == "masked" else "both"}
+    verb, data, options = {
+        "dense": ("decompose", X, options),
+        "float32": ("decompose", X.astype(np.float32), options),
+        "zeros": ("decompose", sp.csr_array(np.where(seen, X, 0)), options),
+        "with NaN": ("complete", np.where(seen, X, np.nan), partly),
+        "weighted": ("complete", X, partly | {"weights": np.where(seen, 2.0, 0.0)}),
+    }.get(storage, ("complete", X, partly | {"observed": seen}))
+    return verb, (data, 2, given(f), loss), options
 
 
 def others() -> dict[str, Run]:

@@ -4,17 +4,12 @@ Nothing here imports nmd_lab.  A part is a tuple of its name and its parameters.
 """
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr
+from scipy.special import expit, gammaln, log_ndtr, logit
 
 
 def forward(f, t):
     """f(t), entry by entry; f = (name, *parameters)."""
     return FORWARD[f[0]](np.asarray(t, dtype=float), *f[1:])
-
-
-def _sigmoid(t):
-    small = np.exp(-np.abs(t))
-    return np.where(t > 0, 1, small) / (1 + small)
 
 
 def _wrap(t, period, start=None):
@@ -34,12 +29,9 @@ def _piecewise(t, breaks, slopes, at=(0.0, 0.0)):
     return at[1] + integral(t) - integral(np.float64(at[0]))
 
 
-def _interpolated(t, knots, values):
-    """Straight lines between points, and the outer ones go on beyond."""
-    first, last = np.polyfit(knots[:2], values[:2], 1), np.polyfit(knots[-2:], values[-2:], 1)
-    between = np.interp(t, knots, values)
-    tails = np.where(t < knots[0], np.polyval(first, t), np.polyval(last, t))
-    return np.where((t < knots[0]) | (t > knots[-1]), tails, between)
+def _pieces(knots, values):
+    """The breaks, the slopes and a point of straight lines between points, that go on beyond."""
+    return knots[1:-1], np.diff(values) / np.diff(knots), (knots[0], values[0])
 
 
 FORWARD = {
@@ -52,8 +44,8 @@ FORWARD = {
     "soft_threshold": lambda t, size: np.sign(t) * np.maximum(np.abs(t) - size, 0),
     "absolute_offset": lambda t, size: np.abs(t) + size,
     "piecewise_linear": _piecewise,
-    "monotone": _interpolated,
-    "sigmoid": _sigmoid,
+    "monotone": lambda t, knots, values: _piecewise(t, *_pieces(knots, values)),
+    "sigmoid": expit,
     "softplus": lambda t: np.logaddexp(0, t),
     "exp": lambda t: np.exp(np.clip(t, -300, 300)),
     "tanh": np.tanh,
@@ -65,42 +57,31 @@ FORWARD = {
 def kinks(f, x):
     """Points t at which f has a kink or a jump, or takes the value x."""
     name, *p = f
-    one = np.ones_like(x)
+    if name == "monotone":
+        return kinks(("piecewise_linear", *_pieces(*p)), x)
+    one, inside = np.ones_like(x), np.clip(x, 1e-12, 1 - 1e-12)
+    above = np.maximum(x, 1e-12)
     with np.errstate(all="ignore"):
-        if name in ("identity", "relu", "modulus"):
-            return [x, 0 * x, -x]
-        if name == "minmax":
-            return [x, p[0] * one, p[1] * one]
         if name in ("square", "power"):
             root = np.maximum(x, 0) ** (1 / p[0] if p else 0.5)
             return [root, -root, 0 * x]
-        if name == "leaky_relu":
-            return [x, 0 * x, x / p[0]]
-        if name == "soft_threshold":
-            return [x + p[0], x - p[0], p[0] * one, -p[0] * one]
-        if name == "absolute_offset":
-            return [x - p[0], p[0] - x, 0 * x]
         if name == "piecewise_linear":
             edges, slopes = np.array(p[0]), p[1]
             at = [edges[0] - 1, *edges]
             lines = [(x - forward(f, a)) / s + a for a, s in zip(at, slopes, strict=True) if s]
             return [*lines, *(b * one for b in edges)]
-        if name == "monotone":
-            ends, values = np.array(p[0]), np.array(p[1])
-            slopes = np.diff(values) / np.diff(ends)
-            pairs = zip(slopes, ends[:-1], values[:-1], strict=True)
-            return [*((x - y) / s + a for s, a, y in pairs), *(b * one for b in ends)]
-        if name == "sigmoid":
-            inside = np.clip(x, 1e-12, 1 - 1e-12)
-            return [np.log(inside / (1 - inside))]
-        if name == "softplus":
-            kept = np.maximum(x, 1e-12)
-            return [kept + np.log(-np.expm1(-kept))]
-        if name == "exp":
-            return [np.log(np.maximum(x, 1e-12))]
-        if name == "tanh":
-            return [np.arctanh(np.clip(x, -1 + 1e-12, 1 - 1e-12)), 0 * x]
-    raise AssertionError(name)
+        if name in ("identity", "relu", "modulus"):
+            return [x, 0 * x, -x]
+        return {
+            "minmax": lambda a, b: [x, a * one, b * one],
+            "leaky_relu": lambda slope: [x, 0 * x, x / slope],
+            "soft_threshold": lambda size: [x + size, x - size, size * one, -size * one],
+            "absolute_offset": lambda size: [x - size, size - x, 0 * x],
+            "sigmoid": lambda: [logit(inside)],
+            "softplus": lambda: [above + np.log(-np.expm1(-above))],
+            "exp": lambda: [np.log(above)],
+            "tanh": lambda: [np.arctanh(np.clip(x, -1 + 1e-12, 1 - 1e-12)), 0 * x],
+        }[name](*p)
 
 
 def branch_points(f, v, x):

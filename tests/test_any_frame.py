@@ -2,8 +2,8 @@
 
 import numpy as np
 import pandas as pd
-import people
 import pytest
+from helpers import check_filled as check_pandas
 
 import nmd_lab as nmd
 from nmd_lab.data.labels import pandas_of
@@ -11,7 +11,6 @@ from nmd_lab.data.labels import pandas_of
 pl = pytest.importorskip("polars")
 
 QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
-pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
 
 WORDS = ["low", "mid", "high"]
 
@@ -58,7 +57,7 @@ def of_pandas(kinds, table):
 def check_filled(filled, frame):
     """Check that a table is another one without its missing cells: types, order, known cells."""
     if isinstance(frame, pd.DataFrame):
-        people.check_filled(filled, frame)
+        check_pandas(filled, frame)
         return
     assert type(filled) is type(frame)
     assert filled.schema == frame.schema

@@ -12,9 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import PATIENCE, stored
 from scipy import sparse
-from stored import stored
-from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import cli
@@ -245,7 +244,6 @@ REFUSED = [
     ("fit a.npy --rank 2 --alpha -1", "alpha=-1.0 is out of range"),
     ("fit a.npy --nonlinearty relu", "--nonlinearty is not an option: did you mean '--nonlinear"),
     ("fit a.npy --rank 2 --row user", "row='user' is meant for tables"),
-    ("fit a.npy --reconstruction", "give --out with .csv, .parquet or .xlsx."),
     ("fit a.npy --reconstruction --out f.nc", "give --out with .csv, .parquet or .xlsx."),
     ("fit a.npy --rank 1 --nonlinearity minmax", '--nonlinearity "minmax(0.5, 95.5)".'),
     ("fit holes.npz --decompose", "or leave out --decompose."),
@@ -255,7 +253,6 @@ REFUSED = [
     ("fit two.npz --rank 2", "variable=None is unknown: choose one of"),
     ("fit triples.csv --row user --column film --value stars", "row='user' is not in the table"),
     ("fit mixed.csv --categories theSex", "categories='theSex' is unknown: choose one of"),
-    ("fit mixed.csv --out mixed.csv", "is the file of the data: give another path."),
     ("fit mixed.csv --out link.csv", "is the file of the data: give another path."),
     ("fit none.csv --out no/fit.nc", "is in no existing folder: make it first."),
     ("fit none.csv --out folder", "is a folder"),
@@ -266,7 +263,6 @@ REFUSED = [
     ("impute mixed.csv --out x.csv --report x.pdf", "unknown ending: give .html or .md"),
     ("impute mixed.csv --out x.csv --n 0", "n=0 is too small"),
     ("impute mixed.csv --out x.csv --alpha 1", "--alpha is not an option"),
-    ("impute mixed.csv --out mixed.csv", "is the file of the data"),
 ]
 
 

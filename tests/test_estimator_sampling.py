@@ -3,14 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from people import check_filled, people, with_holes
-from refused import check_all_refused
+from helpers import check_all_refused, check_filled, people, stored, with_holes
 from sklearn.base import clone
-from stored import stored
 
 import nmd_lab as nmd
 
-NOISE = 0.2
 SHORT = {"inference": "sample", "n_draws": 80, "n_tune": 40, "random_state": 0}
 
 
@@ -23,7 +20,7 @@ def truth():
 @pytest.fixture(scope="module")
 def X(truth):
     rng = np.random.default_rng(2)
-    X = truth + NOISE * rng.normal(size=truth.shape)
+    X = truth + 0.2 * rng.normal(size=truth.shape)
     X[rng.random(X.shape) < 0.3] = np.nan
     return X
 

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import PATIENCE
 from killing import calls_in, send_after
 from numba.core import event
-from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab._runtime import progress

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import part_oracles
 import pytest
+from helpers import some
 from scipy.optimize import minimize
 from scipy.stats import norm
-from some import some
 
 import nmd_lab as nmd
 from nmd_lab.nonlinearities import Monotone

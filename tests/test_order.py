@@ -3,17 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from in_order import DAYS, series
+from helpers import DAYS, check_filled, series
 from made_runs import bits_of
-from people import check_filled
 
 import nmd_lab as nmd
 
 M, N = 60, 8
 SERIES = series(M, N)
 SHORT = {"draws": 20, "tune": 10, "random_state": 0}
-
-pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
 
 
 def with_days_out(X, days=4, every=20):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from refused import check_all_refused
+from helpers import check_all_refused
 from scipy import stats
 
 import nmd_lab as nmd

@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
-from refused import KINDS, check_all_refused, check_sentence
+from helpers import KINDS, check_all_refused, check_sentence
 from scipy import sparse
 from sklearn.model_selection import (
     GroupKFold,
@@ -330,6 +330,7 @@ def test_other_calls_are_refused():
         ("return_std=True .* inference='sample'",
          lambda at: completed.predict(*at, return_std=True), [[0], [1]], [GOOD]),
         (r"sparse: .* posterior_\.predict", sampled.predict, STORED),
+        (r"sparse: .* decomposition_\.predict", completed.predict, STORED),
         ("exceeds the smaller of n_samples=2", COMPLETION(5, **few).partial_fit, GOOD[:2]),
         ("would be lost in transform", NMD(2, offsets="rows").partial_fit, GOOD),
         ("categories or dates in column 'b'.*use fit", COMPLETION(1).partial_fit, kinds),

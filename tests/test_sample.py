@@ -1,4 +1,4 @@
-"""`sample` from outside: bits, units, kinds of input, and how it ends."""
+"""`sample` from outside: bits, units, kinds of input and of columns, and how it ends."""
 
 import signal
 
@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import people, some, with_holes
 from made_runs import bits_of
-from people import people
-from people import with_holes as with_gaps
-from some import some
 
 import nmd_lab as nmd
 
@@ -24,7 +22,7 @@ def X():
 
 
 @pytest.fixture(scope="module")
-def with_holes(X):
+def holed(X):
     return np.where(np.random.default_rng(2).random(X.shape) < 0.3, np.nan, X)
 
 
@@ -46,7 +44,7 @@ RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(size=(600, 80))  # so many that two threads share the work
 HOLED = np.where(RNG.random(WHOLE.shape) < 0.4, np.nan, WHOLE)
 SINGLE = HOLED.astype(np.float32)
-TABLE = with_gaps(people(178))
+TABLE = with_holes(people(178))
 DAYS = pd.date_range("2020", periods=178)
 IN_ORDER = {"order": np.arange(600)}
 REPEATED = {
@@ -74,21 +72,21 @@ def test_bits_depend_on_the_seed_and_not_on_the_number_of_threads(case):
     pd.testing.assert_frame_equal(pd.DataFrame(X), pd.DataFrame(before))
 
 
-def test_chains_are_different_and_the_first_does_not_depend_on_their_number(with_holes):
-    one = nmd.sample(with_holes, 2, **QUICK)
-    two = nmd.sample(with_holes, 2, chains=2, **QUICK)
+def test_chains_are_different_and_the_first_does_not_depend_on_their_number(holed):
+    one = nmd.sample(holed, 2, **QUICK)
+    two = nmd.sample(holed, 2, chains=2, **QUICK)
     xr.testing.assert_identical(one.draws.isel(chain=0), two.draws.isel(chain=0))
     assert not np.allclose(two.draws["rho"][0], two.draws["rho"][1])
 
 
-def test_float32(with_holes):
-    single = nmd.sample(with_holes.astype(np.float32), 2, **QUICK | {"draws": 200})
-    double = nmd.sample(with_holes, 2, **QUICK | {"draws": 200})
+def test_float32(holed):
+    single = nmd.sample(holed.astype(np.float32), 2, **QUICK | {"draws": 200})
+    double = nmd.sample(holed, 2, **QUICK | {"draws": 200})
     assert single.draws["W"].dtype == np.float32
     assert single.predict(0, 0).dtype == single.reconstruct().dtype == np.float32
     spread = double.predict_std([0, 5], [3, 7])
     assert np.all(np.abs(single.predict([0, 5], [3, 7]) - double.predict([0, 5], [3, 7])) < spread)
-    again = nmd.sample(with_holes, 2, dtype="float32", **QUICK | {"draws": 200})
+    again = nmd.sample(holed, 2, dtype="float32", **QUICK | {"draws": 200})
     assert_same(single, again)
 
 
@@ -129,31 +127,31 @@ def test_large_counts_are_as_exact_as_poisson_noise(size):
 # Kinds of input ---------------------------------------------------------------------------------
 
 
-def test_a_fit_is_a_start(with_holes):
-    fit = nmd.complete(with_holes, 2, offsets="both", max_iter=50, progress=False)
-    posterior = nmd.sample(with_holes, 2, init=fit, **QUICK | {"tune": 0})
-    seen = np.nonzero(~np.isnan(with_holes))
-    error = np.sqrt(np.mean((posterior.predict(*seen) - with_holes[seen]) ** 2))
+def test_a_fit_is_a_start(holed):
+    fit = nmd.complete(holed, 2, offsets="both", max_iter=50, progress=False)
+    posterior = nmd.sample(holed, 2, init=fit, **QUICK | {"tune": 0})
+    seen = np.nonzero(~np.isnan(holed))
+    error = np.sqrt(np.mean((posterior.predict(*seen) - holed[seen]) ** 2))
     assert error < 0.4
 
 
 # Ends -------------------------------------------------------------------------------------------
 
 
-def test_a_callback_ends_the_run(with_holes):
+def test_a_callback_ends_the_run(holed):
     told = []
 
     def callback(sweep):
         told.append(sweep)
         return sweep.sweep == 14
 
-    posterior = nmd.sample(with_holes, 2, callback=callback, **QUICK)
+    posterior = nmd.sample(holed, 2, callback=callback, **QUICK)
     assert posterior.stop_reason.code == "callback"
     assert posterior.draws.sizes["draw"] == posterior.trace.sizes["sweep"] == 6
     assert [sweep.sweep for sweep in told] == list(range(1, 15))
     assert [sweep.tuning for sweep in told] == [True] * 8 + [False] * 6
     assert np.isfinite([sweep.log_likelihood for sweep in told]).all()
-    whole = nmd.sample(with_holes, 2, **QUICK)
+    whole = nmd.sample(holed, 2, **QUICK)
     xr.testing.assert_identical(posterior.draws, whole.draws.isel(draw=slice(6)))
 
 
@@ -184,10 +182,8 @@ def end_at(sweep, chain):
         ({"callback": end_at(18, 1), "chains": 2}, "callback", 2, 10),
     ],
 )
-def test_a_run_that_is_cut_short_has_its_draws_or_one(
-    with_holes, how, code, chains, draws, interactive
-):
-    posterior = nmd.sample(with_holes, 2, **how, **QUICK)
+def test_a_run_that_is_cut_short_has_its_draws_or_one(holed, how, code, chains, draws, interactive):
+    posterior = nmd.sample(holed, 2, **how, **QUICK)
     assert posterior.stop_reason.code == code
     assert posterior.draws.sizes["chain"] == chains
     assert posterior.draws.sizes["draw"] == draws
@@ -195,17 +191,17 @@ def test_a_run_that_is_cut_short_has_its_draws_or_one(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_in_a_script_ctrl_c_is_raised(with_holes):
+def test_in_a_script_ctrl_c_is_raised(holed):
     with pytest.raises(KeyboardInterrupt):
-        nmd.sample(with_holes, 2, callback=ctrl_c_at(12), **QUICK)
+        nmd.sample(holed, 2, callback=ctrl_c_at(12), **QUICK)
 
 
 # Small and odd data -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nonlinearity", ["identity", "relu"])
-def test_empty_rows_and_columns(with_holes, nonlinearity):
-    data = with_holes.copy()
+def test_empty_rows_and_columns(holed, nonlinearity):
+    data = holed.copy()
     data[4], data[:, 6] = np.nan, np.nan
     posterior = nmd.sample(data, 2, nonlinearity, **QUICK | {"draws": 100})
     assert np.isfinite(predictions(posterior)).all()
@@ -223,8 +219,73 @@ def test_constant_data(shape, value):
     assert np.isfinite(posterior.predict_std(0, 0)).all()
 
 
-def test_draws_are_thinned(with_holes):
-    posterior = nmd.sample(with_holes, 2, keep=4, **QUICK)
-    whole = nmd.sample(with_holes, 2, **QUICK)
+def test_draws_are_thinned(holed):
+    posterior = nmd.sample(holed, 2, keep=4, **QUICK)
+    whole = nmd.sample(holed, 2, **QUICK)
     assert posterior.trace.sizes["sweep"] == 12
     np.testing.assert_array_equal(posterior.draws["W"], whole.draws["W"][:, 2::3])
+
+
+SHORT = {"draws": 20, "tune": 10, "random_state": 0, "progress": False}
+
+
+def test_holes_are_filled_better_than_by_the_column_alone(full, frame, posterior):
+    hidden = frame.isna().to_numpy()
+    guess, x = posterior.reconstruct().to_pandas()["dose"], full["dose"]
+    assert np.std((guess - x)[frame["dose"].isna()]) < 0.6 * np.std(x)
+    for name, least in (("smokes", 0.7), ("mood", 0.6), ("town", 0.6), ("sex", 0.8)):
+        at = hidden[:, full.columns.get_loc(name)]
+        p = posterior.probabilities(name)
+        assert list(p.index) == list(frame.index)
+        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
+        chosen = p.idxmax(axis=1)
+        assert np.mean((chosen == full[name])[at]) > least
+
+
+def test_intervals_have_the_units_of_their_column_and_hold_what_was_hidden(full, frame, posterior):
+    for name in ("kg", "visits"):
+        rows = frame.index[frame[name].isna()]
+        low, high = posterior.predict_interval(rows, name).T
+        x = full.loc[rows, name].astype(float)
+        assert 0.75 <= np.mean((low <= x) & (x <= high)) <= 1
+        sd = posterior.predict_std(rows, name)
+        assert np.all((high - low > 2 * sd) & (high - low < 5 * sd))
+        assert posterior.probability(rows[0], name, above=low[0])[0] == pytest.approx(
+            0.95, abs=0.01
+        )
+    levels = posterior.predict_interval(0, ["smokes", "mood", "town=Ulm"])
+    assert np.isin(levels, [0, 1, 2]).all()
+    assert np.isfinite(posterior.log_density(frame.iloc[:9])).all()
+
+
+def test_what_is_shown(frame, posterior):
+    """The kinds are those of the columns, not of the indicators that the sampler has for them."""
+    text = repr(posterior)
+    assert "a model for each column, 3 with a learned f" in text
+    assert ("1 binary ('smokes'), 1 ordinal ('mood'), 2 categorical ('town', 'sex')") in text
+    assert "1 ordinal (" in posterior._repr_html_()
+    few = repr(nmd.sample(frame[["kg", "cm", "town"]], 1, **SHORT))
+    assert "ordinal" not in few
+    assert "1 categorical ('town')" in few
+
+
+def test_an_unseen_class_of_a_new_row_is_missing(posterior):
+    new = with_holes(people(2, seed=7), 0.3)
+    unseen = new.iloc[:2].assign(town=pd.Categorical(["Rom", None]))
+    with pytest.warns(nmd.warnings.NMDWarning, match=r"\['Rom'\] in column 'town'") as caught:
+        rows = posterior.fold_in(unseen)
+    assert len(caught) == 1
+    xr.testing.assert_equal(rows.draws, posterior.fold_in(unseen.assign(town=None)).draws)
+    with pytest.warns(nmd.warnings.NMDWarning, match="'Rom'"):
+        towns = rows.impute(unseen)["town"]
+    assert towns.iloc[0] == "Rom"
+    assert set(towns.cat.categories) == {"Rom", towns.iloc[1]}
+    assert towns.iloc[1] == rows.probabilities("town").iloc[1].idxmax()
+
+
+@pytest.mark.parametrize(("missing", "noise"), [(0.3, ("clipped",) * 8), (0.7, "gaussian")])
+def test_a_frame_has_noise_by_column_where_most_of_it_is_observed(missing, noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 1)) * np.ones(8) + 0.3 * rng.normal(size=(30, 8))
+    holed = pd.DataFrame(np.where(rng.random(X.shape) < missing, np.nan, X))
+    assert nmd.sample(holed, **SHORT).noise == noise

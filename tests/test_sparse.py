@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from given import NONNEGATIVE
+from helpers import NONNEGATIVE, peak, stored
 from oracles import PAIRS, best_rows, forward
-from peaks import peak
 from scipy import sparse
-from stored import stored
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
@@ -21,11 +19,6 @@ def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):
     X = np.abs(X) if loss == "kl" else X
     seen = rng.random(shape) < share
     return X, seen, (rng.standard_normal((m, rank)), rng.standard_normal((rank, n)))
-
-
-def low_rank(fit):
-    W, H = fit._factors
-    return W @ H
 
 
 def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
@@ -74,14 +67,14 @@ def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
     ):
         fit = nmd.complete(data, 5, f, loss, **options)
         np.testing.assert_allclose(
-            low_rank(fit), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
+            np.matmul(*fit._factors), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
         )
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
     monkeypatch.setattr("nmd_lab.kernels.sweep.MIN_SHARE_ENTRIES", 500)
-    monkeypatch.setattr("nmd_lab.kernels.products.BLOCK", 200)
+    monkeypatch.setattr("nmd_lab.data.observations.BLOCK", 200)
     X, seen, _ = example("minmax", "l1")
     for split, rho in (("everywhere", "auto"), ("observed", "auto"), ("observed", "paper")):
         solver = nmd.ADMM(split=split, rho=rho)
@@ -92,8 +85,10 @@ def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
             )
             for count in (1, threads, threads)
         )
-        np.testing.assert_array_equal(*(low_rank(fit) for fit in fits))
-        np.testing.assert_allclose(low_rank(fits[0]), low_rank(one), rtol=0, atol=1e-8)
+        np.testing.assert_array_equal(*(np.matmul(*fit._factors) for fit in fits))
+        np.testing.assert_allclose(
+            np.matmul(*fits[0]._factors), np.matmul(*one._factors), rtol=0, atol=1e-8
+        )
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of a single iteration

@@ -6,16 +6,14 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import check_all_refused, check_filled
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from people import check_filled
-from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.data.cell_numbers import dates_of, days_of
 
 QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
-pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
 
 WORDS = ["low", "mid", "high"]
 MAKERS = {
@@ -51,7 +49,6 @@ MAKERS = {
     "one class": lambda x: pd.Categorical(["only"] * x.size),
 }
 DAYS = pd.to_datetime(["2020-01-01", "2021-01-01"])
-WITHOUT_HOLES = ("int64", "bool")
 
 
 @st.composite
@@ -76,7 +73,7 @@ def tables(draw):
         frame = frame.iloc[rng.integers(0, m, m)] if labels is None else frame
     holes = rng.random(frame.shape) < 0.2
     holes[:2] = False  # each column has a value
-    holes &= ~np.isin(kinds, WITHOUT_HOLES)
+    holes &= ~np.isin(kinds, ("int64", "bool"))
     return frame.mask(holes) if holes.any() else frame
 
 

@@ -198,17 +198,7 @@ def _others(use: Use) -> None:
     use.case.call(use.X, **use.observed | start)
 
 
-USES = (
-    _predict,
-    _top,
-    _score,
-    _append,
-    _rotate,
-    _explained,
-    _saved,
-    _split,
-    _others,
-)
+USES = (_predict, _top, _score, _append, _rotate, _explained, _saved, _split, _others)
 """The uses of a fit."""
 
 

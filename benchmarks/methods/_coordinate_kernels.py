@@ -81,12 +81,7 @@ def descend(
 
 @njit(**COMPILED)
 def update_factor(
-    X: FloatArray,
-    seen: NDArray[np.bool_],
-    WH: FloatArray,
-    W: FloatArray,
-    H: FloatArray,
-    relu: bool,
+    X: FloatArray, seen: NDArray[np.bool_], WH: FloatArray, W: FloatArray, H: FloatArray, relu: bool
 ) -> None:
     """Give each entry of W its best value in turn, in place."""
     m, rank = W.shape

@@ -59,11 +59,7 @@ def run(folder: Path, source: str | None = None) -> xr.Dataset:
     ]
     description = data.load("cbcl", source).description
     return run_cells(
-        folder / "cbcl_completion",
-        cells,
-        work,
-        n_jobs=2,
-        attrs={"data": description, **options},
+        folder / "cbcl_completion", cells, work, n_jobs=2, attrs={"data": description, **options}
     )
 
 
@@ -132,12 +128,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
             for s in shares
         ]
         rows.append([name, *texts])
-    about = prose(
-        ABOUT,
-        max_iter=results.attrs["max_iter"],
-        rank=RANK,
-        masks=results.sizes["seed"],
-    )
+    about = prose(ABOUT, max_iter=results.attrs["max_iter"], rank=RANK, masks=results.sizes["seed"])
     used = data.label("cbcl", results.attrs["source"])
     parts = [about, table(["solver", *(f"{used}, {share:.0%}" for share in shares)], rows)]
     if is_full(results):

@@ -25,11 +25,7 @@ RANK = {"real": 32, "stand-in": 12}
 NOISE = (0.0, 0.05, 0.1, 0.15, 0.2)
 MODELS = (("relu", "frobenius"), ("relu", "l1"), ("minmax", "l1"))
 NAMES = {f"{f}+{d}": f"{NAME[f]} + {SIGN[d]}" for f, d in MODELS}
-WAYS = {
-    "paper": "the paper's settings",
-    "default": "by default",
-    "alpha": "alpha chosen",
-}
+WAYS = {"paper": "the paper's settings", "default": "by default", "alpha": "alpha chosen"}
 ALPHAS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 PRINTED = {  # by noise, from the paper's table
     "noisy": (0, 0.47086, 0.66348, 0.81196, 0.93860),
@@ -71,14 +67,7 @@ def cells(seeds: range, ways: tuple[str, ...], options: dict[str, object]) -> li
 
 
 def work(
-    *,
-    noise: float,
-    model: str,
-    way: str,
-    seed: int,
-    source: str,
-    max_iter: int,
-    picture: bool,
+    *, noise: float, model: str, way: str, seed: int, source: str, max_iter: int, picture: bool
 ) -> Scores:
     """Fit noisy digits by one model and compare with the clean ones."""
     clean = data.load("mnist", source, seed=seed).X

@@ -32,11 +32,7 @@ SOLVERS = DIRECT | LATENT
 
 def run(folder: Path) -> xr.Dataset:
     """Return relative errors by solver and seed, and the error of the truth."""
-    options = {
-        "shape": (300, 200, 5),
-        "noise": 0.02,
-        "max_iter": 1000,
-    }
+    options = {"shape": (300, 200, 5), "noise": 0.02, "max_iter": 1000}
     cells = [
         Cell({"solver": solver, "seed": seed}, options)
         for solver, seed in product(SOLVERS, range(5))

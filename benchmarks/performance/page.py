@@ -45,9 +45,7 @@ TABLES = {
         first_call.table,
     ),
     "machine": Part(
-        "The machine",
-        "The speed of a large matrix product and of a copy, one thread.",
-        peaks,
+        "The machine", "The speed of a large matrix product and of a copy, one thread.", peaks
     ),
     "iterations": Part(
         "An iteration of Algorithm 1",
@@ -87,11 +85,7 @@ TABLES = {
         "iterations include the start.  Memory is all that the process has, data included.",
         by_ratings,
     ),
-    "threads": Part(
-        "Two threads",
-        "Median time of an iteration.",
-        speed_up,
-    ),
+    "threads": Part("Two threads", "Median time of an iteration.", speed_up),
 }
 
 

@@ -21,11 +21,7 @@ RANK = 16
 RATES = (1e-3, 1e-2, 1e-1)
 
 Method = Callable[..., Any]
-OTHERS: dict[str, Method] = {
-    "A-NMD": methods.anmd,
-    "3B": methods.nmd_3b,
-    "eBCD": methods.ebcd,
-}
+OTHERS: dict[str, Method] = {"A-NMD": methods.anmd, "3B": methods.nmd_3b, "eBCD": methods.ebcd}
 
 
 def best_after(history: Any, reference: float, limits: tuple[float, ...]) -> list[float]:

@@ -16,8 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from own_lab import FLAGS, Notebook, find_chromium, serve, serve_marimo, serve_voila
-from own_server import Shown
+from own_lab import FLAGS, Notebook, Shown, find_chromium, serve, serve_marimo, serve_voila
 from PIL import Image, ImageDraw
 from playwright.sync_api import sync_playwright
 

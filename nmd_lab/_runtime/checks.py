@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import difflib
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,16 +168,6 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
     return checked
 
 
-def check_folder(name: str, path: Any) -> None:
-    """Check the path of a folder; None for none."""
-    if path is None:
-        return
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{name}={path!r} is no path: give the name of a folder.")
-    if not Path(path).is_dir():
-        raise NotADirectoryError(f"{name}={os.fspath(path)!r} is no folder: make it first.")
-
-
 def check_seed(random_state: Any) -> None:
     """Raise TypeError or ValueError if `random_state` is no seed; draw nothing from it."""
     if not isinstance(random_state, np.random.Generator | np.random.RandomState):
@@ -226,6 +214,15 @@ def errors_about(name: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         raise type(error)(re.sub(r"\bX\b", name, str(error), count=1)) from error
+
+
+@contextmanager
+def needs_library(message: str) -> Iterator[None]:
+    """Raise ImportError with the remedy if a library that the block imports is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(message) from error
 
 
 def check_no_fit(name: str, value: Any) -> None:
@@ -279,6 +276,11 @@ def many(count: int, thing: str) -> str:
     """
     things = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
     return f"{count} {thing if count == 1 else things}"
+
+
+def evenly(size: int, most: int) -> NDArray[np.intp]:
+    """Return at most so many of the positions from 0, evenly spaced."""
+    return np.linspace(0, size - 1, min(size, most)).astype(np.intp)
 
 
 def fault_of_compiler(error: Exception) -> str:

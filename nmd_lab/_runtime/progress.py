@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Literal, Self, get_args
 
 from .checks import many
@@ -158,12 +159,9 @@ def progress_bar(
     if show is False or total == 0:
         yield lambda text: None
         return
-    if show:
-        from tqdm.auto import tqdm  # a widget in Jupyter, text elsewhere
-    else:
-        from tqdm import tqdm
+    tqdm = import_module("tqdm.auto" if show else "tqdm")  # a widget in Jupyter, text elsewhere
     disable, delay = (False, 0) if show else (None, 1)
-    with tqdm(
+    with tqdm.tqdm(
         total=total, initial=done, unit=unit, disable=disable, delay=delay, leave=bool(show)
     ) as bar:
 

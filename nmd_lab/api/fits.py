@@ -404,8 +404,7 @@ def observed(X: Any, form: Form, rank: int | None, asked: Options) -> Observatio
     if zeros:
         refuse_empty(observations)
     elif form.is_frame:
-        may_be_empty = "keep_empty_features" in X.attrs
-        refuse_table(observations.labels, observations.counts(0), may_be_empty=may_be_empty)
+        refuse_table(observations.labels, observations.counts(0), X.attrs)
     return observations
 
 

@@ -144,7 +144,8 @@ def message_of_cells(
     """
     table, labels, texts = facts.labels.table, facts.labels, []
     for column in [] if table is None else table.columns:
-        words = [w for w in column.categories if _means_missing(w)]
+        words = [w for w in column.categories if isinstance(w, str)]
+        words = [w for w in words if w == "None" or w.strip().lower() in WORDS_OF_MISSING]
         texts += [_if_missing(column.name, w, f".replace({{{w!r}: None}})") for w in words]
     for name, x in frame.items():
         for code in _codes_apart(x):
@@ -179,12 +180,6 @@ def _if_missing(name: Any, value: Any, remedy: str) -> str:
     return (
         f"column {name!r} has the value {value!r}: if it means missing, give {at} = {at}{remedy}."
     )
-
-
-def _means_missing(category: Any) -> bool:
-    """Return whether a category is a text that may mean that there is no answer."""
-    is_text = isinstance(category, str)
-    return is_text and (category == "None" or category.strip().lower() in WORDS_OF_MISSING)
 
 
 def _codes_apart(column: Any) -> list[int]:

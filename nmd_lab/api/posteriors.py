@@ -1,9 +1,15 @@
-"""`sample` draws the posterior of a model by Gibbs sampling; `impute` fills a table with it."""
+"""`sample` draws the posterior of a model by Gibbs sampling; `impute` fills a table with it.
+
+`resume` continues a run of `sample`, or of a fit, from its checkpoint.
+"""
 
 from __future__ import annotations
 
 import copy
+import os
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -13,11 +19,11 @@ from numpy.typing import ArrayLike
 from nmd_lab._runtime.checks import as_generator, is_auto
 from nmd_lab._runtime.machine import one_thread, refuse_above
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible
-from nmd_lab.checkpoint import with_checkpoint
+from nmd_lab.checkpoint import Call, exists, read_file, with_checkpoint
 from nmd_lab.data.inputs import form_of, observe
 from nmd_lab.data.labels import Labels, as_given, pandas_of
+from nmd_lab.data.matching import has_dates_in_order, names_of, row_places
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.row_places import has_dates_in_order, names_of, row_places
 from nmd_lab.data.units import (
     Facts,
     facts_of,
@@ -30,6 +36,7 @@ from nmd_lab.fit.support import DATA, features_of_data, refuse
 from nmd_lab.model.model import make_model
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument
 from nmd_lab.request.options import SampleArguments, SampleOptions, with_option_signature
+from nmd_lab.request.settings import Compute, as_compute
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.draws import limits_of
 from nmd_lab.result.entries import refuse_sparse
@@ -44,6 +51,7 @@ from nmd_lab.sampler.run import Chains, PosteriorState, ensemble_for
 from nmd_lab.sampler.sampled_model import check_bounds, with_ends
 from nmd_lab.warnings import UnitsWarning
 
+from .fits import complete, decompose
 from .messages import (
     REMEDY_FOR_UNITS,
     joined,
@@ -331,8 +339,7 @@ def draw_posterior(
     refuse(present)
     observations = observe(X, **asked.of_data, form=form)
     if form.is_frame:
-        may_be_empty = "keep_empty_features" in X.attrs
-        refuse_table(observations.labels, observations.counts(0), may_be_empty=may_be_empty)
+        refuse_table(observations.labels, observations.counts(0), X.attrs)
     is_table = form.is_frame or observations.labels.table is not None
     asked, places, period = with_order(asked, observations.labels, is_table=is_table), None, 0
     if asked.order is not None:
@@ -411,7 +418,7 @@ def package(
     is_table: bool,
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
-    model, by_column = problem.scaling.model, problem.by_column
+    model, by_column = problem.scaling.model, problem.model.is_mixed
     noises: tuple[str, ...] = problem.noises
     if is_table:
         model, noises = with_ends(model, problem.noises, facts, decided)
@@ -434,3 +441,82 @@ def package(
             **provenance(facts, observations.dtype, observations.fingerprint()),
         },
     )
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    each.__name__: each for each in (decompose, complete, sample)
+}
+"""Functions that write checkpoints."""
+
+
+def resume(
+    path: str | os.PathLike[str], X: Any, *, compute: Compute | None = None, **arguments: Any
+) -> Decomposition | Posterior:
+    """Continue a fit or a posterior as if it had never stopped.
+
+    It calls the function that wrote the checkpoint, with the arguments that it had then.  The
+    result has the bits of an uninterrupted run, on the same machine with the same number of
+    threads.  The same call with the same checkpoint does this, too.
+
+    Parameters
+    ----------
+    path : path-like
+        Checkpoint that `decompose`, `complete` or `sample` has written.  If the last one is
+        damaged, the one before it is taken.
+    X : array_like
+        The same data.
+    compute : Compute, optional
+        Threads, device, cluster and files; by default those of then, without a cluster.
+    **arguments
+        Arguments that a checkpoint does not hold, as they were: `observed`, `weights` and limits,
+        other arrays, and objects of a class of your own.  `callback`, `progress` and `time_limit`
+        may be others.
+
+    Returns
+    -------
+    Decomposition or Posterior
+        Result of the run.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, if X or an argument is another one, or if one is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import nmd_lab as nmd
+    >>> X = nmd.datasets.digits(100)
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.checkpoint")
+    >>> def stop(state):
+    ...     if state.iteration == 20:
+    ...         raise SystemExit
+    >>> kept = nmd.Compute(checkpoint=path, checkpoint_every=0)
+    >>> try:
+    ...     fit = nmd.decompose(X, 8, compute=kept, callback=stop)
+    ... except SystemExit:
+    ...     pass
+    >>> fit = nmd.resume(path, X)
+    >>> fit.history.sizes["iteration"] > 20, os.path.exists(path)
+    (True, True)
+    """
+    where = Path(path)
+    if not exists(where):
+        raise FileNotFoundError(
+            f"path={str(where)!r} is no file: check the name of the checkpoint."
+        )
+    call = read_file(where)[0]["call"]
+    stored, others = Call.again(call)
+    missing = [name for name in others if name not in arguments]
+    if missing:
+        raise ValueError(
+            f"path={os.fspath(path)!r} does not hold {' and '.join(missing)}: give "
+            f"{missing[0]}= as it was."
+        )
+    before = stored.pop("compute")
+    compute = Compute(**before) if compute is None else as_compute(compute)
+    arguments = stored | arguments | {"compute": replace(compute, checkpoint=path)}
+    result: Decomposition | Posterior = FUNCTIONS[call["function"]](X, **arguments)
+    return result

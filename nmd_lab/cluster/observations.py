@@ -24,7 +24,7 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import coo_array
 
-from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.checks import check_word, needs_library
 from nmd_lab.checkpoint import Codec, Recipe, read_file, write_file
 from nmd_lab.data.entries import (
     FloatArray,
@@ -37,7 +37,7 @@ from nmd_lab.data.entries import (
 from nmd_lab.data.folds import split, without
 from nmd_lab.data.inputs import form_of, observe, observe_dense, observe_sparse
 from nmd_lab.data.labels import Labels, labels_of, plain_array
-from nmd_lab.data.observations import Observations, float_dtype
+from nmd_lab.data.observations import Observations, float_dtype, row_borders
 
 from .partitions import ClusterEntries, ClusterRows, Partitions, silent, stack
 
@@ -417,10 +417,8 @@ def checked_client(X: Any, client: Any) -> Any:
     """
     if isinstance(client, str):
         check_word("client", client, ["active"], ", or a distributed.Client")
-    try:
+    with needs_library("a fit on a cluster needs Dask: pip install dask distributed."):
         from distributed import Client, default_client
-    except ImportError as error:
-        raise ImportError("a fit on a cluster needs Dask: pip install dask distributed.") from error
     if client is not None and client != "active":
         if not isinstance(client, Client):
             raise TypeError(
@@ -473,8 +471,7 @@ def _borders(ends: NDArray[Any], itemsize: int, client: Any) -> NDArray[np.intp]
     m, stored = ends.size - 1, int(ends[-1])
     # Each has at least 1024 stored entries.
     partitions = min(_number_of_partitions(stored * itemsize, client), stored // 1024 + 1, m)
-    inner = np.searchsorted(ends, np.linspace(0, stored, partitions + 1)[1:-1])
-    return np.unique([0, *inner.tolist(), m])
+    return np.unique(row_borders(ends, partitions))
 
 
 def _blocks_of(X: Any, client: Any, how: Options) -> tuple[Iterable[Source], Labels]:

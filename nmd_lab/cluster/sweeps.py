@@ -21,7 +21,7 @@ from nmd_lab.engines.stages import OPTIMALITY_PENALTIES, optimality
 from nmd_lab.fit.held_out import HeldOut, score_of
 from nmd_lab.kernels.envelope import Evaluation, MoreauEnvelope
 from nmd_lab.kernels.products import Entries, RowBlocks, singular_factors, vectors_of_gram
-from nmd_lab.kernels.row_steps import moved, proximal_move
+from nmd_lab.kernels.row_steps import proximal_move, solver_for
 from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep, SweepResult
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
@@ -51,13 +51,7 @@ class PartitionSweep:
         self.next_W: FloatArray = np.empty((0, 0))
 
     def over_rows(
-        self,
-        W: FloatArray,
-        H: FloatArray,
-        penalty: float,
-        factor: float,
-        update: bool,
-        projected: bool,
+        self, W: FloatArray, H: FloatArray, penalty: float, factor: float, update: bool
     ) -> tuple[Any, ...]:
         """Make a pass, and return its sums and those of `RowProducts`."""
         sweep = self.sweep
@@ -65,8 +59,7 @@ class PartitionSweep:
             sweep.rescale(factor)
         self.next_W = next_W = W.copy()
         row_step = sweep.row_step(W, H, penalty, next_W)
-        found = sweep.over_rows(W, H, penalty, row_step, update=update, projected=projected)
-        StW, CtW, sums = found
+        StW, CtW, sums = sweep.over_rows(W, H, penalty, row_step, update=update)
         if isinstance(sweep, ObservedSweep):
             StW = np.zeros((0, 0), StW.dtype)  # its H-step has other sums
         change, value = next_W - W, 0.0
@@ -105,20 +98,13 @@ class ClusterPasses(Sweep):
         self.factor *= factor
 
     def update_T_and_W(
-        self,
-        W: Any,
-        H: FloatArray,
-        penalty: float,
-        *,
-        update: bool = True,
-        projected: bool = False,
+        self, W: Any, H: FloatArray, penalty: float, *, update: bool = True
     ) -> SweepResult:
         """Update T and U at A = WH, then take the next W-step, on the workers."""
         sweeps: Any = self.entries.sweeps
         factor, self.factor = self.factor, 1.0
-        shared = (H, penalty, factor, update, projected)
         StW, CtW, sums, *products = self.partitions.sum(
-            PartitionSweep.over_rows, sweeps, W.parts, shared=shared
+            PartitionSweep.over_rows, sweeps, W.parts, shared=(H, penalty, factor, update)
         )
         blocks = self.partitions.map(attrgetter("next_W"), sweeps)
         of_rows = RowProducts(*products)
@@ -126,7 +112,7 @@ class ClusterPasses(Sweep):
         next_W: Any = ClusterRows(self.partitions, blocks, columns, W.dtype, products=of_rows)
         result = SweepResult(next_W, StW)
         if update:
-            self._set_residuals(result, CtW if projected else None, sums)
+            self._set_residuals(result, CtW, sums)
         return result
 
     def _ridge_of_rows(self, W: Any) -> float:
@@ -163,7 +149,7 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
         normals, gradients = self.partitions.sum(sums_of, *local, shared=(H,))
         ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
         columns = next_Ht[:, self.solved_H]
-        columns[:] = moved(self.H_constraint, normals, gradients, ridge, penalty, columns)
+        columns[:] = solver_for(self.H_constraint, normals, ridge, penalty)(columns, gradients)
         return np.ascontiguousarray(next_Ht.T)
 
 
@@ -189,7 +175,7 @@ def _(observations: ClusterObservations, problem: Any, rank: int, state: Any = N
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
     sweep = kind(
         *(entries, entries, *problem.ridges(rank), *problem.offset_columns.solved(rank)),
-        *(1, W_constraint, H_constraint),
+        *(1, W_constraint, H_constraint, problem.rule.projected),
         *empty,
     )
     sweep.partitions, sweep.complete, sweep.factor = partitions, not problem.sparse, 1.0

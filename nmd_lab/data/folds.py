@@ -25,12 +25,12 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from nmd_lab._runtime.checks import as_generator
+from nmd_lab._runtime.checks import as_generator, evenly
 
 from .entries import FloatArray, IntArray, ObservedEntries
 from .inputs import observe
 from .labels import Labels, any_frame
-from .matching import like
+from .matching import like, row_groups
 from .observations import Observations
 from .sparse import SparseObservations
 from .typed_table import TypedTable
@@ -235,9 +235,7 @@ def n_held_out(folds: list[Fold]) -> int:
 
 
 def make_fold(
-    observations: Observations,
-    held_out: NDArray[np.bool_],
-    rest: NDArray[np.bool_] | None = None,
+    observations: Observations, held_out: NDArray[np.bool_], rest: NDArray[np.bool_] | None = None
 ) -> Fold:
     """Return a fold of masks of the observed entries; by default the rest is all others.
 
@@ -273,7 +271,7 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     if share == 1 or share < 1 / 3 or min(m, n) < 4:  # nothing is missing, or most of it is
         return False
     # Some of the rows and columns are enough.
-    rows, columns = (np.linspace(0, size - 1, min(size, 500)).astype(int) for size in (m, n))
+    rows, columns = (evenly(size, 500) for size in (m, n))
     if observations.labels.table is not None:  # the indicators of a category are always together
         columns = np.unique(observations.labels.table.first_of_cell[columns])
     excess = observations.missing()[np.ix_(rows, columns)].astype(float)
@@ -394,14 +392,14 @@ RowSplit = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 
 def row_splits(
-    splitter: Any, groups: NDArray[np.intp] | None, m: int, rng: np.random.Generator
+    splitter: Any, groups: Any, X: Any, observations: Observations, rng: np.random.Generator
 ) -> list[RowSplit]:
-    """Return the splits of m rows; a splitter without a seed gets one."""
-    name = repr(splitter)
+    """Return the splits of the rows; a splitter without a seed gets one."""
+    name, m = repr(splitter), observations.shape[0]
+    arguments = {} if groups is None else {"groups": row_groups(groups, X, observations)}
     if getattr(splitter, "random_state", 0) is None:
         splitter = copy.copy(splitter)
         splitter.random_state = int(rng.integers(2**31))
-    arguments = {} if groups is None else {"groups": groups}
     try:
         return list(splitter.split(np.zeros((m, 1)), **arguments))
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""`observe`: observations of any accepted input, and `form_of`, the form of an input.
+"""`observe`: observations of any accepted input, dense ones here, and `form_of`, its form.
 
 This module alone decides what NaN, a mask, weights, limits and the absent entries of a sparse
 matrix mean.  In dense input, NaN, masked entries, and entries with ``observed == False`` or weight
@@ -15,6 +15,7 @@ import mmap
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,17 +26,22 @@ from scipy import sparse
 
 from nmd_lab._runtime.machine import FileArray, Scratch
 
-from .dense import DenseObservations
 from .entries import (
     EntryLimits,
+    FloatArray,
+    GivenOffsets,
     IntArray,
+    ObservedEntries,
+    Transform,
     as_booleans,
     check_matrix,
     check_shape,
     check_weights,
     checked_csr,
+    has_offsets,
     infinity_error,
     row_of_entries,
+    row_pointers,
     sorted_entries,
 )
 from .labels import (
@@ -148,6 +154,124 @@ def _is_mapped(array: Any) -> bool:
     return isinstance(array, np.memmap | mmap.mmap)
 
 
+@dataclass(frozen=True)
+class DenseObservations(Observations):
+    """A dense, partly observed matrix.
+
+    What the values hold at missing entries is never used.
+
+    Attributes
+    ----------
+    stored : ndarray (m, n)
+        Values in C order, float32 or float64; anything, NaN too, at missing entries.
+    weights : ndarray (m, n) or None
+        Weights >= 0, or booleans (True = observed); None if every entry has weight 1.
+    labels : Labels
+        Dimensions and coordinates for results.
+    limits : EntryLimits or None, default None
+        Limits of all entries; None if all observed values are known.
+    scratch : Scratch or None, default None
+        Folder for arrays of the size of X, if `stored` lies in a file (`FileArray`).
+    """
+
+    stored: FloatArray
+    weights: NDArray[Any] | None
+    labels: Labels
+    limits: EntryLimits | None = None
+    scratch: Scratch | None = None
+
+    pattern = None
+    absent_are_zeros = False
+
+    @cached_property
+    def values(self) -> FloatArray:  # type: ignore[override]
+        """Values (m, n), 0 at missing entries: a copy if there are any."""
+        if self.weights is None:
+            return self.stored
+        return self.transformed(lambda x: x).reshape(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.stored.dtype
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Mask of the observed entries, shape (m, n)."""
+        return np.concatenate([self._seen(rows) for rows in self.row_ranges()])
+
+    def reader(self) -> FloatArray:
+        """Return the values, flat; anything at missing entries."""
+        return self.stored.reshape(-1)
+
+    def weight_reader(self) -> NDArray[Any] | None:
+        """Return the weights, flat; None if every one is 1."""
+        return None if self.weights is None else self.weights.reshape(-1)
+
+    def centred(self, transform: Transform, offsets: GivenOffsets) -> tuple[FloatArray, float]:
+        """Return transform(X) minus offsets; see `Observations.centred`."""
+        (mean, rows, columns), (m, n) = offsets, self.shape
+        T, fill = self.transformed(transform).reshape(m, n), 0.0
+        if not has_offsets(offsets):
+            fill = self.sum_of(lambda x, _: transform(x)) / self.n_observed
+        by_row = np.zeros(m) if rows is None else rows
+        by_column = np.zeros(n) if columns is None else columns
+        for block in self.row_ranges():
+            less = T[block] - mean - by_row[block, None] - by_column
+            T[block] = np.where(self._seen(block), less, fill)
+        return T, 0.0
+
+    def _seen(self, rows: slice) -> NDArray[np.bool_]:
+        """Return the mask of the observed entries of a range of rows."""
+        if self.weights is None:
+            return np.ones((rows.stop - rows.start, self.shape[1]), bool)
+        return self.weights[rows] > 0
+
+    def entries(self) -> ObservedEntries:
+        """Return the observed entries, sorted by row and column."""
+        seen = self.seen
+        rows, columns = np.nonzero(seen)
+        return ObservedEntries(rows, columns, self.stored[seen])
+
+    def select(self, keep: NDArray[np.bool_]) -> DenseObservations:
+        """Return observations of those `entries` at which `keep` is True."""
+        seen = self.seen
+        seen[seen] = keep
+        return replace(self, weights=seen if self.weights is None else self.weights * seen)
+
+    def of_rows(self, rows: slice | IntArray, labels: Labels | None = None) -> DenseObservations:
+        """Return some rows, by position, with other labels or without; nothing else is read."""
+        stored, weights, limits = np.asarray(self.stored[rows]), self.weights, self.limits
+        if weights is not None:
+            weights = np.asarray(weights[rows])
+        if limits is not None:
+            m, n = self.shape
+            limits = limits.at((np.arange(m)[rows, None] * n + np.arange(n)).ravel())
+        return DenseObservations(stored, weights, labels or Labels.plain(stored.shape), limits)
+
+    def as_sparse(self) -> SparseObservations:
+        """Return the observed entries as `SparseObservations`."""
+        seen, weights, (rows, columns, values) = self.seen, self.weights, self.entries()
+        pointers = row_pointers(rows, self.shape[0])
+        return SparseObservations(
+            values,
+            None if weights is None or weights.dtype == bool else weights[seen],
+            pointers,
+            columns.astype(pointers.dtype),
+            self.labels,
+            limits=None if self.limits is None else self.limits.at(seen.ravel()),
+        )
+
+    def with_values(self, values: FloatArray) -> DenseObservations:
+        """Return other values with the same weights and labels."""
+        return replace(self, stored=values.reshape(self.shape))
+
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
+        counts = (np.count_nonzero(self._seen(rows), axis=axis) for rows in self.row_ranges())
+        return np.concatenate(list(counts)) if axis else np.asarray(sum(counts))
+
+
 def observe_dense(
     X: Any,
     *,
@@ -175,7 +299,7 @@ def observe_dense(
         plain = form.table.encode(X)
         labels = replace(labels_of(plain), table=form.table)
     if form.is_frame:
-        single = {str(dtype).lower() for dtype in plain.dtypes} == {"float32"}
+        single = {str(dtype).lower() for dtype in X.dtypes} == {"float32"}
         plain = plain.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
     if scratch is not None:
         check_matrix(X)
@@ -315,12 +439,9 @@ def observe(
     `form` is that of X; the columns of a DataFrame are those of `table`, if there is one.
     """
     observations: DenseObservations | SparseObservations
-    if form is None:
-        X = pandas_of(X)
+    if form is None or form.device is not None:
+        X = without_tensors(pandas_of(X))
         form = form_of(X, table)
-    if form.device is not None:
-        X = without_tensors(X)
-        form = form_of(X)
     options: dict[str, Any] = {"dtype": dtype, "may_be_empty": may_be_empty}
     options |= {"observed": without_tensors(observed), "weights": without_tensors(weights)}
     if form.is_sparse:
@@ -339,10 +460,10 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
             raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
         indexes, of_X = other.indexes, X.indexes
         axes = {dim: (indexes[dim], of_X[dim]) for dim in X.dims if dim in indexes and dim in of_X}
-        other = _aligned(name, other.transpose(*X.dims), axes)
+        other = aligned(name, other.transpose(*X.dims), axes)
     elif is_frame(other) and is_frame(X):
         axes = {"index": (other.index, X.index), "columns": (other.columns, X.columns)}
-        other = _aligned(name, other, axes)
+        other = aligned(name, other, axes)
         if name == "upper" and labels.table is not None:
             other = labels.table.encode(other)
     if is_frame(other) and {getattr(dtype, "kind", "") for dtype in other.dtypes} == {"b"}:
@@ -358,7 +479,7 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     return labels.flatten(array)
 
 
-def _aligned(name: str, other: Any, axes: Mapping[Any, tuple[Any, Any]]) -> Any:
+def aligned(name: str, other: Any, axes: Mapping[Any, tuple[Any, Any]]) -> Any:
     """Return labelled values in the order of X, given both indexes of each axis.
 
     Limits may have some of the labels of X only.
@@ -416,48 +537,13 @@ def at_stored(name: str, other: Any, X: Any, observations: Observations) -> NDAr
 def at_observed(name: str, mask: Any, X: Any, observations: Observations) -> NDArray[np.bool_]:
     """Return a mask in the shape of X at the observed entries, flat."""
     X, mask = without_tensors(X), without_tensors(mask)
-    if isinstance(observations, SparseObservations):
-        values = at_stored(name, mask, X, observations)
-    else:
-        assert isinstance(observations, DenseObservations)
+    if isinstance(observations, DenseObservations):
         mask = mask.toarray() if hasattr(mask, "toarray") else mask
         mask = mask.astype(bool) if is_frame(mask) else mask
-        values = at_stored(name, mask, X, observations)[observations.seen.ravel()]
+    values = at_stored(name, mask, X, observations)
+    if isinstance(observations, DenseObservations):
+        values = values[observations.seen.ravel()]
     return as_booleans(values, name, "True = held out")
-
-
-def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.intp]:
-    """Return the group of each row as a number, from labels or the name of what has them in X."""
-    m = observations.shape[0]
-    if isinstance(groups, str):
-        groups = _named(groups, X, observations)
-    elif is_frame(X) and hasattr(groups, "index") and hasattr(groups, "reindex"):
-        groups = _aligned("groups", groups, {"index": (groups.index, X.index)})
-    labels = np.asarray(groups)
-    if labels.shape != (m,):
-        raise ValueError(f"groups has shape {labels.shape}: give a label for each of the {m} rows.")
-    missing = pd.isna(labels)
-    if np.any(missing):
-        raise ValueError(f"groups has no label for row {np.argmax(missing)}: give one to each row.")
-    text = labels.astype(str) if labels.dtype == object else labels
-    return np.asarray(np.unique(text, return_inverse=True)[1].reshape(m))
-
-
-def _named(name: str, X: Any, observations: Observations) -> NDArray[Any]:
-    """Return the labels of a column, an index level or a coordinate."""
-    if is_frame(X) and name in X.columns:
-        return np.asarray(X[name], dtype=object)
-    if is_frame(X) and name in X.index.names:
-        return np.asarray(X.index.get_level_values(name))
-    labels, coords = observations.labels, observations.labels.coords.coords
-    if name in coords and set(coords[name].dims) <= set(labels.rows):
-        shape = [labels.sizes[dim] for dim in labels.rows]
-        along = coords[name].broadcast_like(xr.DataArray(np.empty(shape), dims=labels.rows))
-        return np.asarray(along.transpose(*labels.rows).values).ravel()
-    raise ValueError(
-        f"groups={name!r} is no column, index level or coordinate of the rows of X: give the name "
-        "of one, or a label for each row."
-    )
 
 
 def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Observations:

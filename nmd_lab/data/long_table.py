@@ -19,6 +19,8 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from nmd_lab._runtime.checks import needs_library
+
 from .entries import FloatArray, IntArray, entries_of_rows, first_duplicate, row_of_entries
 from .inputs import observe_sparse
 from .labels import Labels, check_no_component, is_frame, valid_range
@@ -137,18 +139,13 @@ def observations_from_sparse(
     if not sparse.issparse(X):
         raise TypeError(f"X is a {type(X).__name__}: give a scipy.sparse matrix.")
     observed = observe_sparse(X)
-    coords, dims = {}, []
-    for argument, axis_labels, size, default in zip(
-        ("rows", "columns"), (rows, columns), observed.shape, ("row", "column"), strict=True
-    ):
+    axes, coords, dims = {"row": rows, "column": columns}, xr.Dataset(), list[str]()
+    for (default, axis_labels), size in zip(axes.items(), observed.shape, strict=True):
         dim = str(getattr(axis_labels, "name", None) or default)
         dims.append(f"{dim}_{default}" if dim in dims else dim)
         if axis_labels is not None:
-            coords[dims[-1]] = _checked_labels(argument, axis_labels, size)
-    range_of_X, coordinates = observed.labels.valid_range, xr.Dataset(coords=coords)
-    labels = Labels(
-        tuple(dims), observed.shape, (dims[0],), coordinates, name, valid_range=range_of_X
-    )
+            coords[dims[-1]] = _checked_labels(f"{default}s", axis_labels, size)
+    labels = replace(observed.labels, dims=tuple(dims), rows=(dims[0],), coords=coords, name=name)
     return replace(observed, labels=labels)
 
 
@@ -329,10 +326,8 @@ def _frames(path: Path, lines: int, options: dict[str, Any]) -> Iterator[Any]:
     if path.suffix not in (".parquet", ".pq"):
         yield from pd.read_csv(path, chunksize=lines, **options)
         return
-    try:
+    with needs_library(f"files={str(path)!r} needs pyarrow: pip install pyarrow."):
         from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise ImportError(f"files={str(path)!r} needs pyarrow: pip install pyarrow.") from error
     yield from (batch.to_pandas() for batch in ParquetFile(path).iter_batches(lines))
 
 

@@ -21,14 +21,7 @@ from scipy import sparse
 
 from nmd_lab._runtime.machine import Scratch
 
-from .entries import (
-    EntryLimits,
-    FloatArray,
-    GivenOffsets,
-    IntArray,
-    ObservedEntries,
-    Transform,
-)
+from .entries import EntryLimits, FloatArray, GivenOffsets, IntArray, ObservedEntries, Transform
 from .labels import Labels
 
 BLOCK = 1 << 16
@@ -41,12 +34,18 @@ def row_ranges(m: int, size: int) -> Iterator[slice]:
     return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
 
 
-def row_blocks(indptr: IntArray) -> Iterator[slice]:
+def row_borders(indptr: IntArray, parts: int) -> list[int]:
+    """Return where parts of rows with about equally many stored entries begin and end."""
+    targets = [int(indptr[-1]) * k / parts for k in range(1, parts)]
+    return [0, *(np.searchsorted(indptr, targets).tolist() if targets else []), indptr.size - 1]
+
+
+def row_blocks(indptr: IntArray, first: int = 0, end: int | None = None) -> Iterator[slice]:
     """Yield ranges of rows with about `BLOCK` stored entries, however unequal the rows are."""
-    m, first = indptr.size - 1, 0
-    while first < m:
-        end = np.searchsorted(indptr, indptr[first] + BLOCK, side="right") - 1
-        last = min(max(int(end), first + 1), m)
+    end = indptr.size - 1 if end is None else end
+    while first < end:
+        last = int(np.searchsorted(indptr, indptr[first] + BLOCK, side="right")) - 1
+        last = min(max(last, first + 1), end)
         yield slice(first, last)
         first = last
 
@@ -143,7 +142,7 @@ class Observations(ABC):
         return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
 
     def transformed(self, transform: Transform) -> FloatArray:
-        """Return transform(X) at the stored entries, as a new flat array; transform(0) if missing.
+        """Return transform(X) at the stored entries, as a new flat array; 0 if missing.
 
         It is in a file if the entries are.
         """
@@ -151,8 +150,8 @@ class Observations(ABC):
         T: Any = self.new_array(self.dtype)
         for first in range(0, T.size, BLOCK):
             block = slice(first, first + BLOCK)
-            x = values[block]
-            T[block] = transform(x if weights is None else np.where(weights[block] > 0, x, 0))
+            seen = True if weights is None else weights[block] > 0
+            T[block] = np.where(seen, transform(np.where(seen, values[block], 0)), 0)
         return T  # type: ignore[no-any-return]
 
     def new_array(self, dtype: Any) -> Any:

@@ -194,8 +194,8 @@ def _read_table(
         header = not (read_numbers(top)["number"].notna() | is_blank).all()
     frame = _parsed(path, separator, header=0 if header else None)
     named = any(columns.values())
-    names = columns if named else long_table_columns(frame.columns) if header else None
-    if names and (named or (index is not True and not frame[names["row"]].is_unique)):
+    names = columns if named else long_table_columns(frame) if header else None
+    if names and (named or index is not True):
         return _long_table(path, frame, names)
     label, first = str(frame.columns[0]), frame.iloc[:, 0]
     unnamed = label.startswith("Unnamed: ")

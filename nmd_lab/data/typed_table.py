@@ -34,10 +34,10 @@ from __future__ import annotations
 import datetime as dt
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -63,10 +63,13 @@ COLUMNS_BESIDE = ("timestamp", "time", "date", "when", "t", "title", "expected")
 
 
 def long_table_columns(
-    names: Iterable[Any], named: Mapping[str, Any] = MappingProxyType({})
+    frame: Any, named: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any] | None:
-    """Return the columns of a long table by "row", "column" and "value", None if it is none."""
-    by_key = {_key(name): name for name in names}
+    """Return the columns of a long table by "row", "column" and "value", None if it is none.
+
+    Without `named` ones, the labels of the rows come more than once.
+    """
+    by_key = {_key(name): name for name in frame.columns}
     found = {
         role: named.get(role, next((by_key[key] for key in usual if key in by_key), None))
         for role, usual in USUAL_COLUMNS.items()
@@ -74,7 +77,9 @@ def long_table_columns(
     if None in found.values() or not set(found.values()) <= set(by_key.values()):
         return None
     beside = {key for key, name in by_key.items() if name not in found.values()}
-    return found if named or beside <= set(COLUMNS_BESIDE) else None
+    row = frame.iloc[:, list(frame.columns).index(found["row"])]
+    is_usual = beside <= set(COLUMNS_BESIDE) and not row.is_unique
+    return found if named or is_usual else None
 
 
 def _key(name: Any) -> str:
@@ -120,10 +125,7 @@ def _may_be_labels(column: Any) -> bool:
 
 def check_no_long_table(frame: Any) -> None:
     """Raise ValueError if a DataFrame is a long table by its names or content, and no matrix."""
-    found = long_table_columns(frame.columns)
-    if found and frame.iloc[:, list(frame.columns).index(found["row"])].is_unique:
-        return
-    if found := found or columns_of_pairs(frame):
+    if found := long_table_columns(frame) or columns_of_pairs(frame):
         arguments = ", ".join(f"{role}={name!r}" for role, name in found.items())
         raise ValueError(
             f"X has the columns {', '.join(map(repr, found.values()))}, one observation in each "
@@ -143,10 +145,7 @@ KINDS = {
         "numbers together with {examples}",
         "run `X, limits = nmd.censored(X)`, and give **limits with X",
     ),
-    "numbers": (
-        "numbers as text or objects",
-        "run `X[{names}] = X[{names}].apply(pd.to_numeric)`",
-    ),
+    "numbers": ("numbers as text or objects", "run `X[{names}] = X[{names}].apply(pd.to_numeric)`"),
     "date texts": (
         "dates as text",
         "run `X[{names}] = X[{names}].apply(pd.to_datetime, format='ISO8601')`",
@@ -175,14 +174,19 @@ def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[A
     }
 
 
-def refuse(frame: Any, refused: dict[str, list[Any]]) -> NoReturn:
-    """Raise TypeError for refused columns, with what to do with each of them."""
-    check_no_long_table(frame)
-    remedies = [
-        f"{description(frame, {kind: names})}: {KINDS[kind][1].format(names=names)}"
-        for kind, names in refused.items()
-    ]
-    raise TypeError(f"X has {'; '.join(remedies)}.")
+def typed_columns(frame: Any, typed: Mapping[Any, TypedColumn]) -> tuple[TypedColumn, ...]:
+    """Return the columns of a DataFrame, those of a name that is typed already as they are.
+
+    Raise TypeError for refused columns, with what to do with each of them.
+    """
+    if refused := refused_columns(frame, typed):
+        check_no_long_table(frame)
+        remedies = [
+            f"{description(frame, {kind: names})}: {KINDS[kind][1].format(names=names)}"
+            for kind, names in refused.items()
+        ]
+        raise TypeError(f"X has {'; '.join(remedies)}.")
+    return tuple(typed.get(name) or _typed(name, column) for name, column in frame.items())
 
 
 def description(frame: Any, refused: dict[str, list[Any]]) -> str:
@@ -427,9 +431,7 @@ class TypedTable:
     def columns_of(self, frame: Any) -> TypedTable:
         """Return the columns of another DataFrame, those of the same name as they are here."""
         by_name = {column.name: column for column in self.columns if column.kind != "values"}
-        if refused := refused_columns(frame, by_name):
-            refuse(frame, refused)
-        return TypedTable(tuple(by_name.get(name) or _typed(name, x) for name, x in frame.items()))
+        return TypedTable(typed_columns(frame, by_name))
 
     def encode(self, frame: Any) -> Any:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
@@ -444,15 +446,12 @@ class TypedTable:
             text += "cell says nothing about its row, and stays as it is; fit with all classes."
             warnings.warn(text, NMDWarning, stacklevel=2)
         labels = self.labels
-        indicators = {label for c in self.columns if c.kind == "categories" for label in c.labels}
-        for label in indicators:
-            if labels.count(label) > 1:
-                raise ValueError(
-                    f"X has {label!r} twice, once as the indicator of a category: rename a column."
-                )
-        types = {str(dtype).lower() for dtype in frame.dtypes}
-        number = np.float32 if types == {"float32"} else np.float64
-        encoded = type(frame)(np.hstack(parts).astype(number), index=frame.index, columns=labels)
+        indicators = [label for c in self.columns if c.kind == "categories" for label in c.labels]
+        if twice := [label for label in indicators if labels.count(label) > 1]:
+            raise ValueError(
+                f"X has {twice[0]!r} twice, once as the indicator of a category: rename a column."
+            )
+        encoded = type(frame)(np.hstack(parts), index=frame.index, columns=labels)
         return encoded.rename_axis(columns=frame.columns.name)
 
     @property
@@ -502,9 +501,7 @@ class TypedTable:
 
 def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
     """Return the typed columns of a DataFrame, None if all are numbers."""
-    if refused := refused_columns(frame):
-        refuse(frame, refused)
-    columns = tuple(_typed(name, column) for name, column in frame.items())
+    columns = typed_columns(frame, {})
     if not numbers_too and all(column.kind == "number" for column in columns):
         return None
     if not numbers_too:

@@ -262,10 +262,11 @@ def units_of_groups(group: NDArray[np.integer], x: FloatArray, number: int) -> U
     return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
-def refuse_table(labels: Labels, counts: NDArray[np.integer], *, may_be_empty: bool) -> None:
+def refuse_table(labels: Labels, counts: NDArray[np.integer], attrs: Any) -> None:
     """Raise ValueError for a name that comes twice, one row, or a column of X without a value.
 
-    If most cells are missing, some columns may be, too, as in a table of ratings.
+    If most cells are missing, some columns may be, too, as in a table of ratings; `attrs` of X may
+    allow them in any table.
     """
     refuse_repeats(labels.coords.indexes[labels.columns[0]])
     m, names = labels.matrix_shape[0], labels.flat(labels.columns).tolist()
@@ -275,7 +276,8 @@ def refuse_table(labels: Labels, counts: NDArray[np.integer], *, may_be_empty: b
         counts = counts[labels.table.first_columns]
         names = [column.name for column in labels.table.columns]
     empty = [name for name, count in zip(names, counts, strict=True) if not count]
-    if empty and not may_be_empty and 2 * counts.sum() >= counts.size * m:
+    may_be_empty = "keep_empty_features" in attrs or 2 * counts.sum() < counts.size * m
+    if empty and not may_be_empty:
         raise ValueError(
             f"X has no observed value in column {plain_label(empty[0])!r}: drop it by "
             "X.dropna(axis=1, how='all'), or use MatrixCompletion(), which leaves it out."

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.checks import check_word, needs_library
 from nmd_lab.data.readers import errors_of
 from nmd_lab.warnings import NMDWarning
 
@@ -130,13 +130,11 @@ def _members(archive: Path, edition: Edition) -> list[Traversable]:
 def _download(edition: Edition) -> Path:
     """Return the archive with the right checksum from the cache, after a download if necessary."""
     title, page, terms = edition.attrs.values()
-    try:
+    with needs_library(
+        f"{title} is neither given by path= nor under NMD_LAB_DATA, and the download takes "
+        "pooch: pip install pooch."
+    ):
         import pooch
-    except ImportError as error:
-        raise ImportError(
-            f"{title} is neither given by path= nor under NMD_LAB_DATA, and the download takes "
-            "pooch: pip install pooch."
-        ) from error
     cache = pooch.os_cache("nmd_lab") / f"movielens-{edition.name}"
     address = GROUPLENS + edition.archive
     if not (cache / edition.archive).is_file():

@@ -14,10 +14,7 @@ from nmd_lab._runtime.checks import as_generator, check_number, check_rank, chec
 from nmd_lab.data.labels import plain_array
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
-PHOTOGRAPHS = {
-    "china": "the Summer Palace in Beijing",
-    "flower": "a dahlia",
-}
+PHOTOGRAPHS = {"china": "the Summer Palace in Beijing", "flower": "a dahlia"}
 """Names of the photographs, with what they show."""
 
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nmd_lab._runtime.checks import needs_library
 from nmd_lab._runtime.compiler import for_kernels
 from nmd_lab._runtime.machine import MIN_ENTRIES, FileArray, Scratch
 from nmd_lab.data.entries import FloatArray
@@ -96,13 +97,11 @@ def device_of(name: str | None) -> Device:
     """Return the device of a name; that of NumPy arrays for None."""
     if name is None:
         return HOST
-    try:
+    remedy = "pip install torch, or leave device out."
+    with needs_library(f"device={name!r} needs PyTorch: {remedy}"):
         import torch
 
         from .tensors import TensorDevice
-    except ImportError as error:
-        remedy = "pip install torch, or leave device out."
-        raise ImportError(f"device={name!r} needs PyTorch: {remedy}") from error
     try:
         torch.zeros(1, dtype=torch.float64, device=name)
     except (RuntimeError, TypeError, AssertionError) as error:

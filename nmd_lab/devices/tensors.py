@@ -42,7 +42,7 @@ class TensorLoss(NamedTuple):
 
 
 class TensorPasses:
-    """The passes of a model over blocks of tensors, as those of `nmd_lab.kernels.passes`."""
+    """The passes of a model over blocks of tensors, as `EntryPasses`."""
 
     def __init__(self, model: Model, *, limited: bool = False) -> None:
         self.f, self.pieces = model.nonlinearity, model.only.pieces

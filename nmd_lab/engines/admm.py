@@ -40,7 +40,6 @@ class AdmmState:
     rule: PenaltyControl
     entries: Any
     iteration: int = 0
-    dual: float = math.nan
     objective: float = math.nan
 
 
@@ -66,22 +65,21 @@ class Admm:
 
     def step(self, problem: Problem, state: AdmmState) -> AdmmState:
         """Return the state after one iteration."""
-        sweep, projected = self._sweep_of(problem, state), problem.rule.projected
+        sweep = self._sweep_of(problem, state)
         W, H, result, rho = state.W, state.H, state.result, state.penalty
         if state.iteration > 0:
-            rho = state.rule(rho, result.primal, state.dual, state.objective)
+            rho = state.rule(rho, result.primal, rho * result.dual, state.objective)
             if rho != state.penalty:  # the W-step assumed the old ρ: repeat it
                 sweep.rescale(state.penalty / rho)
                 result = sweep.update_T_and_W(W, H, rho, update=False)
 
         H = sweep.update_H(result, W, H, rho)
         W = result.W
-        result = sweep.update_T_and_W(W, H, rho, projected=projected)
+        result = sweep.update_T_and_W(W, H, rho)
 
-        dual = rho * (result.projected_change if projected else result.change)
         objective = result.data_term + sweep.ridge_term(W, H)
         number = state.iteration + 1
-        return AdmmState(W, H, result, rho, state.rule, state.entries, number, dual, objective)
+        return AdmmState(W, H, result, rho, state.rule, state.entries, number, objective)
 
     def iterate(self, problem: Problem, state: AdmmState) -> Iterate:
         """Return the factors, and the numbers to record."""
@@ -92,7 +90,7 @@ class Admm:
             objective=state.objective,
             relative_error=problem.model.relative_error(result.data_term, problem.reference),
             primal_residual=result.primal,
-            dual_residual=state.dual,
+            dual_residual=state.penalty * result.dual,
             penalty=state.penalty,
             relative_residual=max(result.primal, result.change) / problem.norm_of_initial_T,
         )

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,9 @@ from scipy.sparse import csr_array
 
 from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.kernels.products import CsrStorage
-from nmd_lab.kernels.row_steps import ConstrainedColumns, penalty_of, proximal_move, shared_solver
+from nmd_lab.kernels.row_steps import ConstrainedColumns, penalty_of, proximal_move, solver_for
 from nmd_lab.model.loss import POISSON
 from nmd_lab.model.model import make_model
 from nmd_lab.model.positive import KL_FLOOR
@@ -50,16 +50,6 @@ from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
 from nmd_lab.request.constraints import FactorConstraint, InUnits, Simplex, is_nonnegative
-
-
-class Descent(Protocol):
-    """A descent on the objective of a problem."""
-
-    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> Any:
-        """Return the state of a descent that begins at feasible factors."""
-
-    def step(self, state: Any) -> Iterate:
-        """Do one step in W and in H, and return the factors of lowest objective since `begin`."""
 
 
 def kind_of_descent(problem: Problem) -> str | None:
@@ -92,13 +82,11 @@ FIRST_FRACTION = 0.5  # first fraction of the last change that is added
 
 @dataclass
 class LeastSquaresState:
-    """Factors, extrapolated factors, X Hᵀ, and how far the next step goes ahead."""
+    """Factors, H extrapolated, and how far the next step goes ahead."""
 
     W: FloatArray
     H: FloatArray
-    ahead_W: FloatArray
     ahead_H: FloatArray
-    XHt: FloatArray
     best: Iterate | None = None
     share: float = 0.0
     limit: float = 1.0
@@ -107,7 +95,7 @@ class LeastSquaresState:
 
 
 class LeastSquaresDescent:
-    """Alternating constrained least squares for a complete matrix; see `Descent`."""
+    """Alternating constrained least squares for a complete matrix."""
 
     def __init__(self, problem: Problem, rank: int) -> None:
         observations, self.problem = problem.observations, problem
@@ -122,27 +110,26 @@ class LeastSquaresDescent:
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> LeastSquaresState:
         """Return the state of a descent that begins at feasible factors."""
-        return LeastSquaresState(W_aug, H_aug, W_aug, H_aug, self._times_Ht(H_aug))
+        return LeastSquaresState(W_aug, H_aug, H_aug)
 
     def step(self, state: LeastSquaresState) -> Iterate:
         """Do one step in W and in H, and return the factors of lowest objective."""
         state.steps += 1
         if state.steps == 3:  # the first ones find the scale of a random start
             state.share = FIRST_FRACTION
-        W = self._next(0, state.ahead_W, state.ahead_H.T, state.XHt)
-        ahead_W = self._ahead(0, state.W, W, state.share)
-        XtW = self.X.T @ ahead_W
-        Ht = self._next(1, state.ahead_H.T, ahead_W, XtW[:, self.solved[1]])
+        XHt = np.asarray(self.X @ np.ascontiguousarray(state.ahead_H[self.solved[0]].T))
+        W = self._next(0, state.W, state.ahead_H.T, XHt)
+        W = self._ahead(0, state.W, W, state.share)
+        XtW = self.X.T @ W
+        Ht = self._next(1, state.ahead_H.T, W, XtW[:, self.solved[1]])
         H = np.ascontiguousarray(Ht.T)
-        reached = self._descended(ahead_W, H, XtW)
+        reached = self._descended(W, H, XtW)
         if state.best is not None and reached.objective > state.best.objective:
             state.limit, state.share = state.last_good, state.share / 1.5
-            state.ahead_W, state.ahead_H = state.W, state.H
-            state.XHt = self._times_Ht(state.H)
+            state.ahead_H = state.H
             return state.best
         state.ahead_H = np.ascontiguousarray(self._ahead(1, state.H.T, Ht, state.share).T)
-        state.W, state.H, state.ahead_W = ahead_W, H, ahead_W
-        state.XHt = self._times_Ht(state.ahead_H)
+        state.W, state.H = W, H
         if state.share:
             state.last_good = state.share
             state.share = min(state.limit, 1.05 * state.share)
@@ -157,7 +144,7 @@ class LeastSquaresDescent:
         solved, following = self.solved[side], np.array(rows, order="C")
         partners = others[:, solved]
         gram, ridge = others.T @ partners, self.ridges[side](partners, 1.0)
-        improve = shared_solver(self.constrained[side], gram[solved], ridge, 1.0, sweeps=1)
+        improve = solver_for(self.constrained[side], gram[solved], ridge, 1.0, sweeps=1)
         following[:, solved] = improve(following[:, solved], products - rows @ gram)
         return following
 
@@ -170,9 +157,6 @@ class LeastSquaresDescent:
         if constrained is not None:
             ahead[:, solved] = constrained.project(ahead[:, solved])
         return ahead
-
-    def _times_Ht(self, H: FloatArray) -> FloatArray:
-        return np.asarray(self.X @ np.ascontiguousarray(H[self.solved[0]].T))
 
     def _descended(self, W: FloatArray, H: FloatArray, XtW: FloatArray) -> Iterate:
         """Return the factors with their objective."""
@@ -197,7 +181,7 @@ class DivergenceState:
 
 
 class DivergenceDescent:
-    """Descent on the divergence, number by number; see `Descent`."""
+    """Descent on the divergence, number by number."""
 
     def __init__(self, problem: Problem, rank: int) -> None:
         self.problem, observations = problem, problem.observations.as_sparse()
@@ -211,7 +195,7 @@ class DivergenceDescent:
         everywhere = complete and bool(np.all(weights.data == 1))
         self.weights = None if everywhere else (weights, weights.T.tocsr())
         self.constant = float(np.sum(factors.data * (X.data * np.log(X.data) - X.data)))
-        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), factors.T.tocsr()))
+        self.sides = _positive(X, factors), _positive(X.T.tocsr(), factors.T.tocsr())
         self.constrained, self.ridges = problem.constrained_columns(rank), problem.ridges(rank)
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> DivergenceState:
@@ -226,8 +210,10 @@ class DivergenceDescent:
             assert of is not None
             partners, alphas = factors[1 - side], self.ridges[side].alphas
             weight = (of.entrywise.weight if of.entrywise else 0.0) or 0.0
-            slopes = self._slopes(side, partners) + weight
-            logs = self.sides[side].improve(factors[side], partners, slopes, alphas)
+            shared = np.ascontiguousarray(partners.T), self._slopes(side, partners) + weight
+            indptr, indices, *entries = self.sides[side]
+            improve = cached_kernel(_improve, f"divergence_rows_{indices.dtype}")
+            logs = float(improve(indptr, indices, *entries, *shared, alphas, factors[side]))
         data_term = self.constant - logs + float(np.sum(Ht * self._slopes(1, W)))
         total = data_term + sum(map(penalty_of, factors, self.ridges, self.constrained))
         H = np.ascontiguousarray(Ht.T, dtype=self.dtype)
@@ -237,10 +223,11 @@ class DivergenceDescent:
 
     def gradients(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradients of the divergence in W (m, rank) and in Hᵀ (n, rank)."""
-        W, Ht, side = W.astype(np.float64), H.T.astype(np.float64), self.sides[0]
-        pattern = CsrStorage((len(W), len(Ht)), side.indptr, side.indices)
-        y = np.maximum(pattern.all_products(W, Ht.T), KL_FLOOR * side.x)
-        ratios = csr_array((side.weighted / y, side.indices, side.indptr), shape=pattern.shape)
+        W, Ht = W.astype(np.float64), H.T.astype(np.float64)
+        indptr, indices, x, weighted = self.sides[0]
+        pattern = CsrStorage((len(W), len(Ht)), indptr, indices)
+        y = np.maximum(pattern.all_products(W, Ht.T), KL_FLOOR * x)
+        ratios = csr_array((weighted / y, indices, indptr), shape=pattern.shape)
         return self._slopes(0, Ht) - ratios @ Ht, self._slopes(1, W) - ratios.T @ W
 
     def _slopes(self, side: int, partners: FloatArray) -> NDArray[np.float64]:
@@ -250,30 +237,15 @@ class DivergenceDescent:
         return np.asarray(self.weights[side] @ partners)
 
 
-class _Side:
-    """The positive entries of X by rows (or by columns), and the steps of these rows."""
-
-    def __init__(self, X: Any, weights: Any) -> None:
-        integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
-        self.indptr, self.indices = X.indptr.astype(integer), X.indices.astype(integer)
-        self.x, self.weighted = X.data, X.data * weights.data
-
-    def improve(
-        self,
-        rows: NDArray[np.float64],
-        partners: NDArray[np.float64],
-        slopes: NDArray[np.float64],
-        alphas: FloatArray,
-    ) -> float:
-        """Improve rows in place, and return Σ weight x log y at the end."""
-        shared, of_components = len(slopes) == 1, np.ascontiguousarray(partners.T)
-        entries = (self.indptr, self.indices, self.x, self.weighted)
-        kernel = cached_kernel(_improve, f"divergence_rows_{self.indices.dtype}")
-        return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
+def _positive(X: Any, weights: Any) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return the positive entries of X by rows: their ends, columns, values and weighted values."""
+    integer = np.int32 if max(X.data.size, *X.shape) < 2**31 else np.int64
+    return X.indptr.astype(integer), X.indices.astype(integer), X.data, X.data * weights.data
 
 
-def _improve(indptr, indices, x, weighted, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]
-    rank, longest = rows.shape[1], 0
+def _improve(indptr, indices, x, weighted, partners, slopes, alphas, rows):  # type: ignore[no-untyped-def]
+    """Improve rows in place, and return Σ weight x log y at the end."""
+    rank, longest, shared = rows.shape[1], 0, slopes.shape[0] == 1
     for i in range(rows.shape[0]):
         longest = max(longest, indptr[i + 1] - indptr[i])
     H, model = np.empty((rank, longest)), np.empty(longest)
@@ -288,7 +260,7 @@ def _improve(indptr, indices, x, weighted, partners, slopes, shared, alphas, flo
                 h[k] = partners[c, indices[begin + k]]
                 y[k] += w * h[k]
         for k in range(size):
-            y[k] = max(y[k], floor * x[begin + k])
+            y[k] = max(y[k], KL_FLOOR * x[begin + k])
         for c in range(rank):
             slope, alpha, w, h = slopes[0 if shared else i, c], alphas[c], rows[i, c], H[c]
             value, decline = 0.0, 0.0
@@ -348,6 +320,7 @@ def relative_move(
     return float(np.linalg.norm(proximal_move(rows, gradient, length, constrained))) / norm
 
 
+Descent = LeastSquaresDescent | DivergenceDescent
 N_DESCENT_STEPS = 20  # steps over which the progress of a descent is measured
 
 

@@ -53,6 +53,14 @@ def pairs_for(size: int) -> int:
     return MAX_PAIRS if size < 1 << 19 else MAX_PAIRS // 2  # to save memory
 
 
+MAX_KEPT_NUMBERS = 1 << 22  # numbers that a refinement may always keep, 32 MiB of doubles
+
+
+def memory_allows(numbers: int, stored: int) -> bool:
+    """Return whether a refinement may keep an array, given its size and that of the data."""
+    return numbers <= max(4 * stored, MAX_KEPT_NUMBERS)
+
+
 Preconditioner = Callable[[FloatArray], FloatArray]
 """Linear map from a gradient to a step."""
 
@@ -109,9 +117,7 @@ def _remember(before: Point, after: Point, pairs: Pairs) -> None:
 
 
 def _try(
-    descent: Descent,
-    line: Line,
-    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
+    descent: Descent, line: Line, evaluate: Callable[[FloatArray], tuple[float, FloatArray]]
 ) -> Point:
     """Return the next point of a line search.
 

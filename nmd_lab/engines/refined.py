@@ -17,7 +17,7 @@ objective, they may run until Algorithm 1 would catch up.  So the best objective
 most a little above that of Algorithm 1 alone after the same time.
 
 Whether a pass may run is decided by a forecast: the objective that Algorithm 1 alone would have by
-then, if it went on at its recent rate.  The work is counted (`nmd_lab.engines.plan`), not
+then, if it went on at its recent rate.  The work is counted (`nmd_lab.engines.stages`), not
 measured, so that a fit repeats bit for bit.
 
 `ImplicitZeros` is for sparse data whose absent entries are zeros: Algorithm 1 would need T and U at
@@ -29,17 +29,127 @@ so far, each with a polish before it.  A step is one pass over the data.
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.engines.plan import reaches
+from nmd_lab.devices import HOST
 from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
+from nmd_lab.request.options import Options
+from nmd_lab.request.settings import is_automatic
 
 from .admm import Admm, AdmmState
-from .plan import PassCosts, RefinementPlan, pass_costs
-from .stages import NEARLY_EXACT, QUICK, SLOW, Refinement, Refiner
+from .constrained import kind_of_descent
+from .lbfgs import MAX_KEPT_NUMBERS, MAX_PAIRS, memory_allows
+from .stages import NEARLY_EXACT, QUICK, SLOW, PassCosts, Refinement, Refiner, pass_costs
+
+N_TREND_ITERATIONS = 50  # iterations from which the present rate of decrease is estimated
+
+
+def exact_for(tol: float) -> float:
+    """Return the relative residual at or below which a run ends."""
+    return min(tol, 1e-10)
+
+
+def reaches(lowest: Sequence[float], objective: float, iterations: int) -> bool:
+    """Return whether so many more iterations, at the recent rate, would reach an objective.
+
+    `lowest` has the lowest objective after each iteration; a few of them determine no rate.
+    """
+    if len(lowest) <= N_TREND_ITERATIONS:
+        return True
+    decrease = (lowest[-N_TREND_ITERATIONS - 1] - lowest[-1]) / N_TREND_ITERATIONS
+    return lowest[-1] - iterations * decrease <= objective
+
+
+@dataclass(frozen=True)
+class RefinementPlan:
+    """The refinements of a fit.
+
+    Attributes
+    ----------
+    fitted : float
+        Relative residual at or below which nothing is left to refine.
+    refine, homotopy, polish : bool or str
+        Refinements between the iterations of Algorithm 1; see `stages`.
+    engine : {"admm", "constrained", "implicit zeros"}
+        What does the iterations.
+    few_stored : bool
+        Whether few entries are stored and all others are zeros, of which Algorithm 1 would store T
+        and U.
+    tol : float
+        Tolerance of descents.
+    """
+
+    fitted: float
+    refine: bool = False
+    homotopy: str | bool = False
+    polish: bool = False
+    engine: Literal["admm", "constrained", "implicit zeros"] = "admm"
+    few_stored: bool = False
+    tol: float = 0.0
+
+    @property
+    def window(self) -> int | None:
+        """Window of the stopping rule for the gain, endless for descents, which end by themselves.
+
+        None stands for the usual one.
+        """
+        return sys.maxsize - 1 if self.engine == "implicit zeros" else None
+
+    def __bool__(self) -> bool:
+        """Return whether there is any refinement."""
+        return bool(self.refine or self.homotopy or self.polish)
+
+
+def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
+    """Return the refinements of a fit.
+
+    "auto" means no refinements in each of these cases:
+
+    - a fixed ρ, or the paper's rule;
+    - given factors, ``tol=0`` and a `rho` other than "auto", since this is Algorithm 1 alone;
+    - Identity + Frobenius on the observed entries, which is alternating least squares;
+    - a memory of the quasi-Newton steps that is too large (`memory_allows`);
+    - constraints on the factors, which quasi-Newton steps would break;
+    - rows on the workers of a cluster;
+    - sparse data whose absent entries are zeros, if descents take the place of Algorithm 1;
+    - a sparse matrix with so many stored entries that a second pass takes too long.
+    """
+    model, observations = problem.model, problem.observations
+    fitted = exact_for(options.tol) / 100
+    if observations.remote:
+        return RefinementPlan(fitted)
+    m, n = observations.shape
+    suits = problem.has_tiles and not model.learns and is_automatic(options.solver)
+    few_stored = suits and problem.reference > 0 and observations.values.size < 0.3 * m * n
+    if problem.is_constrained:
+        is_allowed = options.solver.refine and options.solver.rho == "auto"
+        is_allowed &= problem.device is HOST
+        descends = is_allowed and kind_of_descent(problem) is not None
+        return RefinementPlan(
+            fitted, engine="constrained" if descends else "admm", few_stored=few_stored
+        )
+    if few_stored:
+        return RefinementPlan(fitted, engine="implicit zeros", few_stored=True, tol=options.tol)
+    adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
+    least_squares = model.is_least_squares and problem.observed_only
+    stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
+    small = memory_allows(2 * MAX_PAIRS * (m + n) * rank, stored)
+    small &= not (problem.sparse and stored > MAX_KEPT_NUMBERS)
+    plain = options.tol == 0 and options.solver.rho != "auto" and not isinstance(options.init, str)
+    auto = adaptive and small and not least_squares and not plain
+    refine = auto and options.solver.refine
+    homotopy = options.solver.homotopy
+    if homotopy == "auto" and not (refine and model.with_wider_bounds(1.0)):
+        homotopy = False
+    polish = auto if options.solver.polish == "auto" else bool(options.solver.polish)
+    return RefinementPlan(fitted, refine, homotopy, polish)
+
 
 MIN_GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
 

@@ -16,7 +16,7 @@ import math
 import sys
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,52 @@ from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
 
 from .constrained import DivergenceDescent, kind_of_descent, violation
-from .lbfgs import Descent, Pairs, Point, Preconditioner, descend, pairs_for
-from .plan import memory_allows, pass_costs
+from .lbfgs import Descent, Pairs, Point, Preconditioner, descend, memory_allows, pairs_for
+
+DENSE, SPARSE, ENTRY, NUMBER, INVERSE, PRODUCT = 0.05, 0.3, 2.5, 16.0, 0.65, 0.25
+"""Nanoseconds of each kind of operation: one multiplication and addition in a dense product, and in
+a loop over a sparse pattern; T-update of one entry; vector operations of a quasi-Newton step, for
+each number in the factors; inverse of a matrix, for each of its numbers times its size; product of
+such a matrix with a vector, for each of its numbers."""
+
+
+class PassCosts(NamedTuple):
+    """Costs in iterations of Algorithm 1.
+
+    Attributes
+    ----------
+    evaluation : float
+        One evaluation of the augmented Lagrangian, with the quasi-Newton step that leads to it.
+    update : float
+        An update of the multipliers, in addition.
+    preconditioner : float
+        Computing the preconditioner.
+    start : float
+        Start of a refinement.
+    """
+
+    evaluation: float
+    update: float
+    preconditioner: float
+    start: float
+
+
+def pass_costs(problem: Problem, width: int, *, one_matrix: bool) -> PassCosts:
+    """Return the costs for a problem."""
+    entries, lines = problem.observations.n_stored, sum(problem.observations.shape)
+    step = SPARSE if problem.observations.pattern is not None else DENSE
+    one_pass = entries * (3 * width * step + ENTRY)
+    iteration = one_pass
+    if problem.observed_only:  # a least-squares problem for each row and column
+        iteration += entries * width * (width + 2) * step + lines * width**3 * INVERSE
+    evaluation = one_pass + lines * width * (NUMBER + width * PRODUCT)
+    preconditioner = lines * width**2 * PRODUCT
+    if not one_matrix:
+        preconditioner += lines * width**3 * INVERSE
+        preconditioner += entries * (width * (width + 2) * step + 2 * ENTRY)
+    start = entries * 4 * ENTRY
+    costs = (evaluation, entries * ENTRY, preconditioner, start)
+    return PassCosts(*(cost / iteration for cost in costs))
 
 
 class Lagrangian:
@@ -45,11 +89,7 @@ class Lagrangian:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        W_aug: FloatArray,
-        H_aug: FloatArray,
-        state: Variables | None = None,
+        self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray, state: Variables | None = None
     ) -> None:
         observations, width = problem.observations, W_aug.shape[1]
         m, n = observations.shape
@@ -152,18 +192,14 @@ class Lagrangian:
         """
         self.state.cost += self.costs.preconditioner
         W_aug, H_aug = self._with_offsets(x)
-        partners_W, partners_H = H_aug[self.solved_W], W_aug[:, self.solved_H]
-        of_rows, of_columns = None, None
+        partners = H_aug[self.solved_W], W_aug[:, self.solved_H].T
+        normals: list[FloatArray | None] = [None, None]
         if not self.one_matrix:
-            of_rows, of_columns = self.envelope.normal_matrices(W_aug, H_aug, self.state.penalty)
-        inverse_W = self._inverses(
-            of_rows, self.solved_W, partners_W @ partners_W.T, self.alphas[0]
-        )
-        of_rows = None  # memory for the inverses of the columns
-        inverse_H = self._inverses(
-            of_columns, self.solved_H, partners_H.T @ partners_H, self.alphas[1]
-        )
-        return inverse_W, inverse_H
+            normals = [*self.envelope.normal_matrices(W_aug, H_aug, self.state.penalty)]
+        terms = zip((self.solved_W, self.solved_H), partners, self.alphas, strict=True)
+        # Those of the rows leave memory for the inverses of the columns.
+        rows, columns = (self._inverses(normals.pop(0), *each) for each in terms)
+        return rows, columns
 
     def _factors(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         size = self.W_shape[0] * self.W_shape[1]
@@ -175,9 +211,10 @@ class Lagrangian:
         return W_aug, H_aug
 
     def _inverses(
-        self, normal: FloatArray | None, solved: slice, gram: FloatArray, alphas: FloatArray
+        self, normal: FloatArray | None, solved: slice, partners: FloatArray, alphas: FloatArray
     ) -> FloatArray:
         """Return an inverse for each of the normal matrices, or one if there are none."""
+        gram = partners @ partners.T
         # of an entry at which the Lagrangian is flat, relative to ρ
         weight = self.density if self.one_matrix else 0.01
         share = self.state.penalty * weight

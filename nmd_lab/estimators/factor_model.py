@@ -13,27 +13,22 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_array,
-    check_is_fitted,
-    check_non_negative,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab.api.fits import decompose
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.labels import Labels, any_frame, is_frame, plain_array
+from nmd_lab.data.labels import any_frame, is_frame, plain_array
 from nmd_lab.data.matching import known_positions
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.typed_table import TypedTable, kind_of_objects, refuse_repeats, table_of
 from nmd_lab.fit.support import DATA, refuse
-from nmd_lab.model.losses import Loss, as_loss
+from nmd_lab.model.losses import as_loss
 from nmd_lab.problem.columns import LossArgument, NonlinearityArgument, is_mixed
 from nmd_lab.problem.problem import constants
 from nmd_lab.request.options import FitOptions
-from nmd_lab.request.settings import Compute, as_choice, as_compute
+from nmd_lab.request.settings import as_choice, as_compute
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.warnings import NotConvergedWarning
@@ -121,16 +116,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     _command: ClassVar[Callable[..., Decomposition]]
     _absent_are_zeros: ClassVar[bool]
-    _n_folds: ClassVar[int] = 5  # of the columns, which `score` hides in turn
 
-    n_components: int | Literal["auto"]
-    loss: str | Loss
-    offsets: str
-    random_state: Any
-    compute: Compute | None
-    max_iter: int
     decomposition_: Decomposition
-    _n_fitted: int
     _table: TypedTable | None
 
     @any_frame
@@ -215,11 +202,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "X is sparse and the earlier batches were dense, or the other way round: give all "
                 "batches alike."
             )
-        elif sparse.issparse(batch):
-            both: Any = [earlier, batch]
-            rows = sparse.vstack(both, format="csr")
         else:
-            rows = np.vstack([earlier, batch])
+            both: Any = [earlier, batch]
+            rows = sparse.vstack(both, format="csr") if sparse.issparse(batch) else np.vstack(both)
         if rows.shape[0] >= 2 * self._n_fitted:  # a component that was 0 could not learn
             self._run(rows, rows, options)
             self._n_fitted = rows.shape[0]
@@ -282,23 +267,18 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
         dense, seen = self._dense_and_seen(checked)
-        n = dense.shape[1]
-        fitted: Any = getattr(self, "posterior_", getattr(self, "decomposition_", None))
-        model, columns = fitted._model, np.arange(n)
-
-        def in_units(errors: FloatArray) -> FloatArray:
-            return model.in_units(errors, 0, columns) if model.is_mixed else errors
-
+        model, columns = self._result._model, np.arange(dense.shape[1])
         source = columns if self._table is None else self._table.source
-        folds = min(self._n_folds, source[-1] + 1)
-        error = 0.0
+        folds = min(5, source[-1] + 1)  # of the columns, which are hidden in turn
+        modelled = np.zeros((2, *dense.shape))  # and the best constant of each column
         for fold in range(folds):
             hidden = source % folds == fold
             visible = np.where(seen & ~hidden, dense, np.nan)
-            wrong = np.where(seen, in_units(dense - self._modelled(visible, X)), 0)[:, hidden]
-            error += float(np.sum(np.square(wrong, dtype=np.float64)))
-        whole = in_units(dense - (model.expected(np.zeros(n), 0, columns) if model.is_mixed else 0))
-        size = float(np.sum(np.square(whole[seen], dtype=np.float64)))
+            modelled[0][:, hidden] = self._modelled(visible, X)[:, hidden]
+        if model.is_mixed:
+            modelled[1] = model.expected(np.zeros(columns.size), 0, columns)
+        wrong = (model.in_units(dense - each, 0, columns)[seen] for each in modelled)
+        error, size = (float(np.sum(np.square(each))) for each in wrong)
         return 1.0 - error / size if size > 0 else float(error == 0)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
@@ -311,7 +291,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if reset:
                 X = X.to_csr()
             else:  # in the order of the columns of the fit
-                columns = known_positions(X.labels, self._labels, "columns")
+                columns = known_positions(X.labels, self._result._labels, "columns")
                 shape = X.shape[0], self.n_features_in_
                 X = sparse.csr_array((X.values, columns[X.indices], X.indptr), shape=shape)
         if reset:
@@ -342,9 +322,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return X, ~np.isnan(X)
 
     @property
-    def _labels(self) -> Labels:
-        """Labels of the fitted matrix."""
-        return self.decomposition_._labels
+    def _result(self) -> Any:
+        """The fit, or the posterior."""
+        return vars(self).get("posterior_") or self.decomposition_
 
     def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the rows of W for checked rows of X, and their offsets, zeros without offsets."""

@@ -20,9 +20,8 @@ from nmd_lab.api.posteriors import sample
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.folds import without_rows
 from nmd_lab.data.inputs import observe, observe_dense
-from nmd_lab.data.labels import Labels, any_frame, is_frame
-from nmd_lab.data.matching import MatchedData, mixed_with, observe_like, row_keys
-from nmd_lab.data.row_places import RowPlaces
+from nmd_lab.data.labels import any_frame, is_frame
+from nmd_lab.data.matching import MatchedData, RowPlaces, mixed_with, observe_like, row_keys
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.fill import copies, filled
@@ -77,13 +76,6 @@ def reconstruction_error(posterior: Posterior, X: Any) -> float:
     if loss.squares:
         return float(np.linalg.norm(values - model))
     return float(np.sum(loss(values, model)))
-
-
-LEARNED = (
-    "components_", "n_components_", "alpha_", "offset_alpha_", "n_iter_", "reconstruction_err_",
-    "decomposition_", "posterior_", "_positions",
-)  # fmt: skip
-"""Attributes of a fitted `MatrixCompletion`."""
 
 
 def _is_of_draws(model: Any) -> bool:
@@ -216,10 +208,6 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     _command = staticmethod(complete)
     _absent_are_zeros = False
 
-    inference: str
-    order: Any
-    add_indicator: bool
-    keep_empty_features: bool
     posterior_: Posterior
     _positions: dict[int, int]  # of the fitted rows, by the hash of their observed entries
 
@@ -341,26 +329,23 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
             raise TypeError(
                 f"X is sparse: give rows and columns, or use transform(X) or {whole}.predict(X)."
             )
+        if columns is None:
+            pairs = np.asarray(X)
+            if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
+                X, columns = pairs.T
         if columns is not None:
-            return self._predict_entries(X, columns, return_std)
-        pairs = np.asarray(X)
-        if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
-            return self._predict_entries(pairs[:, 0], pairs[:, 1], return_std)
+            entries = entries_of(self._result._labels, X, columns)
+            mean = self._result.predict(entries)
+            return (mean, self.posterior_.predict_std(entries)) if return_std else mean
         checked = self._checked(X, reset=False)
         return self._of_rows(checked, X, std=True) if return_std else self._modelled(checked, X)
-
-    def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
-        """Return the model at entries of the fitted matrix, perhaps with standard deviations."""
-        model = self.posterior_ if self._is_sampled else self.decomposition_
-        entries = entries_of(model._labels, rows, columns)
-        mean = model.predict(entries)
-        return (mean, self.posterior_.predict_std(entries)) if return_std else mean
 
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model or draw its posterior, and note which columns have missing cells."""
         check_word("inference", self.inference, ["fit", "sample"])
-        for name in LEARNED:
-            self.__dict__.pop(name, None)
+        for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("_in_")]:
+            delattr(self, name)  # what was learned before
+        self.__dict__.pop("_positions", None)
         if self.inference == "fit":
             if self.order is not None:
                 raise ValueError(
@@ -402,10 +387,6 @@ class MatrixCompletion(OneToOneFeatureMixin, FactorModel):  # type: ignore[misc]
     def _is_sampled(self) -> bool:
         """Whether the model is a posterior."""
         return hasattr(self, "posterior_")
-
-    @property
-    def _labels(self) -> Labels:
-        return self.posterior_._labels if self._is_sampled else super()._labels
 
     def _modelled(self, X: Any, labelled: Any) -> FloatArray:
         return self._of_rows(X, labelled)[0] if self._is_sampled else super()._modelled(X, labelled)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import errors_about, new_stream
 from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.folds import Fold, draw_folds, make_fold, row_folds, row_splits, split, without
-from nmd_lab.data.inputs import at_observed, is_mask, row_groups
+from nmd_lab.data.inputs import at_observed, is_mask
 from nmd_lab.data.matching import match_data
-from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.data.observations import Observations, row_ranges
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import facts_of
 from nmd_lab.kernels.products import CsrStorage
@@ -80,8 +80,7 @@ def _folds_of_trials(
         ]
         return [make_fold(observations, mask) for mask in masks], "given"
     if choice.splits_rows:
-        groups = None if choice.groups is None else row_groups(choice.groups, X, observations)
-        splits = row_splits(splitter, groups, observations.shape[0], rng)
+        splits = row_splits(splitter, choice.groups, X, observations, rng)
         folds = row_folds(splits, observations, rng)
         if not folds:
             raise ValueError(
@@ -129,7 +128,8 @@ class HeldOut:
         self, observations: SparseObservations, model: Model, rest: Observations | None = None
     ) -> None:
         self.model, self._floor = model, None
-        if rest is not None and not model.is_mixed and model.loss.noise_model == POISSON:
+        plain = observations.limits is None and not model.is_mixed
+        if rest is not None and plain and model.loss.noise_model == POISSON:
             self._floor = independent_means(rest, observations.rows, observations.indices)
         self.values: NDArray[Any] = observations.values
         weights, self.limits = observations.weights, observations.limits
@@ -178,17 +178,18 @@ class HeldOut:
         """Return the loss of each entry, in the units of X."""
         model, x, limits = self.model, self.values, self.limits
         t = self.storage.all_products(W_aug, H_aug)
-        if limits is None and self._floor is None:
+        if self._floor is not None:
+            (means, shares), y = self._floor, model.modelled(t).astype(np.float64)
+            y = np.clip(y, *model.loss.domain)
+            return model.loss(x, y + shares * (means - y))
+        if limits is None:
             return model.losses(x.astype(np.float64), t, *self.positions)
         y = model.modelled(t, *self.positions).astype(np.float64)
-        if limits is None and self._floor is not None:
-            (means, shares), y = self._floor, np.clip(y, *model.loss.domain)
-            return model.loss(x, y + shares * (means - y))
         compared = model.compares(*self.positions)
         losses = model.losses(np.where(compared, self._targets(y), x), t, *self.positions)
-        if limits is not None and (at := ~compared & (limits.codes != 0)).any():
-            i, j = (each[at] for each in self.positions)
-            losses[at] = model.losses(x[at], t[at], i, j, limits.at(at))
+        at = ~compared & (limits.codes != 0)
+        i, j = (each[at] for each in self.positions)
+        losses[at] = model.losses(x[at], t[at], i, j, limits.at(at))
         return losses
 
     def _targets(self, model: FloatArray) -> FloatArray:
@@ -231,8 +232,8 @@ def row_losses(
     (f, loss), (m, n), X = model.shown, held_out.shape, held_out.to_csr().astype(np.float64)
     more = np.bincount(rest.indices, rest.values, n) + 0.5
     more *= (loss.noise_model == POISSON) / more.sum()
-    means, size = [], max(1, BLOCK // n)
-    for rows in (slice(first, first + size) for first in range(0, m, size)):
+    means = []
+    for rows in row_ranges(m, m * n):
         y = np.clip(f(W[rows] @ H), *loss.domain) + more
         means.append(loss(X[rows].toarray(), y).mean(axis=1))
     return np.concatenate(means)

@@ -17,7 +17,7 @@ import numpy as np
 from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.progress import Interruption, StopReason, is_interactive, progress_bar
 from nmd_lab.engines import FitEngine
-from nmd_lab.engines.plan import N_TREND_ITERATIONS, exact_for, reaches
+from nmd_lab.engines.refined import N_TREND_ITERATIONS, exact_for, reaches
 from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import State, learned_state, state_of, with_learned
@@ -270,7 +270,8 @@ def fit_from(
                     ended, number = engine.status(progress.engine), progress.n_iter + 1
                     progress.seconds = time.perf_counter() - began
                     model = problem.units.model if learns else None
-                    state = state_of(problem, iterate, number, progress.seconds, ended, model)
+                    known = {"iteration": number, "seconds": progress.seconds, "model": model}
+                    state = state_of(problem, iterate, stop_reason=ended, **known)
                     if learns:
                         state = progress.learn(problem, state)
                 if state.is_finite:

@@ -53,8 +53,8 @@ from nmd_lab.kernels.row_steps import (
     descend,
     factorize,
     invert_diagonal,
-    moved,
     row_sums,
+    solver_for,
     substitute,
 )
 from nmd_lab.model.column_model import Structure
@@ -396,11 +396,9 @@ def solve_new_rows(
             )
             W[block][chosen] = np.ldexp(problem.descend() if zeros else problem.solve(), size)
 
-    in_threads(
-        solve_block,
-        row_ranges(observations.shape[0], observations.n_observed),
-        threads or all_threads(),
-    )
+    # of about as many observed entries: zeros that are not stored take as much memory
+    ranges = row_ranges(observations.shape[0], observations.n_observed)
+    in_threads(solve_block, ranges, threads or all_threads())
     W[:, 0] *= ones if has_offsets else 1.0
     W = W.astype(fitted.H.dtype)
     return (W[:, 1:], W[:, 0]) if has_offsets else (W, None)
@@ -514,8 +512,8 @@ class _Problem:
         Random ones are as large as T asks for, or as the first one, which zeros make small.
         """
         normals, ridge, alphas = self.terms[:3]
-        ridges = ridge + alphas / BALANCED.initial
-        first = moved(None, normals, self.gradients, ridges, 1.0, np.zeros(self.gradients.shape))
+        improve = solver_for(None, normals, ridge + alphas / BALANCED.initial, 1.0)
+        first = improve(np.zeros_like(self.gradients), self.gradients)
         # In addition to a start of least squares, if the problem is not convex.
         drawn = np.random.default_rng(0).standard_normal((8, self.width))
         squares = self.squares / np.maximum(np.trace(normals, axis1=1, axis2=2), 1e-300)
@@ -569,6 +567,6 @@ class _Problem:
         damping = rho * ridge + alphas
         normal = rho[:, :, None] * normals[active // len(states.T)]
         normal += np.tril(normal, -1).transpose(0, 2, 1) + damping[:, None] * np.eye(self.width)
-        step = self.constrained.row_solver(normal, 1.0, MAX_SWEEPS)
-        states.W[active] = step(W, rho * states.gradients[active] - damping * W)
+        slopes = rho * states.gradients[active] - damping * W
+        states.W[active] = self.constrained.moved(W, slopes, normal, 1.0, MAX_SWEEPS)
         states.gradients[active] = 0

@@ -38,8 +38,7 @@ from nmd_lab.engines.constrained import (
     random_within,
     with_simplex,
 )
-from nmd_lab.engines.plan import RefinementPlan, exact_for, make_plan
-from nmd_lab.engines.refined import ImplicitZeros, Refined
+from nmd_lab.engines.refined import ImplicitZeros, Refined, RefinementPlan, exact_for, make_plan
 from nmd_lab.kernels.products import pseudo_inverses, singular_factors
 from nmd_lab.model.column_model import LimitModel
 from nmd_lab.model.fitted_values import NO_OFFSETS
@@ -203,10 +202,7 @@ N_RIDGE_ITERATIONS = 6  # with each of them
 
 
 def after_strong_ridges(
-    problem: Problem,
-    start: Start,
-    engine: FitEngine,
-    stopped: Callable[[], bool] = lambda: False,
+    problem: Problem, start: Start, engine: FitEngine, stopped: Callable[[], bool] = lambda: False
 ) -> Start:
     """Return the factors that strong ridges leave of a start, in the units of the problem.
 

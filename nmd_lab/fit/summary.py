@@ -17,8 +17,8 @@ from nmd_lab.data.folds import Fold, draw_folds
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.data.units import Facts, facts_of, smallest_value, units_of_columns
 from nmd_lab.devices import HOST, FileHost, device_of, refuse_unsupported
-from nmd_lab.engines.lbfgs import pairs_for
-from nmd_lab.engines.plan import RefinementPlan, make_plan, memory_allows
+from nmd_lab.engines.lbfgs import memory_allows, pairs_for
+from nmd_lab.engines.refined import RefinementPlan, make_plan
 from nmd_lab.model import checks
 from nmd_lab.model.checks import checks_of_nonlinearity, report_of
 from nmd_lab.model.column_model import LimitModel
@@ -250,7 +250,8 @@ def formulate(summary: DataSummary, options: Options) -> tuple[Problem, Refineme
     if not problem.observations.remote:  # workers have memory of their own
         needed = needed_memory(problem, options.rank, options, plan)
         remedy = ROWS if problem.observations.scratch is None else SMALLER
-        refuse_fit(problem.observations.shape, needed, options.compute.memory_limit, remedy)
+        fit = f"a fit of X of shape {problem.observations.shape}"
+        refuse_above(needed, fit, remedy, options.compute.memory_limit)
     return problem, plan
 
 
@@ -267,7 +268,7 @@ def make_problem(
     if scaling.exponent:
         three = 3 * observations.n_stored * observations.dtype.itemsize
         if observations.in_memory:
-            refuse_fit(observations.shape, three)  # a copy of the data, T and U
+            refuse_above(three, f"a fit of X of shape {observations.shape}", ROWS)  # X, T and U
         observations = scaling.scaled_observations(observations)
     model = scaling.scaled_model()
     plain = Problem(
@@ -297,7 +298,7 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
     """Return the problem with the constraints of the options."""
     units, rule = problem.units, problem.rule
     constraints = GivenConstraints.of(
-        *options.factor_constraints,
+        options.factor_constraints,
         options.alpha,
         problem.observations.shape,
         natural=math.ldexp(problem.penalty_scale, units.log2_unit_of_penalty),
@@ -349,10 +350,3 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
 
 ROWS = "give {share:.0%} of its rows, dtype='float32' or a memmap"
 SMALLER = "give a smaller rank, or n_init=1"
-
-
-def refuse_fit(
-    shape: tuple[int, int], needed: int, limit: float | None = None, remedy: str = ROWS
-) -> None:
-    """Raise MemoryError if so many bytes in addition to the data are not free."""
-    refuse_above(needed, f"a fit of X of shape {shape}", remedy, limit)

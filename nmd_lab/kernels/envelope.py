@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.machine import map_and_add
-from nmd_lab.data.entries import FloatArray, IntArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.devices import HOST, Device
 from nmd_lab.model.model import Model
 
@@ -53,22 +54,15 @@ class Tiles(DenseStorage):
         Position of each of them in its tile, row by row.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        indptr: IntArray,
-        indices: IntArray,
-        values: FloatArray,
-        device: Device = HOST,
-    ) -> None:
-        super().__init__(shape, device)
-        (m, n), self.n_stored, self.dtype = shape, values.size, values.dtype
+    def __init__(self, data: SparseObservations, device: Device = HOST) -> None:
+        super().__init__(data.shape, device)
+        (m, n), self.n_stored, self.dtype = data.shape, data.values.size, data.dtype
         self.height = min(m, ROWS * math.isqrt(device.factor))
         self.width = min(n, max(1, ENTRIES * device.factor // self.height))
         self.block_size = self.height * self.width
         self.across = -(-n // self.width)
-        rows = np.repeat(np.arange(m, dtype=np.int32), np.diff(indptr))
-        tile, columns = rows // self.height * self.across, indices.astype(np.int32)
+        rows, columns = data.rows.astype(np.int32), data.indices.astype(np.int32)
+        tile = rows // self.height * self.across
         tile += columns // self.width
         counts = np.bincount(tile, minlength=self.across * -(-m // self.height))
         self.ends = np.cumsum(counts)
@@ -78,7 +72,7 @@ class Tiles(DenseStorage):
         positions *= np.minimum(n - left, self.width)
         positions += columns[order]
         positions -= left
-        self.x: FloatArray = device.put(values[order])
+        self.x: FloatArray = device.put(data.values[order])
         self.positions: NDArray[np.int32] = device.put(positions)
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise, starmap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,34 +25,9 @@ from nmd_lab._runtime.compiler import cached_kernel, compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.column_model import Structure
 from nmd_lab.model.entry import compile_entry
-from nmd_lab.model.model import Model, groups
+from nmd_lab.model.model import Model
 
 Sums = NDArray[np.float64]
-
-
-class SortedBlock(NamedTuple):
-    """The entries of a block, sorted by the f and d of their kinds.
-
-    Attributes
-    ----------
-    order : ndarray of int32
-        Their positions in the block.
-    which : ndarray of int16
-        Position of the column model of each, in this order.
-    ends : ndarray of int
-        Where those of each f and d begin, and the last ones end.
-    """
-
-    order: NDArray[np.int32]
-    which: NDArray[np.int16]
-    ends: NDArray[np.intp]
-
-
-def sorted_block(model: Model, model_index: NDArray[np.int16]) -> SortedBlock:
-    """Return the entries of a block by their kinds."""
-    different, positions, _ = model.by_function
-    order, ends = groups(positions[model_index], len(different))
-    return SortedBlock(order.astype(np.int32), model_index[order], ends)
 
 
 class EntryPasses:
@@ -99,10 +74,11 @@ class EntryPasses:
         *data, parts, t, u, penalty = arguments
         if parts is None:
             return np.array(kernels[0](*data, None, t, u, penalty, self._numbers[0]))
-        sums, slices = np.zeros(3), starmap(slice, pairwise(parts.ends.tolist()))
+        (order, which, ends), sums = parts, np.zeros(3)
+        slices = starmap(slice, pairwise(ends.tolist()))
         for kernel, numbers, at in zip(kernels, self._numbers, slices, strict=True):
             if at.start < at.stop:
-                kinds = parts.order[at], parts.which[at], self._units
+                kinds = order[at], which[at], self._units
                 sums += kernel(*data, kinds, t, u, penalty, numbers)
         return sums
 

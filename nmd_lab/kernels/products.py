@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel, for_kernels
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.data.observations import BLOCK, Observations, row_blocks, row_borders
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.devices import HOST, Device
-from nmd_lab.model.model import Model
-
-from .passes import SortedBlock, sorted_block
+from nmd_lab.model.model import Model, groups
 
 
 class Block(NamedTuple):
@@ -119,19 +117,9 @@ class CsrStorage:
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
         """Yield the blocks of one of `shares` parts of the rows, of about as many entries."""
-        size = self.n_entries / shares
-        # the first and the last part also have the empty rows before and after all entries
-        first = 0 if share == 0 else self._row_of(size * share)
-        end = self.shape[0] if share == shares - 1 else self._row_of(size * (share + 1))
-        while first < end:
-            last = self._row_of(self.indptr[first] + BLOCK)
-            last = min(max(last, first + 1), end)
-            yield Block(slice(first, last), slice(int(self.indptr[first]), int(self.indptr[last])))
-            first = last
-
-    def _row_of(self, entry: Any) -> int:
-        """Return the last row that begins at or before an entry."""
-        return int(np.searchsorted(self.indptr, entry, side="right")) - 1
+        first, end = row_borders(self.indptr, shares)[share : share + 2]
+        for rows in row_blocks(self.indptr, first, end):
+            yield Block(rows, slice(int(self.indptr[rows.start]), int(self.indptr[rows.stop])))
 
     def pack(self, H: FloatArray) -> FloatArray:
         """Return Hᵀ (n, rank), in which a column of H is contiguous."""
@@ -255,7 +243,7 @@ class StoredEntries:
         self.model_index: NDArray[np.int16] | None = None
         if model.is_mixed:
             self.model_index = model.index_at(*observations.stored_positions()).astype(np.int16)
-        self.model, self._sorted = model, dict[tuple[int, int], SortedBlock]()
+        self.model, self._sorted = model, dict[tuple[int, int], tuple[Any, ...]]()
 
     def of_block(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
         """Return the arrays of a block with WH there; None where it has no weights, limits, ..."""
@@ -269,13 +257,19 @@ class StoredEntries:
         """Return the weights of a block."""
         return None if self.weights is None else self.weights[entries]
 
-    def _sorted_block(self, entries: slice) -> SortedBlock | None:
-        """Return the entries of a block by their kinds, which are sorted once."""
+    def _sorted_block(self, entries: slice) -> tuple[Any, ...] | None:
+        """Return the entries of a block by their f and d, which are sorted once; None for one kind.
+
+        These are their positions in the block, the column model of each in this order, and where
+        those of each f and d begin, and the last ones end.
+        """
         if self.model_index is None:
             return None
         place = entries.start, entries.stop
         if place not in self._sorted:
-            self._sorted[place] = sorted_block(self.model, self.model_index[entries])
+            which, (different, positions, _) = self.model_index[entries], self.model.by_function
+            order, ends = groups(positions[which], len(different))
+            self._sorted[place] = order.astype(np.int32), which[order], ends
         return self._sorted[place]
 
 
@@ -307,21 +301,18 @@ class Entries:
 
 
 def starting_entries(observations: Observations, model: Model, device: Device) -> Entries:
-    """Return T at its start, 0 where an entry is missing, and U = 0."""
-    T, weights = pseudo_inverses(observations, model), observations.weight_reader()
-    if weights is not None:
-        for first in range(0, T.size, BLOCK):
-            block = T[first : min(first + BLOCK, T.size)]
-            block[weights[first : first + block.size] == 0] = 0
+    """Return T at its start, and U = 0."""
+    T = pseudo_inverses(observations, model)
     return Entries(device.put(T), device.zeros(T.shape, T.dtype))
 
 
 def pseudo_inverses(observations: Observations, model: Model) -> FloatArray:
-    """Return the starting T at the stored entries, as a new flat array."""
+    """Return the starting T at the stored entries, as a new flat array; 0 if missing."""
     if not model.is_mixed:
         return observations.transformed(model.pseudo_inverse)
-    x = observations.transformed(lambda x: x)
-    return model.pseudo_inverse(x, *observations.stored_positions()).astype(x.dtype, copy=False)
+    x, weights = observations.transformed(lambda x: x), observations.weight_reader()
+    T = model.pseudo_inverse(x, *observations.stored_positions())
+    return (T if weights is None else T * (weights > 0)).astype(x.dtype, copy=False)
 
 
 class RowBlocks:

@@ -34,15 +34,14 @@ With the sums each row w moves to the minimiser z of
 
 where G and g are the normal matrix and the gradient, with the ridge: by a Cholesky factor without a
 constraint, in a compiled loop, since the call of a routine of LAPACK takes longer than the
-computation, and by `ConstrainedColumns.row_solver` with one.
+computation, and by `ConstrainedColumns.moved` with one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
@@ -52,6 +51,7 @@ from scipy.linalg.lapack import dposv
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray, IntArray
+from nmd_lab.data.observations import row_borders
 from nmd_lab.devices import HOST, Device
 from nmd_lab.request.constraints import Entrywise, FactorConstraint, couples_rows
 
@@ -126,49 +126,36 @@ class ConstrainedColumns:
         lowest[self.components] = self.entrywise.lowest
         return weights, lowest
 
-    def row_solver(self, normals: FloatArray, penalty: float, sweeps: int) -> RowSolver:
-        """Return the function of rows and their negative gradients that returns the next rows.
+    def moved(
+        self, rows: FloatArray, slopes: FloatArray, normals: FloatArray, penalty: float, sweeps: int
+    ) -> FloatArray:
+        """Return the next rows, given their negative gradients.
 
         `normals` are the normal matrices with the ridge: one for all rows, or one for each.
         """
+        rows, slopes = (np.array(each, np.float64, order="C") for each in (rows, slopes))
         if self.couples_rows:
-            return partial(self._coupled_rows, normals)
-        if self.entrywise is not None:
-            size = normals.shape[-1]
-            bounds = self.bounds(size, penalty)
-            numbers = normals.reshape(-1, size, size), *bounds, sweeps, SWEEP_TOL
-
-            def descend_rows(rows: FloatArray, slopes: FloatArray) -> FloatArray:
-                rows, slopes = (np.array(each, np.float64, order="C") for each in (rows, slopes))
-                cached_kernel(_descend_rows, "constrained_rows")(rows, slopes, *numbers)
-                return rows
-
-            return descend_rows
-        longest = np.linalg.eigvalsh(normals)[..., -1:]
-        lengths = 1.0 / np.maximum(longest, np.finfo(float).tiny)
-
-        def times_normal(change: FloatArray) -> FloatArray:
-            shared, column = normals.ndim == 2, change[:, :, None]
-            return np.asarray(change @ normals if shared else (normals @ column)[:, :, 0])
-
-        return partial(self._proximal_gradient, times_normal, lengths, penalty)
+            return self._coupled_rows(rows, slopes, normals)
+        if self.entrywise is None:
+            return self._proximal_gradient(rows, slopes, normals, penalty)
+        size = normals.shape[-1]
+        bounds = self.bounds(size, penalty)
+        numbers = normals.reshape(-1, size, size), *bounds, sweeps, SWEEP_TOL
+        cached_kernel(_descend_rows, "constrained_rows")(rows, slopes, *numbers)
+        return rows
 
     def _proximal_gradient(
-        self,
-        times_normal: Callable[[FloatArray], FloatArray],
-        lengths: NDArray[np.float64],
-        penalty: float,
-        rows: FloatArray,
-        gradient: FloatArray,
+        self, begin: FloatArray, slopes: FloatArray, normals: FloatArray, penalty: float
     ) -> FloatArray:
         """Return rows after accelerated proximal gradient steps."""
-        begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
-        lengths = lengths * np.ones((len(rows), 1))
-        current, ahead = begin, begin
-        momentum, longest = np.ones((len(rows), 1)), np.zeros((len(rows), 1))
-        active = np.ones((len(rows), 1), bool)
+        shared, ones = normals.ndim == 2, np.ones((len(begin), 1))
+        curvatures = np.maximum(np.linalg.eigvalsh(normals)[..., -1:], np.finfo(float).tiny)
+        lengths, current, ahead = 1.0 / curvatures * ones, begin, begin
+        momentum, longest, active = ones, 0 * ones, ones > 0
         for _ in range(40):
-            following = ahead + lengths * (slope - times_normal(ahead - begin))
+            change = ahead - begin
+            curved = change @ normals if shared else (normals @ change[:, :, None])[:, :, 0]
+            following = ahead + lengths * (slopes - curved)
             following[:, self.components] = self.constraint.prox(
                 following[:, self.components], lengths / penalty
             )
@@ -186,13 +173,13 @@ class ConstrainedColumns:
                 break
         return current
 
-    def _coupled_rows(self, normal: FloatArray, rows: FloatArray, slopes: FloatArray) -> FloatArray:
+    def _coupled_rows(self, rows: FloatArray, slopes: FloatArray, normal: FloatArray) -> FloatArray:
         """Return all rows of a factor, if the constraint couples them.
 
         The offsets move first, given the components; then the components move to the allowed
         matrix that is nearest to their sums.  A ridge does not change which one that is.
         """
-        following, components = rows.astype(np.float64), self.components
+        following, components = rows.copy(), self.components
         others = np.ones(len(normal), bool)
         others[components] = False
         for c in np.flatnonzero(others):
@@ -205,10 +192,7 @@ class ConstrainedColumns:
 
 
 def proximal_move(
-    rows: FloatArray,
-    gradient: FloatArray,
-    length: float,
-    constrained: ConstrainedColumns | None,
+    rows: FloatArray, gradient: FloatArray, length: float, constrained: ConstrainedColumns | None
 ) -> FloatArray:
     """Return what a proximal gradient step takes from rows; 0 where a constraint holds them."""
     moved = rows.astype(np.float64) - length * gradient
@@ -330,8 +314,7 @@ def _chunk(storage: CsrStorage, device: Device, first: int, last: int) -> Chunk:
 def shares_of_rows(chunks: list[Chunk], shares: int) -> list[slice]:
     """Return ranges of rows with about as many entries."""
     indptr = sum((chunk.indptr for chunk in chunks[1:]), start=chunks[0].indptr)
-    ends = np.searchsorted(indptr, indptr[-1] / shares * np.arange(1, shares))
-    return list(starmap(slice, pairwise([0, *ends.tolist(), indptr.size - 1])))
+    return list(starmap(slice, pairwise(row_borders(indptr, shares))))
 
 
 def row_sums(
@@ -377,22 +360,6 @@ def _add_entries(indptr, indices, S, partners, normals, gradients):  # type: ign
                     row[c] += weight * h[c]
 
 
-def sums_of_ranges(
-    chunks: list[Chunk], S: FloatArray, partners: FloatArray, rows: slice
-) -> Iterator[tuple[slice, tuple[FloatArray, FloatArray]]]:
-    """Yield ranges of some rows with the sums over their entries."""
-    step, every = max(1, NUMBERS // max(1, partners.shape[1]) ** 2), None
-    if len(chunks) > 1:  # each is in the cache once
-        every = row_sums(chunks, S, partners, rows)
-    for begin in range(rows.start, rows.stop, step):
-        some = slice(begin, min(begin + step, rows.stop))
-        if every is None:
-            yield some, row_sums(chunks, S, partners, some)
-        else:
-            at = slice(some.start - rows.start, some.stop - rows.start)
-            yield some, (every[0][at], every[1][at])
-
-
 def update_rows(
     constrained: ConstrainedColumns | None,
     chunks: list[Chunk],
@@ -405,25 +372,50 @@ def update_rows(
     out: FloatArray,
 ) -> None:
     """Move some rows of `out`, which have normal matrices of their own, in place."""
-    for some, sums in sums_of_ranges(chunks, S, partners, rows):
-        out[some, solved] = moved(constrained, *sums, ridge, penalty, out[some, solved])
+    step, number = max(1, NUMBERS // max(1, partners.shape[1]) ** 2), rows.stop - rows.start
+    # Each of several chunks is in the cache once.
+    whole = row_sums(chunks, S, partners, rows) if len(chunks) > 1 else None
+    for begin in range(0, number, step):
+        at = slice(begin, min(begin + step, number))
+        some = slice(rows.start + at.start, rows.start + at.stop)
+        sums = row_sums(chunks, S, partners, some) if whole is None else (w[at] for w in whole)
+        normals, gradients = sums
+        improve = solver_for(constrained, normals, ridge, penalty)
+        out[some, solved] = improve(out[some, solved], gradients)
 
 
-def moved(
+def solver_for(
     constrained: ConstrainedColumns | None,
     normals: FloatArray,
-    gradients: FloatArray,
     ridge: FloatArray,
     penalty: float,
-    rows: FloatArray,
-) -> FloatArray:
-    """Return the next rows, given the sums over their entries."""
-    gradients = gradients - ridge * rows
-    if constrained is not None:
-        normals = normals + np.tril(normals, -1).transpose(0, 2, 1) + np.diag(ridge)
-        return constrained.row_solver(normals, penalty, MAX_SWEEPS)(rows, gradients)
-    cached_kernel(_solve, "solve_rows")(normals, ridge, gradients)
-    return rows + gradients
+    *,
+    sweeps: int = MAX_SWEEPS,
+) -> RowSolver:
+    """Return the finish of rows, whose gradients have no ridge, from sums over their entries.
+
+    `normals` is one matrix for all rows, or has the lower triangle of one for each.
+    """
+    shared, dtype = normals.ndim == 2, normals.dtype
+    if constrained is not None and not shared:
+        normals = normals + np.tril(normals, -1).transpose(0, 2, 1)
+    if constrained is not None or shared:
+        normals = normals.astype(np.float64) + np.diag(ridge)
+    if constrained is None and shared:
+        _, inverse, failed = dposv(normals, np.eye(ridge.size))
+        inverse = (inverse * np.nan if failed else inverse).astype(dtype)
+
+    def solve(rows: FloatArray, gradients: FloatArray) -> FloatArray:
+        gradients = gradients - ridge.astype(gradients.dtype) * rows
+        if constrained is not None:
+            found = constrained.moved(rows, gradients, normals, penalty, sweeps)
+            return found.astype(rows.dtype, copy=False)
+        if shared:
+            return np.asarray(rows + gradients @ inverse)
+        cached_kernel(_solve, "solve_rows")(normals, ridge, gradients)
+        return np.asarray(rows + gradients)
+
+    return solve
 
 
 def _solve(normals, ridge, steps):  # type: ignore[no-untyped-def]
@@ -431,32 +423,6 @@ def _solve(normals, ridge, steps):  # type: ignore[no-untyped-def]
     for i in range(steps.shape[0]):
         factorize(normals[i], ridge, L)
         substitute(L, steps[i])
-
-
-def shared_solver(
-    constrained: ConstrainedColumns | None,
-    gram: FloatArray,
-    ridge: FloatArray,
-    penalty: float,
-    *,
-    sweeps: int = MAX_SWEEPS,
-) -> RowSolver:
-    """Return the finish of rows that share one normal matrix, whose gradients have no ridge."""
-    normal = gram.astype(np.float64)
-    normal.flat[:: ridge.size + 1] += ridge
-    if constrained is None:
-        _, inverse, failed = dposv(normal, np.eye(ridge.size))
-        inverse = (inverse * np.nan if failed else inverse).astype(gram.dtype)
-    else:
-        move = constrained.row_solver(normal, penalty, sweeps)
-
-    def solve(rows: FloatArray, gradients: FloatArray) -> FloatArray:
-        gradients = gradients - ridge.astype(rows.dtype) * rows
-        if constrained is None:
-            return np.asarray(rows + gradients @ inverse)
-        return move(rows, gradients).astype(rows.dtype, copy=False)
-
-    return solve
 
 
 @compile_inner

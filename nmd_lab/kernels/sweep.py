@@ -36,15 +36,8 @@ from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import Model
 
-from .products import (
-    MIN_SHARE_ENTRIES,
-    Block,
-    CsrStorage,
-    Storage,
-    products_of_blocks,
-)
+from .products import MIN_SHARE_ENTRIES, Block, CsrStorage, Storage, products_of_blocks
 from .row_steps import (
-    Chunk,
     ConstrainedColumns,
     Ridge,
     RowSolver,
@@ -52,15 +45,16 @@ from .row_steps import (
     chunks_of_columns,
     penalty_of,
     row_sums,
-    shared_solver,
     shares_of_rows,
-    sums_of_ranges,
+    solver_for,
     update_rows,
 )
 
 RowStep = Callable[[Block, FloatArray, FloatArray], None]
 """Function of a block, its S and StW.  It computes the block's rows of the next W.  If the H-step
 needs Sᵀ W, it adds the contribution of the block to StW."""
+
+N_COUPLED = 3  # steps of coupled rows on the observed entries, each a pass over the data
 
 
 @dataclass
@@ -79,8 +73,8 @@ class SweepResult:
         ‖T - WH‖.
     change : float
         ‖T - T_previous‖.
-    projected_change : float
-        ‖Wᵀ(T - T_previous)‖, NaN unless it was asked for.
+    dual : float
+        ‖T - T_previous‖, or ‖Wᵀ(T - T_previous)‖ if it is projected.
     """
 
     W: FloatArray
@@ -88,7 +82,7 @@ class SweepResult:
     data_term: float = math.nan
     primal: float = math.nan
     change: float = math.nan
-    projected_change: float = math.nan
+    dual: float = math.nan
 
 
 @dataclass(eq=False)
@@ -101,6 +95,8 @@ class Sweep:
         The data.
     state : Entries
         State of the next steps in addition to W, H and the last result: T and U.
+    projected : bool
+        Whether the dual residual is that of the paper (`PenaltyRule`).
     """
 
     entries: Any
@@ -112,6 +108,7 @@ class Sweep:
     threads: int = 1
     W_constraint: ConstrainedColumns | None = None
     H_constraint: ConstrainedColumns | None = None
+    projected: bool = False
 
     def __post_init__(self) -> None:
         """Take the passes over the entries, and set the number of parts of the rows."""
@@ -121,21 +118,15 @@ class Sweep:
         self.update_pass = self.device.passes(self.entries.model, limited=limited).update
 
     def update_T_and_W(
-        self,
-        W: FloatArray,
-        H: FloatArray,
-        penalty: float,
-        *,
-        update: bool = True,
-        projected: bool = False,
+        self, W: FloatArray, H: FloatArray, penalty: float, *, update: bool = True
     ) -> SweepResult:
         """Update T and U at A = WH if they are to be updated, then take the next W-step."""
         next_W = W.copy()
         row_step = self.row_step(W, H, penalty, next_W)
-        StW, CtW, sums = self.over_rows(W, H, penalty, row_step, update=update, projected=projected)
+        StW, CtW, sums = self.over_rows(W, H, penalty, row_step, update=update)
         result = SweepResult(next_W, StW)
         if update:
-            self._set_residuals(result, CtW if projected else None, sums)
+            self._set_residuals(result, CtW, sums)
         if self.W_constraint is not None and self.W_constraint.couples_rows:
             self._couple_rows(result, W, H, penalty)
         return result
@@ -161,30 +152,23 @@ class Sweep:
         return penalty_of(W[:, self.solved_W], self.ridge_W, self.W_constraint)
 
     def over_rows(
-        self,
-        W: FloatArray,
-        H: FloatArray,
-        penalty: float,
-        row_step: RowStep,
-        *,
-        update: bool,
-        projected: bool = False,
+        self, W: FloatArray, H: FloatArray, penalty: float, row_step: RowStep, *, update: bool
     ) -> tuple[FloatArray, ...]:
         """Make the pass over the rows: T and U if they are to be updated, and a step of rows.
 
-        Returned are StW, Wᵀ (T - T_previous), transposed, if it is asked for, and the sums.
+        Returned are StW, Wᵀ (T - T_previous), transposed, if it is projected, and the sums.
         """
         H_packed = self.storage.pack(H)
 
         def share(index: int) -> tuple[FloatArray, ...]:
             rank, n = H.shape
             StW, sums = np.zeros((n, rank), H.dtype), np.zeros(4)
-            CtW = np.zeros((n if projected else 0, rank), H.dtype)
+            CtW = np.zeros((n if self.projected else 0, rank), H.dtype)
             for block, S in products_of_blocks(self.storage, W, H_packed, index, self.parts):
                 if update:
-                    found, change = self.update(block.entries, S, penalty, projected=projected)
+                    found, change = self.update(block.entries, S, penalty)
                     sums += found
-                    if projected:
+                    if self.projected:
                         self.storage.add_StW(block, change, W, CtW)
                 else:
                     self.keep(block.entries, S)
@@ -196,16 +180,16 @@ class Sweep:
         return share(0) if self.parts == 1 else map_and_add(share, self.parts)
 
     def update(
-        self, entries: slice, A: FloatArray, penalty: float, *, projected: bool
+        self, entries: slice, A: FloatArray, penalty: float
     ) -> tuple[tuple[float, ...], Any]:
         """Update T and U of a block, and turn A = WH into S = T + U - A.
 
         Returned are the sums of the loss and of the squares of T - WH, T - T_previous and, if
-        T = WH beyond the entries, the change of WH; and, if it is asked for, T - T_previous, less
+        T = WH beyond the entries, the change of WH; and, if it is projected, T - T_previous, less
         this change.
         """
         state, T, shift = self.state, self.state.T[entries], 0.0
-        before, shifted = 1 * T if projected else None, 0.0
+        before, shifted = 1 * T if self.projected else None, 0.0
         if state.previous_A is not None:
             shift = A - state.previous_A[entries]
             shifted = float(shift @ shift)
@@ -239,18 +223,17 @@ class Sweep:
         """Return the finish of the W-step, with the normal matrix of all rows."""
         partners = H[self.solved_W]
         ridge = self.ridge_W(partners, penalty)
-        return shared_solver(self.W_constraint, partners @ partners.T, ridge, penalty)
+        return solver_for(self.W_constraint, partners @ partners.T, ridge, penalty)
 
     def row_step(self, W: FloatArray, H: FloatArray, penalty: float, next_W: FloatArray) -> RowStep:
         """Return the function that computes the rows of the next W."""
         raise NotImplementedError
 
-    def _set_residuals(self, result: SweepResult, CtW: FloatArray | None, sums: FloatArray) -> None:
+    def _set_residuals(self, result: SweepResult, CtW: FloatArray, sums: FloatArray) -> None:
         """Compute the residuals from the sums of all blocks."""
         result.data_term = float(sums[0])
         result.primal, result.change = math.sqrt(sums[1]), math.sqrt(sums[2])
-        if CtW is not None:
-            result.projected_change = float(np.linalg.norm(CtW))
+        result.dual = float(np.linalg.norm(CtW)) if self.projected else result.change
 
 
 def number_of_shares(storage: Storage, threads: int, model: Model) -> int:
@@ -321,7 +304,7 @@ class EverywhereSweep(Sweep):
         ridge = self._ridge_of_columns(result, penalty)
         gradient = result.StW.T[solved] - cross[solved] @ H
         next_H, own_gram = H.copy(), gram[solved, solved]
-        improve = shared_solver(constrained, own_gram, ridge, penalty)
+        improve = solver_for(constrained, own_gram, ridge, penalty)
         next_H[solved] = improve(H[solved].T, gradient.T).T
         if constrained is None or not constrained.couples_rows:
             next_H[solved, empty] = H[solved, empty]
@@ -342,11 +325,11 @@ class EverywhereSweep(Sweep):
         """Return the ridge of the H-step."""
         return self.ridge_H(result.W[:, self.solved_H], penalty)
 
-    def _set_residuals(self, result: SweepResult, CtW: FloatArray | None, sums: FloatArray) -> None:
+    def _set_residuals(self, result: SweepResult, CtW: FloatArray, sums: FloatArray) -> None:
         if self.product_change is not None:
-            squared_norm, projected = self.product_change
+            squared_norm, change = self.product_change
             sums[2] = max(sums[2] + squared_norm - sums[3], 0.0)
-            CtW = None if CtW is None else CtW + projected.T
+            CtW = CtW + change.T if self.projected else CtW
         super()._set_residuals(result, CtW, sums)
 
 
@@ -381,34 +364,18 @@ class ObservedSweep(Sweep):
     def _couple_rows(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
-        """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
-        partners, improve = self.storage.pack(H[self.solved_W]), self._solver_of_rows(H, penalty)
-        self._coupled(
-            *(result.W, self.solved_W, improve, [self.of_rows], self.state.S[:].copy(), partners),
-            lambda change, S: self._subtract(change, H, S),
-        )
-
-    def _coupled(
-        self,
-        rows: FloatArray,
-        solved: slice,
-        improve: RowSolver,
-        chunks: list[Chunk],
-        S: FloatArray,
-        partners: FloatArray,
-        subtract: Callable[[FloatArray, FloatArray], None],
-    ) -> None:
-        """Move rows under a constraint that couples them, in place, and subtract that from S.
+        """Take the W-step under a constraint that couples the rows; S stays that of W and H.
 
         Each step puts WH in the place of what is not observed, which lowers the sum over the
         observed entries.
         """
-        for _ in range(3):  # each a pass over the data
-            before = rows.copy()
-            ranges = sums_of_ranges(chunks, S, partners, slice(0, len(rows)))
-            gradients = np.concatenate([sums[1] for _, sums in ranges])
-            rows[:, solved] = improve(rows[:, solved], gradients)
-            subtract(rows - before, S)
+        W, solved, storage, S = result.W, self.solved_W, self.storage, self.state.S[:].copy()
+        partners, improve = storage.pack(H[solved]), self._solver_of_rows(H, penalty)
+        for _ in range(N_COUPLED):
+            before, blocks = W.copy(), storage.blocks()
+            slopes = [storage.times_Ht(each, S[each.entries], partners) for each in blocks]
+            W[:, solved] = improve(W[:, solved], np.concatenate(slopes))
+            self._subtract(W - before, H, S)
 
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
@@ -419,11 +386,13 @@ class ObservedSweep(Sweep):
         ridge = self.ridge_H(partners, penalty)
         self._subtract(next_W - W, H, self.state.S)
         if constrained is not None and constrained.couples_rows:
-            improve = shared_solver(constrained, partners.T @ partners, ridge, penalty)
-            self._coupled(
-                *(next_Ht, solved, improve, self.of_columns, self.state.S[:], partners),
-                lambda change, S: self._subtract(next_W, change.T, S),
-            )
+            improve = solver_for(constrained, partners.T @ partners, ridge, penalty)
+            for _ in range(N_COUPLED):
+                before, slopes = next_Ht.copy(), np.zeros((len(next_Ht), ridge.size), H.dtype)
+                for block in self.storage.blocks():
+                    self.storage.add_StW(block, self.state.S[block.entries], partners, slopes)
+                next_Ht[:, solved] = improve(next_Ht[:, solved], slopes)
+                self._subtract(next_W, (next_Ht - before).T, self.state.S)
             return np.ascontiguousarray(next_Ht.T)
 
         def solve_columns(index: int) -> tuple[FloatArray, ...]:

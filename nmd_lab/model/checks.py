@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab._runtime.checks import fault_of_compiler, many, sentence
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab._runtime.html import Summary, table
 
 from .column_model import make_column_model
@@ -95,17 +96,23 @@ def loss_derivatives(d: Loss, x: Array, y: Array) -> Iterator[Failure]:
     if type(d).derivatives is Loss.derivatives:
         return
     a, b = (m.ravel() for m in np.meshgrid(x, y, indexing="ij"))
-    slopes = [d.derivatives(float(s), float(t), d.numbers)[0] for s, t in zip(a, b, strict=True)]
+    derivatives, slopes = compile_scalar(d.derivatives), np.empty(a.size)
+
+    def fill(x, y, p, out):  # type: ignore[no-untyped-def]
+        for i in range(x.size):
+            out[i] = derivatives(x[i], y[i], p)[0]
+
+    compile_kernel(fill, "slopes", cached=False)(a, b, d.numbers, slopes)
     check = "derivatives gives d' in y"
     yield from _wrong_slope(check, lambda y: values_of(d, a, y), slopes, x=a, y=b)
 
 
 def _wrong_slope(
-    check: str, function: Callable[[Array], Any], slopes: list[float], **inputs: Array
+    check: str, function: Callable[[Array], Any], slope: Array, **inputs: Array
 ) -> Iterator[Failure]:
     """Yield where a slope lies outside the differences on both sides, at the last of the inputs."""
     *_, t = inputs.values()
-    slope, step = np.array(slopes, dtype=float), 1e-5 * (1e-2 + np.abs(t))
+    step = 1e-5 * (1e-2 + np.abs(t))
     with np.errstate(all="ignore"):
         at, ahead, behind = (np.asarray(function(t + k * step), dtype=float) for k in (0, 1, -1))
         rise, fall = (ahead - at) / step, (at - behind) / step
@@ -134,25 +141,21 @@ def t_update_is_minimiser(
         return np.where(inside, flat, np.inf) + rho / 2 * (t - v) ** 2
 
     yield from _first(check, ~np.isfinite(found), found, "a finite number", **at)
-    found = np.where(np.isfinite(found), found, v)
     with np.errstate(all="ignore"):
-        attained = objective(found)
-        best_t, best = found.copy(), attained.copy()
-        reach = np.where(np.isfinite(best), np.sqrt(2 * np.maximum(best, 0) / rho), 1e3)
-        shape = np.concatenate([-np.logspace(0, -8, 60), [0.0], np.logspace(-8, 0, 60)])
-        grids = [v + reach * s for s in np.union1d(shape, np.linspace(-1, 1, 121))]
-        points = np.stack([*grids, x])
+        best = np.where(np.isfinite(found), found, v)
+        attained = objective(best)
+        reach = np.where(np.isfinite(attained), np.sqrt(2 * np.maximum(attained, 0) / rho), 1e3)
+        small = np.logspace(-8, 0, 60)
+        shape = np.concatenate([-small, small, np.linspace(-1, 1, 121)])[:, None]
+        points = np.vstack([v + reach * shape, x])
         for _ in range(8):
-            values = objective(points)
-            k = np.argmin(values, axis=0)
-            here, lowest = (np.take_along_axis(a, k[None], axis=0)[0] for a in (points, values))
-            best_t = np.where(lowest < best, here, best_t)
-            best = np.minimum(best, lowest)
+            points = np.vstack([best, points])
+            best = points[np.argmin(objective(points), axis=0), np.arange(x.size)]
             reach = reach / 16
-            points = best_t + reach * np.linspace(-1, 1, 25)[:, None]
-        scale = 1e-12 * (1 + np.abs(x)) ** 2
-        bad = ~(attained <= best + 1e-6 * np.abs(best) + scale)
-    yield from _first(check, bad, found, best_t, **at)
+            points = best + reach * np.linspace(-1, 1, 25)[:, None]
+        lowest = objective(best)
+        bad = ~(attained <= lowest + 1e-6 * np.abs(lowest) + 1e-12 * (1 + np.abs(x)) ** 2)
+    yield from _first(check, bad, found, best, **at)
 
 
 def f_is_finite(f: Nonlinearity, t: Array) -> Iterator[Failure]:
@@ -167,19 +170,16 @@ def f_is_continuous(f: Nonlinearity, t: Array) -> Iterator[Failure]:
     if f.periodic:  # its jumps of one period are meant
         return
     t = np.unique(t)
+    left, right = t[:-1], t[1:]
     with np.errstate(all="ignore"):
-        left, right = t[:-1].copy(), t[1:].copy()
-        at_left, at_right = (np.asarray(f(a), dtype=float) for a in (left, right))
-        first = np.abs(at_right - at_left)
+        first = np.abs(f(right) - f(left))
         for _ in range(40):
             middle = (left + right) / 2
-            at = np.asarray(f(middle), dtype=float)
-            go_right = np.abs(at_right - at) > np.abs(at - at_left)
-            left, at_left = np.where(go_right, middle, left), np.where(go_right, at, at_left)
-            right, at_right = np.where(go_right, right, middle), np.where(go_right, at_right, at)
-        jump = np.abs(at_right - at_left)
-        bad = (jump > 1e-3 * first) & (jump > 1e-6 * (np.abs(at_left) + np.abs(at_right)))
-    yield from _first("f is continuous", bad, at_right - at_left, "no jump", t=left)
+            go_right = np.abs(f(right) - f(middle)) > np.abs(f(middle) - f(left))
+            left, right = np.where(go_right, middle, left), np.where(go_right, right, middle)
+        jump, size = f(right) - f(left), np.abs(f(left)) + np.abs(f(right))
+        bad = (np.abs(jump) > 1e-3 * first) & (np.abs(jump) > 1e-6 * size)
+    yield from _first("f is continuous", bad, jump, "no jump", t=left)
 
 
 def f_derivative(f: Nonlinearity, t: Array) -> Iterator[Failure]:
@@ -187,7 +187,7 @@ def f_derivative(f: Nonlinearity, t: Array) -> Iterator[Failure]:
     if type(f).derivative is Nonlinearity.derivative:
         return
     with np.errstate(all="ignore"):
-        slopes = [float(f.derivative(float(each), f.numbers)) for each in t]
+        slopes = np.array([float(f.derivative(float(each), f.numbers)) for each in t])
     yield from _wrong_slope("derivative is that of f", f, slopes, t=t)
 
 

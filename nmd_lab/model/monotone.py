@@ -19,14 +19,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.interpolate import BSpline
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 from scipy.special import ndtr, ndtri
+from scipy.stats import CensoredData, norm
 
 from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.compiler import number_at
 
 from .loss import Array, FloatArray
 from .nonlinearity import PiecewiseLinear, shortest
+from .ordinal import interval_mass
 
 N_KNOTS = 20
 """Knots of a learned f; fewer fit the middle alone, more follow single values of small tables."""
@@ -310,18 +312,12 @@ def f_within_limits(low: Array, high: Array) -> Monotone | None:
 
 def _normal(low: Array, high: Array) -> tuple[float, float, float]:
     """Return the largest log-likelihood of a normal distribution, with its mean and deviation."""
-    known = low == high
-    x, low, high = low[known], low[~known], high[~known]
-    centre, size = float(x.mean()), float(x.std())
-
-    def cost(numbers: Array) -> float:
-        mean, sd = centre + size * numbers[0], size * np.exp(numbers[1])
-        z, below, above = ((each - mean) / sd for each in (x, low, high))
-        mass = np.maximum(ndtr(above) - ndtr(below), np.finfo(float).tiny)
-        return float(0.5 * z @ z + z.size * np.log(sd) - np.log(mass).sum())
-
-    best = minimize(cost, np.zeros(2), method="Nelder-Mead")
-    return -float(best.fun), centre + size * best.x[0], size * float(np.exp(best.x[1]))
+    with np.errstate(divide="ignore"):  # of a probability that is 0 by rounding
+        mean, sd = norm.fit(CensoredData(interval=np.column_stack([low, high])))
+    below, above = (low - mean) / sd, (high - mean) / sd
+    mass = np.maximum(interval_mass(below, above), np.finfo(float).tiny)
+    logs = np.where(low == high, -0.5 * below**2 - np.log(sd), np.log(mass))
+    return float(logs.sum()), float(mean), float(sd)
 
 
 MAX_REST, MAX_RATIO = 0.02, 0.8

@@ -98,20 +98,28 @@ def mills_ratio(z: float) -> float:
 
 
 @compile_scalar
+def mass_between(a: float, b: float, width: float) -> float:
+    """Return the integral of exp(-z²/2) from a to b = a + width, over its maximum there.
+
+    It neither overflows nor underflows, however far from zero a and b are.  The width is an
+    argument, because b - a loses digits where the limits are close to each other.
+    """
+    if a <= 0.0 <= b:
+        return SQRT_HALF_PI * (math.erf(b * SQRT_HALF) - math.erf(a * SQRT_HALF))
+    near, far = (a, b) if a > 0.0 else (-b, -a)
+    if width < 1e-4:  # the quadratic term does not count
+        fall = near * width
+        return width * (1.0 - 0.5 * fall) if fall < 1e-8 else -math.expm1(-fall) / near
+    fall, above = 0.5 * width * (near + far), mills_ratio(near)
+    ratio: float = above - math.exp(-fall) * mills_ratio(far) if fall < 50.0 else above
+    return ratio
+
+
+@compile_scalar
 def log_probability(a: float, b: float) -> float:
     """Return log(Φ(b) - Φ(a)) for a < b; either may be infinite."""
-    if a + b < 0.0:  # by symmetry, the interval is on the right or holds zero
-        a, b = -b, -a
-    if a <= 0.0:
-        return math.log(0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0))))
-    width, middle = b - a, 0.5 * (a + b)
-    if width * max(1.0, middle) < MAX_NARROW:
-        curved = width * width * (middle * middle - 1.0) / 24.0
-        return math.log(width) - 0.5 * middle * middle - LOG_ROOT + math.log1p(curved)
-    ratio = mills_ratio(a)
-    if b < math.inf:
-        ratio -= mills_ratio(b) * math.exp(-width * middle)
-    return math.log(ratio) - 0.5 * a * a - LOG_ROOT
+    near = max(a, -b, 0.0)
+    return math.log(mass_between(a, b, b - a)) - 0.5 * near * near - LOG_ROOT
 
 
 def interval_mass(a: Array, b: Array) -> Array:
@@ -124,13 +132,13 @@ def interval_mass(a: Array, b: Array) -> Array:
 @compile_scalar
 def slopes(a: float, b: float) -> tuple[float, float, float]:
     """Return density at a and at b over Φ(b) - Φ(a), and their difference b minus a."""
-    p = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
+    p = 0.5 * (math.erf(b * SQRT_HALF) - math.erf(a * SQRT_HALF))
     if p > 1e-2:  # a difference of distribution functions is exact enough
         at_a, at_b = DENSITY * math.exp(-0.5 * a * a) / p, DENSITY * math.exp(-0.5 * b * b) / p
         return at_a, at_b, at_b - at_a
-    log_p = log_probability(a, b)
-    at_a = math.exp(-0.5 * a * a - LOG_ROOT - log_p) if a > -math.inf else 0.0
-    at_b = math.exp(-0.5 * b * b - LOG_ROOT - log_p) if b < math.inf else 0.0
+    near, mass = max(a, -b, 0.0), mass_between(a, b, b - a)
+    at_a = math.exp(0.5 * (near * near - a * a)) / mass
+    at_b = math.exp(0.5 * (near * near - b * b)) / mass
     if (b - a) * max(1.0, abs(a + b)) < MAX_NARROW:  # the difference would cancel
         return at_a, at_b, -0.5 * (a + b)
     return at_a, at_b, at_b - at_a

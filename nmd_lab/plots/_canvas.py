@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab._runtime.checks import needs_library
 from nmd_lab.data.matching import match_data
 from nmd_lab.result.decomposition import Decomposition
 
@@ -40,10 +41,8 @@ class Palette:
 
 def pyplot() -> Any:
     """Return matplotlib.pyplot; raise ImportError with the remedy if matplotlib is missing."""
-    try:
+    with needs_library("Plots need matplotlib: pip install matplotlib."):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install matplotlib.") from error
     return plt
 
 
@@ -161,16 +160,12 @@ class Mosaic:
         self, ax: Axes, row: int, column: int, picture: NDArray[Any], **style: Any
     ) -> AxesImage:
         """Draw one picture."""
-        x, y = self.centre(row, column)
-        half = self.height / 2
-        return ax.imshow(
-            picture, extent=(x - 0.5, x + 0.5, y + half, y - half), interpolation="none", **style
-        )
+        left, top = self.size(row, column)
+        extent = left, left + 1, top + self.height, top
+        return ax.imshow(picture, extent=extent, interpolation="none", **style)
 
     def finish(self, ax: Axes, rows: int, columns: int) -> None:
         """Fit the limits of the axes to the pictures, and remove the ticks."""
-        width, height = self.size(rows, columns)
-        ax.set(xlim=(-0.01, width - self.gap + 0.01), xticks=[], yticks=[])
-        ax.set_ylim(height - self.gap + 0.01, -0.01)
-        ax.set_aspect("equal")
+        right, bottom = (end - self.gap + 0.01 for end in self.size(rows, columns))
+        ax.set(xticks=[], yticks=[], xlim=(-0.01, right), ylim=(bottom, -0.01), aspect="equal")
         hide_frame(ax)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._runtime.checks import check_integer, many
+from nmd_lab._runtime.checks import check_integer, evenly, many
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import ColumnModel
@@ -260,7 +260,7 @@ def nonlinearity(
     drawn = panels_of(ax, down, across, size, len(panels))
     for (title, kind, column), here in zip(panels, drawn, strict=True):
         at = np.arange(x.size) if column is None else np.flatnonzero(j == column)
-        at = at[np.unique(np.linspace(0, at.size - 1, min(most, at.size)).astype(int))]
+        at = at[evenly(at.size, most)]
         linear = np.atleast_2d(result._values.linear_at(i[at], j[at]))  # one for each draw
         t = kind.centre + kind.size * linear.mean(axis=0)
         here.plot(t, x[at], ".", color=Palette.negative, alpha=0.35, markersize=4)

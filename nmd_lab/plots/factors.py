@@ -138,11 +138,9 @@ def _tiles(fit: Decomposition, pictures: Any, shape: tuple[int, int], ax: Axes |
     for k, picture in enumerate(pictures):
         row, column = divmod(k, columns)
         limit = float(np.nanmax(np.abs(picture))) or 1.0
-        mosaic.draw(ax, row, column, picture, cmap=colors, vmin=-limit, vmax=limit)
-        x, y = mosaic.centre(row, column)
-        corner = (x - 0.5, y - mosaic.height / 2)
-        ax.annotate(str(k), corner, (3, -3), textcoords="offset points", va="top", fontsize=8,
-                    alpha=0.7)  # fmt: skip
+        image = mosaic.draw(ax, row, column, picture, cmap=colors, vmin=-limit, vmax=limit)
+        style: dict[str, Any] = {"va": "top", "fontsize": 8, "alpha": 0.7}  # in its upper corner
+        ax.annotate(str(k), (0, 1), (3, -3), image, textcoords="offset points", **style)
     mosaic.finish(ax, rows, columns)
     kind = "layers W H" if shape == fit._shape else "components H"
     ax.set_title(f"{rank} {kind}, {fit.nonlinearity}")

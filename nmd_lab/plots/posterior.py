@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import check_integer
+from nmd_lab._runtime.checks import check_integer, evenly
 from nmd_lab.data.matching import match_data
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
@@ -266,5 +266,5 @@ def _entries(
     """Return positions in the posterior and values of some observed entries of data."""
     data = match_data(posterior._labels, X, owner="the posterior")
     i, j, values = data.observations.entries()
-    chosen = np.unique(np.linspace(0, values.size - 1, min(largest, values.size)).astype(int))
+    chosen = evenly(values.size, largest)
     return data.rows[i[chosen]], data.columns[j[chosen]], values[chosen].astype(np.float64)

@@ -51,6 +51,9 @@ NonlinearityArgument = str | Nonlinearity | Mapping[Any, Any] | Sequence[Any]
 LossArgument = str | Loss | Mapping[Any, Any] | Sequence[Any]
 """A loss for all entries, or several."""
 
+Ends = tuple[float, float]
+"""The smallest and the largest value, of data or of f."""
+
 NUMBER = "frobenius"
 """Default loss of a column of numbers."""
 
@@ -65,12 +68,7 @@ def is_by_column(nonlinearity: Any, loss: Any, labels: Labels) -> bool:
     return is_mixed(nonlinearity) or is_mixed(loss) or labels.table is not None
 
 
-def model_for(
-    nonlinearity: Any,
-    loss: Any,
-    ends: tuple[float, float],
-    documented: tuple[float, float] | None,
-) -> Model:
+def model_for(nonlinearity: Any, loss: Any, ends: Ends, documented: Ends | None) -> Model:
     """Return the model of all entries, with bounds that the data decide; see `bounded`.
 
     The identity stands for "auto".
@@ -109,11 +107,11 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
     parts, first, which = np.unique(
         each.reshape(-1, 3), axis=0, return_index=True, return_inverse=True
     )
-    which, of_types = which.reshape(each.shape[:-1]), _losses_of_types(labels)
+    which = which.reshape(each.shape[:-1])
     pairs, places = list[tuple[Any, Any]](), list[str]()
     for j, (_, d, f) in zip(first.tolist(), parts.tolist(), strict=True):
-        kind = of_types[j] if by_column else None
-        pairs.append((functions[f], _loss_of(losses[d], kind, one_for_all=not is_mixed(loss))))
+        typed = table.of_matrix[j] if by_column and table is not None else None
+        pairs.append((functions[f], _loss_of(losses[d], typed, one_for_all=not is_mixed(loss))))
         places.append(f"column {plain_label(names[j])!r}" if by_column else f"group {len(places)}")
     explicit, documented = is_mixed(nonlinearity), observations.labels.valid_range
     rows, columns, x = observations.entries()
@@ -144,29 +142,15 @@ def _check_limits(observations: Observations, of_matrix: Sequence[Any]) -> None:
         )
 
 
-def _losses_of_types(labels: Labels) -> list[Loss | None]:
-    """Return the loss of each column that follows from its type; None for numbers."""
-    if labels.table is None:
-        return [None] * labels.matrix_shape[1]
-    of_types: list[Loss | None] = []
-    for column in labels.table.of_matrix:
-        if column.kind == "ordered":
-            of_types.append(Ordinal(column.levels))
-        else:
-            of_types.append(Logistic(0) if column.is_class else None)
-    return of_types
-
-
-def _loss_of(loss: Any, kind: Loss | None = None, one_for_all: bool = False) -> Any:
-    """Return the loss of a column from the argument and the kind of the column, if it has one.
+def _loss_of(loss: Any, typed: Any, one_for_all: bool) -> Any:
+    """Return the loss of a column from the argument and the type of the column, None without one.
 
     One loss for all columns is meant for numbers: levels and categories keep their own.
     """
-    if kind is not None and one_for_all:
-        return kind
-    if loss is None or is_auto(loss):
-        return NUMBER if kind is None else kind
-    return loss
+    is_open = loss is None or is_auto(loss)
+    if typed is not None and typed.is_class and (is_open or one_for_all):
+        return Ordinal(typed.levels) if typed.kind == "ordered" else Logistic(0)
+    return NUMBER if is_open else loss
 
 
 def _listed(
@@ -225,7 +209,7 @@ def _kind(
     explicit: bool,
     x: FloatArray,
     weights: FloatArray,
-    documented: tuple[float, float] | None,
+    documented: Ends | None,
     where: str,
 ) -> ColumnModel:
     """Return the kind of a column, or of a group of entries, with its units."""
@@ -332,30 +316,26 @@ def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) ->
     return (with_data(model, observations) if model.takes_data else model).nonlinearity
 
 
-def bounded(
-    nonlinearity: str | Nonlinearity,
-    ends: tuple[float, float],
-    valid_range: tuple[float, float] | None,
-) -> Nonlinearity:
+def bounded(f_or_name: str | Nonlinearity, ends: Ends, valid_range: Ends | None) -> Nonlinearity:
     """Return a nonlinearity, with bounds that the data decide if it is only named.
 
     The bounds of "minmax" are the range that the data document, or else 0 and 1.
     """
-    f = as_nonlinearity(nonlinearity)
-    if not isinstance(nonlinearity, str) or not isinstance(f, MinMax):
+    f = as_nonlinearity(f_or_name)
+    if not isinstance(f_or_name, str) or not isinstance(f, MinMax):
         return f
     if valid_range is not None:
         return MinMax(*valid_range)
     if not goes_beyond(f, ends):
         return f
     raise ValueError(
-        f"nonlinearity={nonlinearity!r} has the bounds 0 and 1, and X goes from {ends[0]:g} to "
+        f"nonlinearity={f_or_name!r} has the bounds 0 and 1, and X goes from {ends[0]:g} to "
         f"{ends[1]:g}: give the bounds of your data, for example "
         f"nonlinearity=nmd.{MinMax(*ends)!r}."
     )
 
 
-def goes_beyond(f: Nonlinearity, ends: tuple[float, float]) -> bool:
+def goes_beyond(f: Nonlinearity, ends: Ends) -> bool:
     """Return whether data with these ends go beyond the range of f."""
     return any(outside.any() for outside in _outside(f, np.array(ends)))
 
@@ -397,7 +377,7 @@ def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArr
     return values < a - slack, values > b + slack
 
 
-def _range(f: Nonlinearity) -> tuple[float, float]:
+def _range(f: Nonlinearity) -> Ends:
     """Return the smallest and the largest value of f."""
     pieces = f.pieces()
     if pieces is None:

@@ -141,11 +141,7 @@ def nonnegative_parts(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def random_start(
-    observations: Observations,
-    model: Model,
-    rank: int,
-    offsets: Offsets,
-    rng: np.random.Generator,
+    observations: Observations, model: Model, rank: int, offsets: Offsets, rng: np.random.Generator
 ) -> Start:
     """Return small Gaussian factors."""
     total, squares = observations.weighted_sums(lambda x: np.square(model.pseudo_inverse(x)))

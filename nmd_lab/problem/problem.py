@@ -38,11 +38,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.devices import HOST, Device
 from nmd_lab.kernels.envelope import MoreauEnvelope, SparseEnvelope, Tiles
-from nmd_lab.kernels.products import (
-    StoredEntries,
-    pseudo_inverses,
-    starting_entries,
-)
+from nmd_lab.kernels.products import StoredEntries, pseudo_inverses, starting_entries
 from nmd_lab.kernels.row_steps import ConstrainedColumns, Ridge
 from nmd_lab.kernels.sweep import EverywhereSweep, ObservedSweep, Sweep
 from nmd_lab.model.fitted_values import Offsets
@@ -334,9 +330,8 @@ class Problem:
     @cached_property
     def tiles(self) -> Tiles:
         """Tiles of sparse data."""
-        data = self.observations
-        assert isinstance(data, SparseObservations)
-        return Tiles(data.shape, data.indptr, data.indices, data.values, self.device)
+        assert isinstance(self.observations, SparseObservations)
+        return Tiles(self.observations, self.device)
 
     @cached_property
     def empty(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -394,8 +389,7 @@ class Problem:
         if self.units.model.degrees == (1, 2):  # ρ is the same for multiples of X
             if initial is not None or observations.weights is None:
                 return rule
-            count = observations.sum_of(lambda x, weights: np.ones_like(x))
-            weight = observations.sum_of(lambda x, weights: weights) / count  # the unit of ρ
+            weight = observations.weighted_sums()[0] / observations.n_observed  # the unit of ρ
             return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
         automatic = automatic_rule(self.model, self.penalty_scale)
         return automatic if initial is None else replace(automatic, initial=rule.initial)
@@ -500,7 +494,8 @@ def sweep_of(observations: Observations, problem: Problem, rank: int, state: Any
     model, device, entries = problem.model, problem.device, problem.entries
     state = starting_entries(observations, model, device) if state is None else state.on(device)
     solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
-    arguments = (entries, state, *problem.ridges(rank), *solved, problem.threads, *constrained)
+    others = problem.threads, *constrained, problem.rule.projected
+    arguments = (entries, state, *problem.ridges(rank), *solved, *others)
     if problem.observed_only:
         return ObservedSweep(*arguments)
     return EverywhereSweep(*arguments, problem.empty[1])

@@ -111,10 +111,10 @@ class State(Iterate):
     ('callback', True)
     """
 
-    iteration: int
     W: FloatArray
     H: FloatArray
     offsets: Offsets
+    iteration: int = 1
     seconds: float = 0.0
     stop_reason: StopReason | None = None
     model: Model | None = None
@@ -153,21 +153,13 @@ class State(Iterate):
         )
 
 
-def state_of(
-    problem: Problem,
-    iterate: Iterate,
-    iteration: int = 1,
-    seconds: float = 0.0,
-    reason: StopReason | None = None,
-    model: Model | None = None,
-) -> State:
-    """Return an iterate of a problem in the units of X."""
+def state_of(problem: Problem, iterate: Iterate, **others: Any) -> State:
+    """Return an iterate of a problem in the units of X, with other fields of a state."""
     columns = problem.offset_columns
     if problem.units.exponent:
         iterate, columns = _in_units_of_X(problem, iterate)
     W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
-    numbers: dict[str, Any] = {"iteration": iteration, "seconds": seconds, "stop_reason": reason}
-    return State(**vars(iterate), W=W, H=H, offsets=offsets, model=model, **numbers)
+    return State(**vars(iterate), W=W, H=H, offsets=offsets, **others)
 
 
 def _in_units_of_X(problem: Problem, iterate: Iterate) -> tuple[Iterate, OffsetColumns]:

@@ -304,6 +304,10 @@ def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
     return as_object(option, constraint, FactorConstraint, BY_NAME, ", None,")
 
 
+Both = tuple[FactorConstraint | None, FactorConstraint | None]
+"""Constraints on W and on H."""
+
+
 @dataclass(frozen=True)
 class GivenConstraints:
     """Constraints in the units of X, with the ridges that their penalties need.
@@ -322,28 +326,26 @@ class GivenConstraints:
 
     @classmethod
     def of(
-        cls,
-        W: FactorConstraint | None,
-        H: FactorConstraint | None,
-        alpha: float,
-        shape: tuple[int, int],
-        *,
-        natural: float = 1.0,
-        size: float = 1.0,
+        cls, both: Both, alpha: float, shape: tuple[int, int], natural: float, size: float
     ) -> GivenConstraints:
         """Return constraints with their default weights and ridges.
 
         An l1 penalty can be escaped (W / 2 and 2 H) if nothing bounds the other factor.  It then
         gets a ridge: of the same weight, or, with the default weight, of about the same effect.
+
+        For a component of singular value s that is split evenly, natural · s · √(s / length) is the
+        l1 weight that would remove a number of ordinary size; `size` is that of s.
         """
-        free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (W, H))
-        # By default 3 % of the weight that removes an ordinary component.
-        ridge = 0.03 * natural * size
-        against_H = _ridge_against(H, ridge) if free_W else 0.0
-        against_W = _ridge_against(W, ridge) if free_H else 0.0
-        W = _weighted(W, ridge * math.sqrt(size / shape[0]))
-        H = _weighted(H, ridge * math.sqrt(size / shape[1]))
-        return cls(W, H, (against_H, against_W))
+        ridge = 0.03 * natural * size  # 3 % of what removes an ordinary component
+        known, ridges = list[FactorConstraint | None](), list[float]()
+        for each, other, length in zip(both, both[::-1], shape, strict=True):
+            is_free = alpha == 0 and not _is_bounded(each)
+            weight = other.weight if is_free and isinstance(other, SparseFactor) else 0.0
+            ridges.append(ridge if weight is None else weight)
+            if isinstance(each, SparseFactor) and each.weight is None:
+                each = each.weighted(ridge * math.sqrt(size / length))
+            known.append(each)
+        return cls(known[0], known[1], (ridges[0], ridges[1]))
 
     def __bool__(self) -> bool:
         """Return whether a factor has a constraint."""
@@ -354,9 +356,7 @@ class GivenConstraints:
         """Whether a factor must be nonnegative."""
         return is_nonnegative(self.W) or is_nonnegative(self.H)
 
-    def scaled(
-        self, exponent: int, of_objective: int
-    ) -> tuple[FactorConstraint | None, FactorConstraint | None]:
+    def scaled(self, exponent: int, of_objective: int) -> Both:
         """Return the constraints in the units of a problem, given by their logarithms."""
         units = 2.0**exponent, 2.0**of_objective
         W, H = (None if each is None else each.scaled(*units) for each in (self.W, self.H))
@@ -371,24 +371,6 @@ def _is_bounded(constraint: FactorConstraint | None) -> bool:
     if isinstance(constraint, SparseFactor):
         return constraint.weight != 0
     return not (constraint is None or isinstance(constraint, NonNegative))
-
-
-def _ridge_against(constraint: FactorConstraint | None, ridge: float) -> float:
-    """Return the ridge of a factor whose partner has a constraint, and perhaps an l1 penalty."""
-    if not isinstance(constraint, SparseFactor):
-        return 0.0
-    return ridge if constraint.weight is None else constraint.weight
-
-
-def _weighted(constraint: FactorConstraint | None, weight: float) -> FactorConstraint | None:
-    """Return a constraint whose weight is known.
-
-    For a component of singular value s that is split evenly, natural · s · √(s / length) is the l1
-    weight that would remove a number of ordinary size.
-    """
-    if not isinstance(constraint, SparseFactor) or constraint.weight is not None:
-        return constraint
-    return constraint.weighted(weight)
 
 
 def is_nonnegative(constraint: FactorConstraint | None) -> bool:

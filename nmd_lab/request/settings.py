@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from nmd_lab._runtime.checks import (
-    check_folder,
     check_integer,
     check_number,
     check_number_or_auto,
@@ -203,7 +203,13 @@ class Compute:
             check_integer("threads", self.threads, 1)
         if self.device is not None and not isinstance(self.device, str):
             raise TypeError(f"device={self.device!r} is no name: give a string, such as 'cuda'.")
-        check_folder("work_dir", self.work_dir)
+        if (folder := self.work_dir) is not None:
+            if not isinstance(folder, str | os.PathLike):
+                raise TypeError(f"work_dir={folder!r} is no path: give the name of a folder.")
+            if not Path(folder).is_dir():
+                raise NotADirectoryError(
+                    f"work_dir={os.fspath(folder)!r} is no folder: make it first."
+                )
         if self.memory_limit is not None:
             check_number("memory_limit", self.memory_limit, above=0)
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):

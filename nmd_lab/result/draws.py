@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.matching import RowPlaces
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.model import Model, each_group
 
@@ -463,11 +463,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
     renamed, outer = labels.rename(labels.clashes(TAKEN)), arrays["W"].shape[:2]
     dims_of = {ROWS: renamed.rows, COLUMNS: renamed.columns}
     dims_of[NOISES] = renamed.columns if by_column else ()
-    shares = arrays.get("row_share")
-    sizes = renamed.sizes | {GROUP: 1 if shares is None else shares.shape[-1]}
-    if "season" in arrays:
-        sizes[SEASON] = arrays["season"].shape[2]
-    dataset = xr.Dataset()
+    dataset, sizes = xr.Dataset(), renamed.sizes | {GROUP: -1, SEASON: -1}  # as many as there are
     for name, dims in VARIABLES.items():
         if (array := arrays.get(name)) is not None:
             along = [dim for each in dims for dim in dims_of.get(each, (each,))]
@@ -478,9 +474,8 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
     of_rows = tuple(renamed.sizes[dim] for dim in renamed.rows)
     for name in set(PLACES) & set(arrays):
         counts[name] = renamed.rows, arrays[name].reshape(of_rows)
-    return dataset.assign_coords(renamed.coords_along(*map(str, dataset.dims))).assign_coords(
-        counts
-    )
+    dataset = dataset.assign_coords(renamed.coords_along(*map(str, dataset.dims)))
+    return dataset.assign_coords(counts)
 
 
 def label_trace(arrays: dict[str, Any]) -> xr.Dataset:

@@ -12,23 +12,24 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator, many
-from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits, FloatArray
 from nmd_lab.data.folds import labels_of_new_rows
 from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, observe_dense, with_limits
 from nmd_lab.data.labels import COMPONENT, Labels, index_labels, pandas_of
 from nmd_lab.data.matching import (
     MatchedData,
+    RowPlaces,
     first_few,
     is_default,
     known_positions,
     match,
     matched,
+    names_of,
     observe_like,
     row_keys,
+    row_places,
 )
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.row_places import RowPlaces, names_of, row_places
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import LimitModel
@@ -231,17 +232,15 @@ def _with_known_limits(
     limits: xr.Dataset, shape: tuple[int, int], data: MatchedData
 ) -> Observations:
     """Return data with the limits of the fit where they still have these as values."""
-    observations, place = data.observations, np.full(shape, -1)
-    rows, columns, codes, values, uppers = (limits[name].values for name in LIMITS)
-    place[rows, columns] = np.arange(rows.size)
-    at = place[np.ix_(data.rows, data.columns)].ravel()
+    observations, known = data.observations, np.zeros((3, *shape))
+    rows, columns, *of_limits = (limits[name].values for name in LIMITS)
+    known[:, rows, columns] = of_limits
+    codes, values, uppers = known[:, data.rows[:, None], data.columns].reshape(3, -1)
     x = observations.to_array().ravel()
-    is_limit = (at >= 0) & (x.astype(values.dtype) == values[at])
-    known = EntryLimits(
-        np.where(is_limit, codes[at], 0).astype(np.int8), np.where(is_limit, uppers[at], x)
-    )
-    assert isinstance(observations, DenseObservations)
-    return replace(observations, limits=known)
+    is_limit = (codes > 0) & (x.astype(of_limits[1].dtype) == values)
+    codes, uppers = np.where(is_limit, codes, 0), np.where(is_limit, uppers, x)
+    found = EntryLimits(codes.astype(np.int8), uppers.astype(x.dtype))
+    return replace(observations, limits=found)  # type: ignore[type-var]
 
 
 def draw_new_rows(
@@ -328,8 +327,7 @@ def _draw_rows(
         model=draws.model,
         noises=tuple("gaussian" if noise == "clipped" else noise for noise in draws.noises),
         rank=draws.rank,
-        offsets=kind or "global",
-        mean=draws.mean,
+        offsets=(kind or "global", draws.mean),
         order=None if places is None else RowOrder.of(places, draws.places),
     )
     return draws.with_rows(np.stack([each.astype(draws.W.dtype) for each in vectors]), places)

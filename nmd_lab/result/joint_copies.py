@@ -10,7 +10,6 @@ import xarray as xr
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.model.model import Model, each_group
-from nmd_lab.problem.problem import OffsetColumns
 from nmd_lab.sampler.joint_normal import JointDraws, columns_with_scores, draw_scores, scores_of
 from nmd_lab.sampler.problem import problem_of_rows
 
@@ -72,7 +71,7 @@ class JointCopies:
             draws.model,
             tuple("ordinal" if noise == "ordinal" else "gaussian" for noise in draws.noises),
             rank=1,
-            offset_columns=OffsetColumns("columns", 0.0),
+            offsets=("columns", 0.0),
         )
         known = scores_of(problem, draws.table, joint.cuts)
         self._scored = columns_with_scores(draws.table, draws.shape[1])

@@ -26,6 +26,7 @@ import pandas as pd
 import xarray as xr
 from xarray.indexes import PandasMultiIndex
 
+from nmd_lab._runtime.checks import needs_library
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.machine import check_target, write_atomically
 from nmd_lab._runtime.progress import StopReason
@@ -268,10 +269,8 @@ def _seal(content: Any) -> bytes:
 
 def _library() -> Any:
     """Return h5netcdf."""
-    try:
+    with needs_library("Saving and loading need h5netcdf: pip install h5netcdf h5py."):
         import h5netcdf
-    except ImportError as error:
-        raise ImportError("Saving and loading need h5netcdf: pip install h5netcdf h5py.") from error
     return h5netcdf
 
 

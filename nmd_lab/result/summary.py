@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import many
+from nmd_lab._runtime.checks import evenly, many
 from nmd_lab._runtime.html import Summary, curve, facts_table, picture, table
 from nmd_lab.data.labels import COMPONENT, Labels, Picture, picture_of
 from nmd_lab.data.typed_table import plain_label
@@ -43,7 +43,6 @@ def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str,
         "value": two_digits(error),
         "text": where,
         "rivals": " ".join(f"· {name} {two_digits(each)}" for name, each in rivals.items()),
-        "worse": any(error > 1.02 * each for each in rivals.values()),
     }
 
 
@@ -168,7 +167,7 @@ def small_picture(m: int, columns: xr.DataArray, block: Block, *, by_column: boo
     picture = picture_of(columns, None) if channels == 1 else None
     if picture is not None:
         return _of_rows(m, picture, block)
-    rows, pixels = _spread(m, 2 * HEIGHT), _spread(n // channels, 2 * WIDTH)
+    rows, pixels = evenly(m, 2 * HEIGHT), evenly(n // channels, 2 * WIDTH)
     at = (pixels[:, None] * channels + np.arange(channels)).ravel()
     values = block(rows, at).reshape(rows.size, pixels.size, channels).mean(axis=2)
     if by_column:
@@ -180,7 +179,7 @@ def small_picture(m: int, columns: xr.DataArray, block: Block, *, by_column: boo
 def _of_rows(m: int, picture: Picture, block: Block) -> Array:
     """Return some rows as pictures, side by side, with gaps of NaN."""
     across, most = MANY if picture.shape[1] <= SMALL else FEW
-    rows = _spread(m, most)
+    rows = evenly(m, most)
     across = min(across, rows.size)
     tiles = np.stack([picture(row) for row in block(rows, np.arange(picture.positions.size))])
     canvas = mosaic(tiles[..., None], across)[:-1, :-1, 0]
@@ -194,11 +193,6 @@ def mosaic(tiles: Array, across: int) -> Array:
     lines = np.pad(tiles, gaps, constant_values=np.nan)
     lines = lines.reshape(-1, across, *lines.shape[1:]).swapaxes(1, 2)
     return lines.reshape(-1, across * lines.shape[3], lines.shape[4])
-
-
-def _spread(size: int, most: int) -> Positions:
-    """Return at most so many positions, evenly spaced."""
-    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))
 
 
 def _means(values: Array, down: int, across: int) -> Array:

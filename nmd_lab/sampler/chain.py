@@ -19,7 +19,7 @@ Rows alone are drawn given all else: new rows, and those that a chain was not tu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,11 +30,9 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.model import Model
-from nmd_lab.problem.problem import OffsetColumns
 
-from .latent_draws import Batch, first_cuts, latent_kernel, middles
-from .ordered_rows import RowOrder, draw_ordered_rows
+from .latent_draws import first_cuts, middles
+from .ordered_rows import draw_ordered_rows
 from .priors import (
     SWEEPS_PER_LABEL_DRAW,
     UNLABELLED,
@@ -46,7 +44,7 @@ from .priors import (
     first_groups,
 )
 from .problem import SampledProblem, problem_of_rows
-from .random_numbers import COLUMNS, HYPER, NO_KEYS, ROWS, Keys, numbers
+from .random_numbers import COLUMNS, HYPER, ROWS, Keys, numbers
 from .row_updates import StreamId, each_share
 
 
@@ -113,28 +111,19 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
     products, values = linear_at_entries(problem, state), state.x
     values = problem.values if values is None else values
     for batch in problem.batches:
-        x, V, T = (each[batch.entries] for each in (values, products, state.T))
+        which, at = batch.model_indices, batch.at
+        x, V, T = (each[at] for each in (values, products, state.T))
         batch_losses = np.zeros(batch.starts.size - 1)
-        draw = _compiled_draw(problem, state, batch)
-        each_share(batch.starts, problem.threads, partial(draw, x, V, T, batch_losses))
-        state.T[batch.entries] = T
+        centre, size = problem.units_of_kinds[which].T.copy()
+        levels = state.rho[which] / size**2, state.beta[which], centre, size, state.ends[which]
+        entries, key = (batch.starts, *batch.known), (state.seed, state.sweep, *batch.key)
+        arguments = entries, levels, batch.arguments, key, x, V, T, batch_losses
+        each_share(batch.starts, problem.threads, partial(batch.kernel, *arguments))
+        state.T[at] = T
         if state.x is not None:
-            state.x[batch.entries] = x
-        losses[batch.model_indices] = batch_losses if problem.by_column else batch_losses.sum()
+            state.x[at] = x
+        losses[which] = batch_losses if problem.model.is_mixed else batch_losses.sum()
     return losses
-
-
-def _compiled_draw(problem: SampledProblem, state: ChainState, batch: Batch) -> Callable[..., None]:
-    """Return a function of x, WH with offsets, T, losses, and the first and last row or column."""
-    column_model, model_indices = batch.column_model, batch.model_indices
-    centre, size = problem.units_of_kinds[model_indices].T.copy()
-    rho, beta = state.rho[model_indices] / size**2, state.beta[model_indices]
-    levels = rho, beta, centre, size, state.ends[model_indices]
-    kernel = latent_kernel(batch.noise, column_model.structure)
-    keys = problem.keys.entries[batch.entries] if problem.keys.entries.size else NO_KEYS.entries
-    key = state.seed, state.sweep, batch.shift, keys
-    entries = batch.starts, batch.weights, batch.low, batch.high
-    return partial(kernel, entries, levels, column_model.arguments, key)
 
 
 Draw = dict[str, NDArray[Any]]
@@ -142,18 +131,21 @@ Draw = dict[str, NDArray[Any]]
 
 
 def new_state(
-    problem: SampledProblem,
-    rows: FloatArray,
-    columns: FloatArray,
-    *,
-    n_groups: int = 1,
-    **more: Any,
+    problem: SampledProblem, rows: FloatArray, columns: FloatArray, n_groups: int = 1, **more: Any
 ) -> ChainState:
-    """Return the state before the first sweep; `more` are other fields of it."""
+    """Return the state before the first sweep; `more` are other fields of it.
+
+    The noise has half of the spread.
+    """
     (of_rows, of_columns), one_group = problem.units, np.zeros(len(rows), np.int64)
-    ends, steps = first_cuts(problem.levels)
+    (ends, steps), (of_T, _, _, shapes, units) = first_cuts(problem.levels), problem.noise_levels
+    one = math.ldexp(1.0, problem.scaling.log2_unit_of_objective)  # 1 in the units of X
     return ChainState(
-        *(rows, columns, *first_noise(problem), first_T(problem)),
+        rows=rows,
+        columns=columns,
+        rho=np.where(of_T, 4.0 / problem.prior.spread**2, 1.0),
+        beta=np.where(shapes > 0, 4.0 / units, one),
+        T=first_T(problem),
         row_prior=RowPrior.first(n_groups, of_rows.size),
         column_prior=RowPrior.first(1 + problem.column_groups.max(), of_columns.size),
         groups=Groups.apart(one_group, of_rows**2, problem.prior.strength),
@@ -176,9 +168,7 @@ def one_sweep(problem: SampledProblem, state: ChainState) -> ChainState:
     columns = Groups.apart(problem.column_groups, problem.units[1] ** 2, problem.prior.strength)
     state.column_prior = draw_used_priors(columns, state.column_prior, state.columns, rng)
     draw_columns(problem, state, T)
-    if state.season is not None:
-        residual = state.T - problem.products(state.rows, state.columns)
-        state.season = draw_season(problem, state.season, residual, state.rho, rng)
+    draw_season(problem, state, rng)
     draw_cut_points(problem, state, rng)
     state.tuning -= 1
     return state
@@ -214,9 +204,9 @@ def _draw_prior_of_rows(
     if state.in_order:
         assert problem.order is not None
         if state.sweep > 1:
-            prior, groups = state.column_prior, problem.column_groups
+            prior = RowPrior(*(each[problem.column_groups] for each in state.column_prior[:2]))
             scaled = state.rows[:, :rank] / units[:rank]
-            sizes = problem.order.draw_sizes(scaled, state.columns, prior, groups, rng)
+            sizes = problem.order.draw_sizes(scaled, state.columns, prior, rng)
             state.rows[:, :rank] *= sizes
             state.columns[:, :rank] /= sizes
         phi = problem.order.draw_phi(state.rows / units, rng)
@@ -239,19 +229,6 @@ def first_T(problem: SampledProblem) -> FloatArray:
         is_level = noise == "ordinal"
         T[at] = middles(row)[x.astype(np.intp)] if is_level else kind.pseudo_inverse(x)
     return T
-
-
-def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return ρ and β before the first sweep: the noise has half of the spread."""
-    rho = np.ones(problem.counts.size)
-    beta = rho * math.ldexp(1.0, problem.scaling.log2_unit_of_objective)  # 1 in the units of X
-    for k, (noise, kind, _) in enumerate(problem.kinds):
-        precision = kind.loss.noise_model
-        if precision.shape:
-            beta[k] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
-        if noise != "ordinal":
-            rho[k] = 4.0 / problem.prior.spread**2
-    return rho, beta
 
 
 def draw_noise(
@@ -297,7 +274,7 @@ def sums_of_squares(problem: SampledProblem, state: ChainState, T: FloatArray) -
     residual, weights = T - problem.products(state.rows, state.columns), problem.weights_of_T
     squares = np.square(residual, dtype=np.float64)
     squares = squares if weights is None else squares * weights
-    if not problem.by_column:
+    if not problem.model.is_mixed:
         return np.array([squares.sum()])
     return np.bincount(problem.storage.indices, squares, problem.counts.size).astype(np.float64)
 
@@ -364,33 +341,20 @@ def draw_new_rows(
     draws_of_H: Iterator[Any],
     seed: int,
     row_keys: NDArray[np.int64],
-    *,
-    model: Model,
-    noises: tuple[Any, ...],
-    rank: int,
-    offsets: str,
-    mean: float,
-    order: RowOrder | None = None,
+    **known: Any,
 ) -> Iterator[FloatArray]:
     """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
 
     A draw is the numbers of a chain and of a member of its ensemble, the vectors of the rows that
     are fitted or None, the cut points or None, and what else a `ChainState` takes of it by name.
-    The priors of the rows are drawn already.  What is drawn for a row depends on its key, and not
-    on its position; with an order it depends on all of them, and fitted rows stand behind the new
-    ones, without entries.
+    The priors of the rows are drawn already, and what is `known` belongs to `problem_of_rows`.
+    What is drawn for a row depends on its key, and not on its position; with an order it depends on
+    all of them, and fitted rows stand behind the new ones, without entries.
     """
     of_entries = np.repeat(row_keys, np.diff(observations.indptr))
-    problem = problem_of_rows(
-        observations,
-        model,
-        noises,
-        rank=rank,
-        offset_columns=OffsetColumns(offsets, mean),
-        keys=Keys(row_keys, mixed_with(of_entries, observations.indices)),
-        order=order,
-    )
-    n_new = row_keys.size if order is None else np.count_nonzero(~order.is_known)
+    keys = Keys(row_keys, mixed_with(of_entries, observations.indices))
+    problem = problem_of_rows(observations, keys=keys, **known)
+    n_new = row_keys.size if problem.order is None else np.count_nonzero(~problem.order.is_known)
     states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
     for number, (member, rows, cuts, taken) in enumerate(draws_of_H):
         steps = SWEEPS_LATENT if "after" in problem.noises else 1
@@ -449,22 +413,19 @@ def first_season(problem: SampledProblem, T: FloatArray) -> Doubles:
     return np.asarray((sums - counts * means) / np.maximum(counts, 1))
 
 
-def draw_season(
-    problem: SampledProblem,
-    season: FloatArray,
-    residual: FloatArray,
-    rho: Doubles,
-    rng: np.random.Generator,
-) -> Doubles:
-    """Return a draw of S, given T less all else at the entries."""
+def draw_season(problem: SampledProblem, state: ChainState, rng: np.random.Generator) -> None:
+    """Draw S, if there is one, given T less all else at the entries."""
+    if (season := state.season) is None:
+        return
+    residual = state.T - problem.products(state.rows, state.columns)
     at, weights = problem.season_of_entries, problem.weights_of_T
     rate = 0.5 * np.sum(season**2, axis=0)
     rate += problem.prior.noise_rate * problem.prior.spread**2
     inverse_variance = rng.gamma(1.0 + 0.5 * len(season), 1 / rate)
     weighted = residual if weights is None else residual * weights
     counts, sums = (
-        rho * np.bincount(at, each, season.size).reshape(season.shape)
+        state.rho * np.bincount(at, each, season.size).reshape(season.shape)
         for each in (weights, weighted)
     )
     precision = counts + inverse_variance
-    return np.asarray(sums / precision + rng.standard_normal(season.shape) / np.sqrt(precision))
+    state.season = sums / precision + rng.standard_normal(season.shape) / np.sqrt(precision)

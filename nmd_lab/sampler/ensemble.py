@@ -160,16 +160,12 @@ class Hidden(NamedTuple):
         rho = state.rho[problem.kinds_of(self.columns)]
         z = np.sqrt(rho) * (self.values - v)
         logs = 0.5 * np.log(rho) - 0.5 * z**2
-        masses = self._masses(problem, state, v[self.is_level])
-        logs[self.is_level] = np.log(self._observed(masses) + MIN_PROBABILITY)
-        return Scores(logs, ndtr(z), self._of_classes(masses))
-
-    def _masses(self, problem: SampledProblem, state: ChainState, v: Array) -> Array:
-        """Return the probability of each level of the hidden levels, given WH there."""
         kinds = problem.kinds_of(self.columns[self.is_level])
         centre, size = problem.units_of_kinds[kinds].T
-        ends = state.ends[kinds] - (centre + size * v)[:, None]
-        return np.asarray(interval_mass(ends[:, :-1], ends[:, 1:]))
+        ends = state.ends[kinds] - (centre + size * v[self.is_level])[:, None]
+        masses = interval_mass(ends[:, :-1], ends[:, 1:])
+        logs[self.is_level] = np.log(self._observed(masses) + MIN_PROBABILITY)
+        return Scores(logs, ndtr(z), self._of_classes(masses))
 
     def _observed(self, masses: Array) -> Array:
         """Return the probabilities of the levels that are hidden."""
@@ -292,7 +288,7 @@ class Member:
     state: ChainState
     draws: int
     calibration: Draw
-    scores: Scores | None = None
+    scores: Any = None
     weight: float = 1.0
     groups: NDArray[np.int64] | None = None
 
@@ -345,12 +341,8 @@ class Ensemble:
         has_all = self.sizes[k].is_full and self.problems[k].rank == self.problem.shape[1]
         return COLUMNS if has_all else asked
 
-    def form(self, k: int) -> SampledProblem:
-        """Return the problem in whose form the draws of a member are kept."""
-        return replace(self.problem, rank=self.problems[k].rank)
-
     def in_form(self, k: int, state: ChainState) -> ChainState:
-        """Return the state of a member in this form."""
+        """Return the state of a member in the form in which draws are kept."""
         if self.sizes[k].is_full:
             return with_cut_points(self.problem, self.problems[k], state)
         return state
@@ -365,7 +357,7 @@ class Ensemble:
         draw = draw_of(state)
         if len(self.problems) == 1:
             named = member.calibration.items()
-            return draw | {n: a for n, a in named if n == "spread" or self.problem.by_column}
+            return draw | {n: a for n, a in named if n == "spread" or self.problem.model.is_mixed}
         rank = self.problems[k].rank
         if (order := self.problem.order) is not None:  # other members have neither φ nor a season
             draw = {"phi": np.zeros(draw["rows"].shape[1])} | draw
@@ -399,36 +391,30 @@ class Ensemble:
         turns: list[int] = order[: next(repeats, order.size)].tolist()
         return turns
 
-    def is_scored(self, sweep: int) -> bool:
-        """Return whether the hidden cells are scored after a sweep of the tuning."""
-        return sweep // len(self.problems) >= self.tuned - self.scored
-
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
         if self.hidden is None:
             return Member(state, self.draws, {})
         return Member(state, 0, self.hidden.calibration(1.0, 1.0))
 
-    def score(self, k: int, member: Member) -> None:
-        """Add the scores of the hidden cells, given the state of a member."""
-        assert self.hidden is not None
-        scores = self.hidden.scores(self.form(k), self.in_form(k, member.state))
+    def score(self, sweep: int, k: int, member: Member) -> None:
+        """Add the scores of the hidden cells after one of the last sweeps of the tuning."""
+        if self.hidden is None or sweep // len(self.problems) < self.tuned - self.scored:
+            return
+        scores = self.hidden.scores(self.problem, self.in_form(k, member.state))
         member.scores = scores if member.scores is None else member.scores.plus(scores)
 
     def log_densities(self, members: list[Member]) -> Array:
         """Return the log-density of each hidden cell in the mixture of the members."""
-        logs = np.array([each.scores.log_densities for each in members if each.scores is not None])
+        logs = np.array([each.scores.log_densities for each in members])
         weights = np.array([each.weight for each in members])
         return np.asarray(logsumexp(logs, axis=0, b=weights[:, None]) - np.log(self.scored))
 
     def _mixture(self, members: list[Member], weights: Array) -> tuple[Array, Array]:
         """Return the probability of a T below each hidden cell in the mixture, and of levels."""
-        scores = [each.scores for each in members if each.scores is not None]
-        below, masses = (
-            np.tensordot(weights, each, 1) / self.scored
-            for each in zip(*((each.below, each.masses) for each in scores), strict=True)
-        )
-        return below, masses
+        below = np.tensordot(weights, [each.scores.below for each in members], 1)
+        masses = np.tensordot(weights, [each.scores.masses for each in members], 1)
+        return below / self.scored, masses / self.scored
 
     def coverage(self, members: list[Member]) -> dict[str, Any]:
         """Return which share of the hidden numbers their 90 % intervals cover, with the spread."""
@@ -442,9 +428,9 @@ class Ensemble:
 
     def weigh(self, members: list[Member]) -> None:
         """Give each member its weight and number of draws, the calibration, and all cells."""
-        hidden, scores = self.hidden, [each.scores for each in members if each.scores is not None]
+        hidden, logs = self.hidden, np.array([each.scores.log_densities for each in members])
         assert hidden is not None
-        weights = stacked(np.array([each.log_densities for each in scores]), self.sizes)
+        weights = stacked(logs, self.sizes)
         exact = weights * self.draws
         counts = np.floor(exact).astype(int)
         counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1

@@ -37,47 +37,37 @@ COLUMNS = "columns"
 
 
 def first_chain(
-    problem: SampledProblem,
-    observations: Observations,
-    init: Any,
-    tune: int,
-    rng: np.random.Generator,
-    n_groups: int = 1,
-    *,
-    in_order: bool = False,
+    problem: SampledProblem, data: Observations, init: Any, rng: np.random.Generator, **more: Any
 ) -> ChainState:
-    """Return the state of a chain before its first sweep; `init` is a name or a fit."""
+    """Return the state of a chain before its first sweep; `init` is a name or a fit.
+
+    `more` is what else `new_state` takes.
+    """
     seed, is_name = int(rng.integers(2**62)), isinstance(init, str)
-    factors = _first_factors(problem, observations, init if is_name else "random", rng)
+    factors = _first_factors(problem, data, init if is_name else "random", rng)
     if not is_name:
-        factors = _factors_of_fit(problem, init, *factors)
-    if in_order:
-        factors = _of_unit_variance(problem, *factors)
-    more: dict[str, Any] = {"tuning": tune, "n_groups": n_groups, "in_order": in_order}
+        _take_fit(problem, init, *factors)
     state = new_state(problem, *factors, seed=seed, **more)
-    if in_order and problem.order is not None and problem.order.period:
-        state.season = first_season(problem, state.T)
+    if state.in_order:
+        _to_unit_variance(problem, *factors)
+        if problem.order is not None and problem.order.period:
+            state.season = first_season(problem, state.T)
     if is_name and init == COLUMNS:
         state.rho[:] = 1000 / problem.prior.spread**2  # nearly all of T is WH
     return state
 
 
-def _of_unit_variance(
-    problem: SampledProblem, rows: FloatArray, columns: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the same product with components of the rows as large as their prior says."""
+def _to_unit_variance(problem: SampledProblem, rows: FloatArray, columns: FloatArray) -> None:
+    """Make the components of the rows as large as their prior says; the product stays the same."""
     rank = problem.rank
     sizes = np.sqrt(np.mean(np.square(rows[:, :rank]), axis=0)) / problem.units[0][:rank]
     sizes[sizes == 0] = 1.0
     rows[:, :rank] /= sizes
     columns[:, :rank] *= sizes
-    return rows, columns
 
 
-def _factors_of_fit(
-    problem: SampledProblem, fit: Any, rows: FloatArray, columns: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return vectors of rows and columns with factors and offsets of a fit in them."""
+def _take_fit(problem: SampledProblem, fit: Any, rows: FloatArray, columns: FloatArray) -> None:
+    """Put factors and offsets of a fit into vectors of rows and columns."""
     (m, n), rank, (W, H) = problem.shape, problem.rank, fit._factors
     start = problem.scaling.scaled_start(Start(W, H, True, fit.offsets))
     rest = start.offsets.mean - problem.offset_columns.mean
@@ -86,7 +76,6 @@ def _factors_of_fit(
         vectors[:, :rank] = factor
         if vectors.shape[1] > rank:
             vectors[:, rank], rest = offsets + rest, 0.0
-    return rows, columns
 
 
 def _first_factors(

@@ -22,7 +22,7 @@ Multivariate Data", 1997) with latent normals (H. Goldstein, J. Carpenter, M. Ke
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import NamedTuple
 
@@ -37,16 +37,13 @@ from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
-from .ensemble import MIN_PROBABILITY, Ensemble, Member
+from .ensemble import MIN_PROBABILITY, Array, Ensemble, Member, Positions
 from .latent_draws import first_cuts
 from .priors import MIN_SHARE, SWEEPS_PER_LABEL_DRAW, Groups, RowPrior, draw_prior
 from .problem import SampledProblem, problem_of
 from .random_numbers import LATENT, draw_between, draw_index, new_stream, start_of
 from .row_updates import draw_solved, half_solve
 from .sampled_model import knows_T
-
-Array = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 N_CHAINS = 8
 """Number of chains with groups, which begin with those of the members of the ensemble in turn."""
@@ -91,37 +88,32 @@ class Scores(NamedTuple):
         Limits of each score: equal where it is known, infinite where nothing is.
     classes : ndarray of int (m, d)
         Class of a category, 0 to K - 1, at its first score; -1 elsewhere, and where it is missing.
-    widths : ndarray of int (d,)
-        Number K - 1 of the scores of a category at its first score, 0 elsewhere.
+    firsts : ndarray of int (d,)
+        The first score of the category of each score; the score itself where there is none.
     """
 
     low: Array
     high: Array
     classes: NDArray[np.int64]
-    widths: NDArray[np.int64]
+    firsts: Positions
 
     def at(self, rows: Positions) -> Scores:
         """Return the scores of some rows."""
-        return Scores(self.low[rows], self.high[rows], self.classes[rows], self.widths)
+        return Scores(self.low[rows], self.high[rows], self.classes[rows], self.firsts)
 
     @property
     def free_units(self) -> list[Positions]:
         """Scores with a unit that no cell determines: of two levels, and of a category."""
         signs = np.isin(self.low, (0.0, -np.inf)) & np.isin(self.high, (0.0, np.inf))
-        units = [np.arange(j, j + self.widths[j]) for j in np.flatnonzero(self.widths)]
-        of_class = np.concatenate([np.empty(0, np.intp), *units])
-        alone = np.setdiff1d(np.flatnonzero(signs.all(axis=0)), of_class)
-        return units + [np.array([j]) for j in alone]
+        units = (np.flatnonzero(self.firsts == first) for first in np.unique(self.firsts))
+        return [at for at in units if signs[:, at].all()]
 
     def first(self) -> Array:
         """Return scores that agree with what is known, with zero where nothing is."""
-        z: Array = np.clip(0.0, self.low, self.high)
-        for j in np.flatnonzero(self.widths):
-            rows = np.flatnonzero(self.classes[:, j] >= 0)
-            z[rows[:, None], j + np.arange(self.widths[j])] = -0.5
-            above = rows[self.classes[rows, j] > 0]
-            z[above, j + self.classes[above, j] - 1] = 0.5
-        return z
+        number = np.arange(self.firsts.size) - self.firsts + 1  # that of a score in its category
+        chosen = self.classes[:, self.firsts]
+        of_class = np.where(chosen == number, 0.5, -0.5)
+        return np.where(chosen < 0, np.clip(0.0, self.low, self.high), of_class)
 
 
 def cut_points(problem: SampledProblem) -> Array:
@@ -152,15 +144,15 @@ def scores_of(problem: SampledProblem, table: TypedTable | None, cuts: Array) ->
             else:
                 finite = at[np.isfinite(x[at])]
                 bound[i[finite], k] = kind.pseudo_inverse(x[finite])
-    classes, widths = np.full((m, n), -1, np.int64), np.zeros(n, np.int64)
+    classes, firsts = np.full((m, n), -1, np.int64), np.arange(n)
     for column, at in () if table is None else table.blocks():
         if column.has_indicators:
-            low[:, at], high[:, at] = -np.inf, np.inf
+            low[:, at], high[:, at], firsts[at] = -np.inf, np.inf, at[1]
             is_one = np.isin(j, at) & (problem.values == 1)
-            classes[i[is_one], at[1]], widths[at[1]] = j[is_one] - at[0], at.size - 1
+            classes[i[is_one], at[1]] = j[is_one] - at[0]
     scored = columns_with_scores(table, n)
-    low, high = (np.ascontiguousarray(each[:, scored]) for each in (low, high))
-    return Scores(low, high, np.ascontiguousarray(classes[:, scored]), widths[scored])
+    low, high, classes = (np.ascontiguousarray(each[:, scored]) for each in (low, high, classes))
+    return Scores(low, high, classes, np.searchsorted(scored, firsts[scored]))
 
 
 def draw_scores(
@@ -222,9 +214,10 @@ def _draw_between(i, k, low, high, z, precision, r, stream):  # type: ignore[no-
 
 
 @compile_inner
-def _limits(i, k, first, z, known):  # type: ignore[no-untyped-def]
+def _limits(i, k, z, known):  # type: ignore[no-untyped-def]
     """Return the limits of a score; those of a category depend on its other scores."""
-    low, high, classes, widths = known
+    low, high, classes, firsts = known
+    first = firsts[k]
     chosen = classes[i, first]
     if chosen < 0:
         return low[i, k], high[i, k]
@@ -233,29 +226,27 @@ def _limits(i, k, first, z, known):  # type: ignore[no-untyped-def]
     if chosen != k - first + 1:
         return -math.inf, z[i, first + chosen - 1]
     largest = 0.0
-    for c in range(first, first + widths[first]):
-        if c != k:
+    for c in range(firsts.size):
+        if c != k and firsts[c] == first:
             largest = max(largest, z[i, c])
     return largest, math.inf
 
 
 def _draw_scores(z, known, prior, labels, relabel, key, ends):  # type: ignore[no-untyped-def]
     """Draw the groups and the unknown scores of all rows, in place."""
-    low, high, classes, widths = known
+    low, high, classes, firsts = known
     seed, sweep = key
     d, n_groups = z.shape[1], prior[0].shape[0]
-    missing, latent, firsts = np.empty((3, d), np.int64)
+    missing, latent = np.empty((2, d), np.int64)
     r, y, no_ridge = np.zeros((3, d))
     L, logs = np.empty((d, d)), np.empty(n_groups)
     for i in range(z.shape[0]):
         stream = new_stream(start_of(seed, sweep, LATENT, i))
-        count, n_latent, first = 0, 0, 0
+        count, n_latent = 0, 0
         for k in range(d):
-            if widths[k] or k >= first + max(widths[first], 1):
-                first = k
             is_open = low[i, k] == -math.inf and high[i, k] == math.inf
-            if classes[i, first] >= 0 or (low[i, k] < high[i, k] and not is_open):
-                latent[n_latent], firsts[n_latent] = k, first
+            if classes[i, firsts[k]] >= 0 or (low[i, k] < high[i, k] and not is_open):
+                latent[n_latent] = k
                 n_latent += 1
             elif is_open:
                 missing[count] = k
@@ -273,7 +264,7 @@ def _draw_scores(z, known, prior, labels, relabel, key, ends):  # type: ignore[n
             r[missing[a]] = y[a]
             z[i, missing[a]] = prior[0][group, missing[a]] + y[a]
         for a in range(n_latent):
-            below, above = _limits(i, latent[a], firsts[a], z, known)
+            below, above = _limits(i, latent[a], z, known)
             _draw_between(i, latent[a], below, above, z, precision, r, stream)
         for _ in range(WITHIN_SWEEPS if ends.size else 0):
             for a in range(count):
@@ -289,8 +280,6 @@ class JointChain:
     ----------
     scores : Scores
         What is known.
-    free_units : list of ndarray
-        Those with a unit that no cell determines.
     z : ndarray (m, d)
         Scores.
     draw : RowPrior
@@ -304,7 +293,6 @@ class JointChain:
     """
 
     scores: Scores
-    free_units: list[Positions]
     z: Array
     draw: RowPrior
     groups: Groups
@@ -312,59 +300,51 @@ class JointChain:
     seed: int
     sweep: int = 0
 
+    def __post_init__(self) -> None:
+        """Find the scores whose units no cell determines."""
+        self.free_units = self.scores.free_units
+
     @classmethod
     def first(cls, scores: Scores, rng: np.random.Generator) -> JointChain:
         """Return the chain of one group before its first sweep."""
         scores = _with_noise(scores)
-        z = scores.first()
-        m, d = z.shape
+        m, d = scores.low.shape
         is_number = (scores.low == scores.high).any(axis=0)
         scale = np.where(is_number, NUMBER_SCALE, LATENT_SCALE)
         groups, seed = Groups.apart(np.zeros(m, np.int64), scale, 0.0), int(rng.integers(2**62))
-        return cls(scores, scores.free_units, z, RowPrior.first(1, d), groups, rng, seed)
+        return cls(scores, scores.first(), RowPrior.first(1, d), groups, rng, seed)
 
     def with_groups(self, member: Member, rng: np.random.Generator) -> JointChain:
         """Return a chain that begins with the scores of this one and the groups of a member."""
-        d, number = self.z.shape[1], member.state.row_prior.shares.size
         assert member.groups is not None
-        scale = 0.5 * np.cov(self.z, rowvar=False).reshape(d, d)
-        groups = Groups(member.groups.copy(), scale)
-        seed, prior = int(rng.integers(2**62)), self.draw.padded(number)
-        return JointChain(self.scores, self.free_units, self.z.copy(), prior, groups, rng, seed)
+        scale = 0.5 * np.cov(self.z, rowvar=False).reshape(self.draw.precision.shape[1:])
+        groups, seed = Groups(member.groups.copy(), scale), int(rng.integers(2**62))
+        prior = self.draw.padded(member.state.row_prior.shares.size)
+        return JointChain(self.scores, self.z.copy(), prior, groups, rng, seed)
+
+    def with_cells(self, scores: Scores) -> JointChain:
+        """Return a chain that goes on with more known cells of the same rows."""
+        scores = _with_noise(scores)
+        is_new = (scores.classes != self.scores.classes)[:, scores.firsts]
+        z = np.where(is_new, scores.first(), np.clip(self.z, scores.low, scores.high))
+        return replace(self, scores=scores, z=z)
 
     def step(self) -> None:
-        """Do one sweep."""
+        """Do one sweep, in units in which free scores have spread 1."""
         self.sweep += 1
-        self._draw_distribution()
+        for at in self.free_units:
+            self.z[:, at] /= math.sqrt(self.z[:, at].var(axis=0).mean()) or 1.0
+        self.draw = draw_prior(self.groups, self.draw, self.z, self.sweep, self.rng)
         relabel = self.sweep % SWEEPS_PER_LABEL_DRAW == 0
         key = self.seed, self.sweep
         draw_scores(self.scores, self.z, self.draw, self.groups.labels, key, relabel=relabel)
 
-    def _draw_distribution(self) -> None:
-        """Draw the distribution given the scores, in units in which free scores have spread 1."""
-        for at in self.free_units:
-            self.z[:, at] /= math.sqrt(self.z[:, at].var(axis=0).mean()) or 1.0
-        self.draw = draw_prior(self.groups, self.draw, self.z, self.sweep, self.rng)
-
-    def restore(self, scores: Scores) -> None:
-        """Go on with more known cells of the same rows."""
-        before, self.scores = self.scores, _with_noise(scores)
-        self.free_units = self.scores.free_units
-        self.z, first = np.clip(self.z, self.scores.low, self.scores.high), self.scores.first()
-        for j in np.flatnonzero(scores.widths):
-            rows = np.flatnonzero(scores.classes[:, j] != before.classes[:, j])[:, None]
-            at = j + np.arange(scores.widths[j])
-            self.z[rows, at] = first[rows, at]
-
 
 def _with_noise(scores: Scores) -> Scores:
     """Return scores with a little noise on the known ones, the same at each call."""
-    low, high, *_ = scores
-    noise = COPY_NOISE * np.random.default_rng(0).standard_normal(low.shape)
-    known = low == high
-    return scores._replace(
-        low=np.where(known, low + noise, low), high=np.where(known, low + noise, high)
-    )
+    noise = COPY_NOISE * np.random.default_rng(0).standard_normal(scores.low.shape)
+    noise[scores.low < scores.high] = 0.0
+    return scores._replace(low=scores.low + noise, high=scores.high + noise)
 
 
 class Cells(NamedTuple):
@@ -395,11 +375,9 @@ class Cells(NamedTuple):
         precision = precisions[groups, k, k]
         centre, root = chain.z[i, k] - of_others / precision, np.sqrt(precision)
         below, above = root * (low - centre), root * (high - centre)
-        is_number, logs = low == high, np.log(root)  # but for a constant, as in `ensemble`
-        logs[is_number] -= 0.5 * below[is_number] ** 2
-        masses = interval_mass(below[~is_number], above[~is_number])
-        logs[~is_number] = np.log(masses + MIN_PROBABILITY)
-        return logs
+        of_numbers = np.log(root) - 0.5 * below**2  # but for a constant, as in `ensemble`
+        of_levels = np.log(interval_mass(below, above) + MIN_PROBABILITY)
+        return np.where(low == high, of_numbers, of_levels)
 
 
 class JointDraws(NamedTuple):
@@ -492,8 +470,7 @@ def _tuned(chain: JointChain, cells: Cells) -> Array:
 
 def _drawn(chain: JointChain, scores: Scores, count: int) -> list[RowPrior]:
     """Return draws of a chain that goes on with all cells."""
-    chain.restore(scores)
-    drawn = []
+    chain, drawn = chain.with_cells(scores), []
     for sweep in range(1, N_SWEEPS_AFTER_UNHIDING + count * SWEEPS_PER_DRAW + 1):
         chain.step()
         if sweep > N_SWEEPS_AFTER_UNHIDING and sweep % SWEEPS_PER_DRAW == 0:
@@ -512,13 +489,11 @@ def _hidden_cells(ensemble: Ensemble, cuts: Array) -> Cells:
     """Return the hidden cells of an ensemble but for those of categories."""
     hidden, table = ensemble.hidden, ensemble.observations.labels.table
     assert hidden is not None
-    scored = columns_with_scores(table, cuts.shape[0])
-    ordered = np.ones(cuts.shape[0], bool)
-    if table is not None:
-        ordered = np.array([not column.has_indicators for column in table.of_matrix])
-    at = np.flatnonzero(ordered[hidden.columns])
-    columns, low, is_level = hidden.columns[at], hidden.values[at], hidden.is_level[at]
-    high, code = low.copy(), np.where(is_level, low, 0).astype(np.intp)
-    low = np.where(is_level, cuts[columns, code], low)
-    high = np.where(is_level, cuts[columns, code + is_level], high)
-    return Cells(hidden.rows[at], np.searchsorted(scored, columns), low, high, at)
+    is_class = np.zeros(hidden.values.size, bool)
+    is_class[hidden.is_level] = hidden.is_indicator
+    at = np.flatnonzero(~is_class)
+    columns, values, is_level = hidden.columns[at], hidden.values[at], hidden.is_level[at]
+    code = np.where(is_level, values, 0).astype(np.intp)
+    low, high = (np.where(is_level, cuts[columns, k], values) for k in (code, code + is_level))
+    scored = np.searchsorted(columns_with_scores(table, cuts.shape[0]), columns)
+    return Cells(hidden.rows[at], scored, low, high, at)

@@ -39,12 +39,12 @@ from scipy.special import ndtri
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner, compile_kernel, compile_scalar
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.column_model import ColumnModel, Structure, make_column_model
+from nmd_lab.model.column_model import Structure, make_column_model
 from nmd_lab.model.curve_search import ScalarMap
 from nmd_lab.model.loss import LAPLACE, NORMAL, POISSON, NoiseModel
-from nmd_lab.model.ordinal import log_probability
+from nmd_lab.model.ordinal import log_probability, mass_between
 
-from .random_numbers import LATENT, TRIES, draw_between, mass_between, new_stream, start_of, uniform
+from .random_numbers import LATENT, TRIES, draw_between, new_stream, start_of, uniform
 from .sampled_model import NoiseKind
 
 NO_SEGMENT = (0.0, 0.0, 0.0, 0.0, math.inf, 0.0)
@@ -311,29 +311,31 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    noise, column_model, model_indices : NoiseKind, ColumnModel, list of int
-        Where the noise is, nonlinearity and loss, and positions of the column models.
+    kernel : callable
+        The compiled loop, that of `latent_kernel`.
+    arguments : tuple
+        Numbers of f and of the loss, as `ColumnModel.arguments` has them.
+    model_indices : list of int
+        Positions of the column models.
+    at : slice or ndarray of int (n_entries,)
+        Positions of the entries among those by row.
     starts : ndarray of int (n_rows + 1,) or (n_columns + 1,)
         Position of the first entry of each row or column, and behind the last.
-    entries : slice or ndarray of int (n_entries,)
-        Positions of the entries among those by row.
-    weights : ndarray (n_entries,)
-        Weights; empty if every one is 1.
-    low, high : ndarray (n_entries,)
-        Smallest and largest value that each entry may have, the same if its value is known.
-    shift : int
-        Number of rows and columns before, in streams of random numbers.
+    known : tuple of ndarray (n_entries,)
+        Weights, empty if every one is 1, and the smallest and the largest value that each entry may
+        have, the same if its value is known.
+    key : tuple of int and ndarray
+        What streams of random numbers depend on: the number of rows and columns before, and the
+        keys of new entries.
     """
 
-    noise: NoiseKind
-    column_model: ColumnModel
+    kernel: Any
+    arguments: tuple[Any, ...]
     model_indices: list[int]
+    at: Any
     starts: NDArray[np.integer]
-    entries: Any
-    weights: FloatArray
-    low: FloatArray
-    high: FloatArray
-    shift: int
+    known: tuple[FloatArray, FloatArray, FloatArray]
+    key: tuple[int, NDArray[np.int64]]
 
 
 @compile_scalar

@@ -41,13 +41,13 @@ from scipy.sparse import csr_array, dia_array
 from scipy.special import logsumexp
 
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.matching import RowPlaces
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.row_places import RowPlaces
 from nmd_lab.kernels.products import CsrStorage
 
 from .priors import Doubles, RowPrior
 from .random_numbers import numbers
-from .row_updates import Labels, OtherFactor, StreamId
+from .row_updates import OtherFactor, StreamId
 
 PHIS = np.concatenate([np.linspace(0, 0.6, 7), 1 - np.logspace(-0.44, -3.3, 41)])
 """Values of φ."""
@@ -121,14 +121,9 @@ class RowOrder:
         return 0.5 * np.log(here).sum(axis=1), squares
 
     def draw_sizes(
-        self,
-        scaled: Doubles,
-        columns: FloatArray,
-        prior: RowPrior,
-        groups: Labels,
-        rng: np.random.Generator,
+        self, scaled: Doubles, columns: FloatArray, prior: RowPrior, rng: np.random.Generator
     ) -> Doubles:
-        """Return a factor c of each component of W, by which H is divided.
+        """Return a factor c of each component of W, by which H is divided, given its priors.
 
         The product stays the same.  Given φ and all rows, their size would hardly move; here φ is
         integrated out: c has the density Σ_φ p(c w | φ) p(h / c) c^(m - n) in log c.
@@ -138,7 +133,7 @@ class RowOrder:
         of_rows = constants[:, None, None] - 0.5 * squares[:, :, None] * SIZES**2
         logs = logsumexp(of_rows, axis=0) + (m - n) * np.log(SIZES)
         logs += rng.gumbel(size=logs.shape)
-        H, mean, P = columns.astype(np.float64), prior.mean[groups], prior.precision[groups]
+        H, mean, P = columns.astype(np.float64), prior.mean, prior.precision
         sizes = np.ones(rank)
         for a in range(rank):
             square = np.sum(P[:, a, a] * H[:, a] ** 2)

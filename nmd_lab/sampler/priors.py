@@ -34,8 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.vq import kmeans2
 from scipy.special import multigammaln
 
+from nmd_lab.data.entries import FloatArray
+
 Doubles = NDArray[np.float64]
-Numbers = float | NDArray[np.floating]
 
 FREEDOM = 2.0 * 1.5 ** np.arange(16)
 """Values of ν - d: from groups of their own spread to groups of one spread."""
@@ -112,16 +113,12 @@ class RowPrior(NamedTuple):
     def gaussians(self) -> tuple[Doubles, Doubles, Doubles]:
         """Precision times mean of each group, its precision, and its log-weight.
 
-        That is the logarithm of its density at zero times its share, up to a constant, and 0 if
-        there is one group.
+        That is the logarithm of its density at zero times its share, up to a constant.
         """
         linear = np.matmul(self.precision, self.mean[:, :, None])[:, :, 0]
-        log_weights = np.zeros(1)
-        if self.shares.size > 1:
-            log_determinants = np.linalg.slogdet(self.precision)[1]
-            squares = np.einsum("ca,ca->c", linear, self.mean)
-            log_weights = np.log(self.shares) + 0.5 * (log_determinants - squares)
-        return linear, self.precision, log_weights
+        log_determinants = np.linalg.slogdet(self.precision)[1]
+        squares = np.einsum("ca,ca->c", linear, self.mean)
+        return linear, self.precision, np.log(self.shares) + 0.5 * (log_determinants - squares)
 
     @classmethod
     def first(cls, number: int, d: int) -> RowPrior:
@@ -182,11 +179,7 @@ class Groups:
 
 
 def first_groups(
-    rows: NDArray[np.floating],
-    columns: NDArray[np.floating],
-    units: Doubles,
-    number: int,
-    rng: np.random.Generator,
+    rows: FloatArray, columns: FloatArray, units: Doubles, number: int, rng: np.random.Generator
 ) -> Groups:
     """Return groups to begin with: k-means of the rows of WH, given the components of both."""
     rank = columns.shape[1]
@@ -204,26 +197,18 @@ def first_groups(
 def draw_prior(
     groups: Groups,
     prior: RowPrior,
-    rows: NDArray[np.floating],
+    rows: FloatArray,
     sweep: int,
     rng: np.random.Generator,
-    units: Numbers = 1.0,
+    units: float | Doubles = 1.0,
 ) -> RowPrior:
-    """Return the next draw of the prior; several groups of rows share S, κ and ν."""
-    if prior.shares.size > 1 and (sweep == 1 or sweep % SWEEPS_PER_LABEL_DRAW == 0):
-        return draw_group_priors(groups, prior.shares.size, rows, rng, units)
-    return draw_used_priors(groups, prior, rows, rng)
+    """Return the next draw of the prior.
 
-
-def draw_group_priors(
-    groups: Groups,
-    number: int,
-    rows: NDArray[np.floating],
-    rng: np.random.Generator,
-    units: Numbers = 1.0,
-) -> RowPrior:
-    """Return a draw of share, mean and precision of each group; S, κ and ν are overwritten."""
-    d = rows.shape[1]
+    Several groups share S, κ and ν, which are overwritten every few sweeps, when shares are drawn.
+    """
+    number, d = prior.mean.shape
+    if number == 1 or (sweep > 1 and sweep % SWEEPS_PER_LABEL_DRAW):
+        return draw_used_priors(groups, prior, rows, rng)
     counts = np.bincount(groups.labels, minlength=number)
     shares = np.maximum(rng.dirichlet(1 / number + counts), MIN_SHARE)
     used, empty = np.flatnonzero(counts), np.flatnonzero(counts == 0)
@@ -243,7 +228,7 @@ def draw_group_priors(
 
 
 def draw_used_priors(
-    groups: Groups, prior: RowPrior, rows: NDArray[np.floating], rng: np.random.Generator
+    groups: Groups, prior: RowPrior, rows: FloatArray, rng: np.random.Generator
 ) -> RowPrior:
     """Return a prior with a draw of mean and precision of each group that has rows."""
     used, means, precisions = np.unique(groups.labels), prior.mean.copy(), prior.precision.copy()
@@ -265,7 +250,7 @@ def _draw_gaussians(
     return counts[:, None] / total * averages + deviations / np.sqrt(total), precisions
 
 
-def _moments(rows: NDArray[np.floating], groups: Groups) -> Moments:
+def _moments(rows: FloatArray, groups: Groups) -> Moments:
     """Return the moments of the rows of each group that has some."""
     counts = np.bincount(groups.labels)
     counts = counts[counts > 0]

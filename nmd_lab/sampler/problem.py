@@ -27,7 +27,7 @@ from nmd_lab.model.model import Model, groups
 from nmd_lab.problem.problem import OffsetColumns, Scaling, scaling_for
 from nmd_lab.request.options import SampleOptions
 
-from .latent_draws import DRAWS_OF_X, LEVEL, Batch, Levels
+from .latent_draws import DRAWS_OF_X, LEVEL, Batch, Levels, latent_kernel
 from .ordered_rows import PHIS, RowOrder
 from .priors import Prior
 from .random_numbers import NO_KEYS, Keys
@@ -80,11 +80,6 @@ class SampledProblem:
         return list(zip(self.noises, self.model.column_models, self.entries_of_kinds, strict=True))
 
     @property
-    def by_column(self) -> bool:
-        """Whether each column has a kind, with units and noise levels for itself."""
-        return self.model.is_mixed
-
-    @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
         return self.observations.shape
@@ -122,7 +117,7 @@ class SampledProblem:
         if (limits := stored.limit_reader()) is None:
             return self.values, self.values
         weighted = stored.weights is not None and stored.weights.dtype != bool
-        smallest = -math.inf if self.by_column else smallest_value(stored.range()[0])
+        smallest = -math.inf if self.model.is_mixed else smallest_value(stored.range()[0])
         x, (low, high) = stored.values, np.empty((2, stored.values.size), self.dtype)
         for noise, kind, at in self.kinds:
             loss, codes = kind.loss, limits.codes[at]
@@ -171,12 +166,13 @@ class SampledProblem:
         of_column = 8 * self.rank**2  # of the squares of loadings
         m, n = self.shape
         of_order = 0 if self.order is None else m * of_row + n * of_column
-        return (30 if self.by_column else 10) * self.values.nbytes + of_order
+        return (30 if self.model.is_mixed else 10) * self.values.nbytes + of_order
 
     def factor(self, vectors: FloatArray, *, for_rows: bool) -> OtherFactor:
         """Return what rows, or columns, depend on: vectors of the other ones, and their offsets."""
-        before, after, rank = self.offset_columns.before, self.offset_columns.after, self.rank
+        before, after = self.offset_columns.before, self.offset_columns.after
         own_offset, has_offset = (before, after) if for_rows else (after, before)
+        rank = vectors.shape[1] - has_offset  # a member of full rank has its own
         seen = np.ones((len(vectors), rank + own_offset), vectors.dtype)
         seen[:, :rank] = vectors[:, :rank]
         constants = vectors[:, rank] if has_offset else np.zeros(len(vectors), vectors.dtype)
@@ -197,7 +193,7 @@ class SampledProblem:
 
     def kinds_of(self, columns: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the position of the kind of each of some columns."""
-        return columns if self.by_column else np.zeros_like(columns)
+        return columns if self.model.is_mixed else np.zeros_like(columns)
 
     @cached_property
     def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
@@ -207,7 +203,7 @@ class SampledProblem:
     @cached_property
     def entries_of_kinds(self) -> list[Any]:
         """Positions of the stored entries of each kind."""
-        if not self.by_column:
+        if not self.model.is_mixed:
             return [slice(None)]
         storage, order = self.columns
         return np.split(order, storage.indptr[1:-1])
@@ -225,7 +221,7 @@ class SampledProblem:
     @cached_property
     def counts(self) -> NDArray[np.integer]:
         """Number of the stored entries that have the same noise levels."""
-        if self.by_column:
+        if self.model.is_mixed:
             return np.diff(self.columns[0].indptr)
         return np.array([self.storage.n_entries])
 
@@ -246,24 +242,24 @@ class SampledProblem:
     @cached_property
     def batches(self) -> list[Batch]:
         """The entries at which T is drawn: all row by row, or the columns of like kinds."""
-        alike: dict[Any, list[int]] = {}
+        alike: dict[Any, tuple[ColumnModel, list[int]]] = {}
         for k, (noise, kind, _) in enumerate(self.kinds):
-            is_fixed = not self.is_limited and knows_T(noise, kind.nonlinearity)
-            if self.counts[k] and not is_fixed:
+            if self.counts[k] and (self.is_limited or not knows_T(noise, kind.nonlinearity)):
                 kind = LEVEL if noise == "ordinal" else kind
                 arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
-                alike.setdefault((noise, kind.structure, arguments), []).append(k)
+                alike.setdefault((noise, kind.structure, arguments), (kind, []))[1].append(k)
         found, shift, weights = list[Batch](), 0, self.observations.weights
-        for (noise, *_), some in alike.items():
+        for (noise, *_), (kind, some) in alike.items():
             at: Any = slice(None)
             starts = self.storage.indptr.astype(np.int64, copy=False)
-            if self.by_column:
+            if self.model.is_mixed:
                 at = np.concatenate([self.entries_of_kinds[k] for k in some])
                 starts = np.concatenate([[0], np.cumsum(self.counts[some])])
-            kind = LEVEL if noise == "ordinal" else self.model.column_models[some[0]]
             here = np.empty(0, self.dtype) if weights is None else weights[at]
-            low, high = (each[at] for each in self.limits)
-            found.append(Batch(noise, kind, some, starts, at, here, low, high, shift))
+            known = here, self.limits[0][at], self.limits[1][at]
+            key = shift, self.keys.entries[at] if self.keys.entries.size else NO_KEYS.entries
+            kernel = latent_kernel(noise, kind.structure)
+            found.append(Batch(kernel, kind.arguments, some, at, starts, known, key))
             shift += len(some)
         return found
 
@@ -300,7 +296,7 @@ class SampledProblem:
         of_columns = None if weights is None else weights[order]
         return (
             RowUpdate(self.storage, None, weights, threads),
-            RowUpdate(transposed, order, of_columns, threads, self.by_column),
+            RowUpdate(transposed, order, of_columns, threads, self.model.is_mixed),
         )
 
     @cached_property
@@ -315,12 +311,11 @@ class SampledProblem:
         A, B = self.augmented(rows, columns)
         if (most := self.updates[0].most) is not None:
             return np.asarray((A @ B.T).ravel()[most])
-        storage, packed = self.storage, self.storage.pack(B.T)
-        out = np.empty(storage.n_entries, A.dtype)
+        storage, out = self.storage, np.empty(self.storage.n_entries, A.dtype)
 
         def share(first: int, last: int) -> None:
             entries = slice(int(storage.indptr[first]), int(storage.indptr[last]))
-            storage.products(Block(slice(first, last), entries), A, packed, out[entries])
+            storage.products(Block(slice(first, last), entries), A, B, out[entries])
 
         each_share(storage.indptr, self.threads, share)
         return out
@@ -392,7 +387,11 @@ def problem_of(
 
 
 def problem_of_rows(
-    observations: SparseObservations, model: Model, noises: tuple[Any, ...], **others: Any
+    observations: SparseObservations,
+    model: Model,
+    noises: tuple[Any, ...],
+    offsets: tuple[str, float],
+    **others: Any,
 ) -> SampledProblem:
     """Return the problem of rows of which all but what is drawn for them is known."""
     return SampledProblem(
@@ -400,6 +399,7 @@ def problem_of_rows(
         noises=noises,
         prior=Prior(1.0, np.ones(len(noises))),
         observations=observations,
+        offset_columns=OffsetColumns(*offsets),
         threads=all_threads(),
         **others,
     )

@@ -9,11 +9,11 @@ does not depend on the others.
 The integer is on the stack of the kernel that calls `new_stream`.  The references of an array would
 be counted at each call, which takes longer than a normal number.
 
-A normal variable between two limits, and its mass there, are stable far in the tails.  Where the
-mean lies between wide limits, or near them, a normal number is drawn until it is accepted.
-Elsewhere the distance from a limit is drawn from a uniform or an exponential distribution and
-accepted by rejection (C. P. Robert, "Simulation of truncated normal variables", Statistics and
-Computing 5, 1995), so that a draw at 40 standard deviations costs no more than one at two.
+Of a normal variable between two limits, a number is drawn until it is accepted where the mean lies
+between wide limits, or near them.  Elsewhere the distance from a limit is drawn from a uniform or
+an exponential distribution and accepted by rejection (C. P. Robert, "Simulation of truncated normal
+variables", Statistics and Computing 5, 1995), so that a draw at 40 standard deviations costs no
+more than one at two.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_inner, compile_scalar, inlined
 from nmd_lab.data.matching import mixed
-from nmd_lab.model.ordinal import SQRT_HALF, SQRT_HALF_PI, mills_ratio
 
 UNIT, SIGNED_UNIT = 2.0**-53, 2.0**-52
 N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
@@ -52,10 +51,9 @@ class Keys(NamedTuple):
 NO_KEYS = Keys()
 
 
-def numbers(seed: int, sweep: int, kind: int, first: int = 0) -> np.random.Generator:
-    """Return the random numbers of one kind of a sweep, from some row on, for NumPy."""
-    key, counter = [seed, sweep * 8 + kind], [0, 0, 0, first]
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+def numbers(seed: int, sweep: int, kind: int) -> np.random.Generator:
+    """Return the random numbers of one kind of a sweep for NumPy."""
+    return np.random.Generator(np.random.Philox(key=[seed, sweep * 8 + kind]))
 
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -117,24 +115,6 @@ def draw_index(logs, stream):  # type: ignore[no-untyped-def]
         if value > highest:
             highest, chosen = value, k
     return chosen
-
-
-@compile_scalar
-def mass_between(a, b, width):  # type: ignore[no-untyped-def]
-    """Return the integral of exp(-z²/2) from a to b = a + width, over its maximum there.
-
-    It neither overflows nor underflows, however far from zero a and b are.  The width is an
-    argument, because b - a loses digits where the limits are close to each other.
-    """
-    if a <= 0.0 <= b:
-        return SQRT_HALF_PI * (math.erf(b * SQRT_HALF) - math.erf(a * SQRT_HALF))
-    near, far = (a, b) if a > 0.0 else (-b, -a)
-    if width < 1e-4:  # the quadratic term does not count
-        fall = near * width
-        return width * (1.0 - 0.5 * fall) if fall < 1e-8 else -math.expm1(-fall) / near
-    fall = 0.5 * width * (near + far)
-    above = mills_ratio(near)
-    return above - math.exp(-fall) * mills_ratio(far) if fall < 50.0 else above
 
 
 @compile_scalar

@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import in_threads
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import row_borders
 from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.kernels.row_steps import factorize
 
@@ -275,6 +276,18 @@ class StreamId(NamedTuple):
     keys: NDArray[np.int64] = NO_KEYS.rows
 
 
+def draw_alike(
+    T: FloatArray, rows: FloatArray, other: OtherFactor, prior: RowPrior, rho: float, key: StreamId
+) -> None:
+    """Draw all rows in place if each has all entries, so that they share their precision."""
+    (vectors, constants), (linear, precision, _) = other, prior.gaussians
+    of_all = rho * (vectors.T @ vectors).astype(np.float64)
+    inverse = np.linalg.inv(np.linalg.cholesky(precision[0] + of_all))  # of a small triangle
+    b = rho * ((T - constants) @ vectors).astype(np.float64) + linear
+    noise = numbers(key.seed, key.sweep, key.kind).standard_normal(b.shape)
+    rows[:] = (b @ inverse.T + noise) @ inverse
+
+
 @dataclass(frozen=True)
 class RowUpdate:
     """The update of all rows over stored entries, whose positions it knows.
@@ -304,7 +317,8 @@ class RowUpdate:
         m, n = self.storage.shape
         is_complete = self.storage.n_entries == m * n and not weights.size
         if is_complete and not key.keys.size and prior.shares.size * rho.size == 1:
-            self._draw_alike(target, rows, other, prior, float(rho[0]), key)
+            T = target.reshape(m, n) if self.order is None else target.reshape(n, m).T
+            draw_alike(T, rows, other, prior, float(rho[0]), key)
             return
         here = target if self.order is None else target.take(self.order)
         both_rho = (rho, np.ones(n)) if self.rho_of_rows else (np.ones(m), np.full(n, rho))
@@ -328,25 +342,6 @@ class RowUpdate:
             kernel(first, last, *arguments, rows, labels, done)
 
         each_share(self.storage.indptr, self.threads, share)
-
-    def _draw_alike(
-        self,
-        target: FloatArray,
-        rows: FloatArray,
-        other: OtherFactor,
-        prior: RowPrior,
-        rho: float,
-        key: StreamId,
-    ) -> None:
-        """Draw all rows in place if each has all entries, so that they share their precision."""
-        m, n = self.storage.shape
-        T = target.reshape(m, n) if self.order is None else target.reshape(n, m).T
-        (vectors, constants), (linear, precision, _) = other, prior.gaussians
-        of_all = rho * (vectors.T @ vectors).astype(np.float64)
-        inverse = np.linalg.inv(np.linalg.cholesky(precision[0] + of_all))  # of a small triangle
-        b = rho * ((T - constants) @ vectors).astype(np.float64) + linear
-        noise = numbers(key.seed, key.sweep, key.kind).standard_normal(b.shape)
-        rows[:] = (b @ inverse.T + noise) @ inverse
 
     def _over_all(
         self, here: FloatArray, other: OtherFactor, rho: Doubles
@@ -397,5 +392,4 @@ def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, i
     """Call a function of first and last row for each thread, with equal numbers of entries."""
     entries, m = int(indptr[-1]), indptr.size - 1
     parts = max(1, min(threads, entries // MIN_THREAD_ENTRIES, m))
-    ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1])
-    in_threads(lambda share: work(*share), pairwise([0, *ends.tolist(), m]), parts)
+    in_threads(lambda share: work(*share), pairwise(row_borders(indptr, parts)), parts)

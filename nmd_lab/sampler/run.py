@@ -80,30 +80,29 @@ class PosteriorState:
     products: list[list[FloatArray]] = field(default_factory=list)
 
 
+@dataclass
 class Chains:
     """The chains of a posterior, one after the other; each is an ensemble of one or more."""
 
-    def __init__(
-        self,
-        ensemble: Ensemble,
-        options: SampleOptions,
-        state: PosteriorState,
-        rng: np.random.Generator,
-    ) -> None:
-        self._ensemble, self._options = ensemble, options
-        self._problem = problem = ensemble.problem
-        self._state = state
-        self._streams = [new_stream(rng) for _ in range(options.chains)]
-        self._warm_up, self._thin = ensemble.warm_up, options.step(problem.numbers)
+    ensemble: Ensemble
+    options: SampleOptions
+    state: PosteriorState
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        """Choose the random numbers of each chain, and the entries whose predictions are kept."""
+        ensemble, problem = self.ensemble, self.ensemble.problem
+        self._streams = [new_stream(self.rng) for _ in range(self.options.chains)]
+        self._warm_up, self._thin = ensemble.warm_up, self.options.step(problem.numbers)
         probes = np.random.default_rng(0)
         self._probes = tuple(probes.integers(size, size=N_PROBES) for size in problem.shape)
-        self._began = time.perf_counter() - state.seconds
+        self._began = time.perf_counter() - self.state.seconds
 
     def run(
         self, interruption: Interruption, before_each_turn: Callable[[], None]
     ) -> tuple[dict[str, Any], StopReason]:
         """Run the chains, and return the arrays of those that were begun, in the units of X."""
-        run, options = self._state, self._options
+        run, options = self.state, self.options
         total = options.chains * (self._warm_up + options.draws)
         rules = Stopping(total, options.time_limit, options.callback)
         reason: StopReason | None = None
@@ -127,8 +126,8 @@ class Chains:
 
     def _turn(self) -> Iterator[Sweep]:
         """Do the next sweeps of several members at a time, and yield each when it is recorded."""
-        run, ensemble = self._state, self._ensemble
-        total = self._warm_up + self._options.draws
+        run, ensemble = self.state, self.ensemble
+        total = self._warm_up + self.options.draws
         number, before = divmod(run.iteration, total)
         if before == 0:
             run.members = []
@@ -141,12 +140,12 @@ class Chains:
         for k in range(len(run.members), max(turns) + 1):
             run.members.append(self._begin(k, self._streams[number]))
         problems = ensemble.trials if tunes else ensemble.problems
-        threads = min(self._options.compute.threads or all_threads(), len(turns))
+        threads = min(self.options.compute.threads or all_threads(), len(turns))
         in_threads(lambda k: one_sweep(problems[k], run.members[k].state), turns, threads)
         for sweep, k in enumerate(turns, before):
             member, warms_up = run.members[k], sweep < self._warm_up
-            if tunes and ensemble.hidden is not None and ensemble.is_scored(sweep):
-                ensemble.score(k, member)
+            if tunes:
+                ensemble.score(sweep, k, member)
             run.iteration += 1
             if not warms_up:
                 self._record(k, member, sweep + 1 - self._warm_up)
@@ -156,21 +155,20 @@ class Chains:
 
     def _begin(self, k: int, rng: np.random.Generator) -> Member:
         """Return a member of the present chain before its first sweep."""
-        ensemble = self._ensemble
+        ensemble = self.ensemble
         if k:
-            rng = np.random.default_rng([self._state.members[0].state.seed, k])
-        init = ensemble.init(k, self._options.init)
-        start = ensemble.trials[k], ensemble.observations, init, ensemble.tuned
-        size = ensemble.sizes[k]
-        chain = first_chain(*start, rng, size.groups, in_order=size.in_order)
-        return ensemble.member(chain)
+            rng = np.random.default_rng([self.state.members[0].state.seed, k])
+        init = ensemble.init(k, self.options.init)
+        start, size = (ensemble.trials[k], ensemble.observations, init, rng), ensemble.sizes[k]
+        more: Any = {"tuning": ensemble.tuned, "n_groups": size.groups, "in_order": size.in_order}
+        return ensemble.member(first_chain(*start, **more))
 
     def _record(self, k: int, member: Member, number: int) -> None:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
-        run, ensemble = self._state, self._ensemble
+        run, ensemble = self.state, self.ensemble
         run.log_likelihood[-1].append(member.state.log_likelihood)
         state = ensemble.in_form(k, member.state)
-        run.products[-1].append(linear_at(ensemble.form(k), state, *self._probes))
+        run.products[-1].append(linear_at(ensemble.problem, state, *self._probes))
         if number % self._thin == 0:
             run.draws[-1].append(ensemble.draw(k, state, member))
 
@@ -179,9 +177,9 @@ class Chains:
 
         A chain that ended early is left out if the others lose more by it.
         """
-        run, n_chains = self._state, len(self._state.draws)
+        run, n_chains = self.state, len(self.state.draws)
         if not run.draws[-1]:
-            ensemble, k = self._ensemble, len(run.members) - 1
+            ensemble, k = self.ensemble, len(run.members) - 1
             member = run.members[k]
             state = ensemble.in_form(k, unhide_cells(ensemble.problems[k], member.state))
             run.draws[-1].append(ensemble.draw(k, state, member))
@@ -200,7 +198,7 @@ class Chains:
             for trace in (run.log_likelihood, run.products)
         )
         i, j = (np.tile(at, n_chains * sweeps) for at in self._probes)
-        predictions = self._problem.model.modelled(products.ravel(), i, j)
+        predictions = self.ensemble.problem.model.modelled(products.ravel(), i, j)
         return arrays | {
             "log_likelihood": log_likelihood,
             "predictions": predictions.astype(np.float32).reshape(n_chains, sweeps, N_PROBES),
@@ -208,9 +206,10 @@ class Chains:
             "probe_columns": self._probes[1],
         }
 
-    def _in_units_of_X(self, drawn: dict[str, Any]) -> dict[str, Any]:
+    def _in_units_of_X(self, arrays: dict[str, Any]) -> dict[str, Any]:
         """Return the arrays of a `Posterior`, in the units of X, given those of the chains."""
-        problem, rank, scaling = self._problem, self._problem.rank, self._problem.scaling
+        problem = self.ensemble.problem
+        rank, scaling = problem.rank, problem.scaling
         of_T = 2 * scaling.exponent
         # In float32 the units of very large or small data would overflow.
         dtype = np.float32 if abs(of_T) < 60 else np.float64
@@ -218,20 +217,17 @@ class Chains:
         def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
             return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
 
-        arrays = drawn.copy()
         rows, columns = arrays.pop("rows"), arrays.pop("columns")
         has_offset = problem.offset_columns.before
         units = np.ldexp(1.0, np.repeat([scaling.exponent, of_T], [rank, has_offset]))
-        *_, shapes, _ = problem.noise_levels
-        loss = problem.model.column_models[0].loss  # several kinds have no exponent
+        has_beta = problem.noise_levels[3].any()
+        power = problem.model.column_models[0].loss.noise_model.power  # several have no exponent
         levels: dict[str, Any] = {
             "rho": np.ldexp(arrays["rho"], -2 * of_T),
-            "beta": np.ldexp(arrays["beta"], -loss.noise_model.power * scaling.log2_unit_of_x),
+            "beta": np.ldexp(arrays["beta"], -power * scaling.log2_unit_of_x) if has_beta else None,
             "cut_points": arrays.get("cut_points"),
         }
-        if not shapes.any():
-            levels["beta"] = None
-        if not problem.by_column:
+        if not problem.model.is_mixed:
             levels = {name: None if a is None else a[:, :, 0] for name, a in levels.items()}
         arrays |= levels | {
             "W": scaled(rows[..., :rank], scaling.exponent),
@@ -291,7 +287,7 @@ def ensemble_for(
     largest = m // MIN_ROWS_OF_A_GROUP
     order = problem.order
     is_alone = order is not None and not is_table
-    if not (is_auto(options.groups) and problem.by_column and largest >= 2) or is_alone:
+    if not (is_auto(options.groups) and problem.model.is_mixed and largest >= 2) or is_alone:
         groups = 1 if is_auto(options.groups) else int(options.groups)
         sizes: tuple[Size, ...] = (Size(groups, in_order=order is not None),)
         has_two = is_alone and is_auto(options.rank) and problem.rank >= MIN_RANK_OF_TWO

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,50 +28,10 @@ from .search import Search
 from .trials import Trials
 
 
-class Stage(NamedTuple):
-    """A search with some rows of the data, or with all of them.
-
-    Attributes
-    ----------
-    search : Search
-        The search, with its trials.
-    chosen : Trial or None
-        The trial whose setting it chose; None if no entry could be held out.
-    drawn : str
-        How the held-out entries were drawn.
-    """
-
-    search: Search
-    chosen: Trial | None
-    drawn: str
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns of its data."""
-        return self.search.trials.folds[0].rest.shape
-
-    def growth(self, m: int) -> float:
-        """Return the factor from its ridges to those of a matrix with m rows."""
-        number, n = self.shape
-        return ridge_growth((m, n), number)
-
-    @property
-    def best(self) -> Trial | None:
-        """The trial of lowest error of those that can be compared with the chosen one."""
-        chosen, done = self.chosen, self.search.trials.done
-        return None if chosen is None else min(t for t in done if t.is_comparable(chosen))
-
-    def rows(self, m: int) -> list[dict[str, Any]]:
-        """Return the rows of its trials, with ridges for all m rows."""
-        best, growth = self.best, self.growth(m)
-        rows = [] if best is None else [trial.row(best) for trial in self.search.trials.done]
-        return [row | {"alpha": growth * row["alpha"]} for row in rows]
-
-
-def record_of(stages: list[Stage], m: int) -> dict[str, Any]:
+def record_of(stages: list[Search], m: int) -> dict[str, Any]:
     """Return what `Decomposition.selection` tells, with ridges for all m rows."""
-    last, space = stages[-1], stages[0].search.space
-    trials, chosen = last.search.trials, last.chosen
+    last, space = stages[-1], stages[0].space
+    trials, chosen = last.trials, last.chosen
     models = {"nonlinearity": space.nonlinearities, "loss": space.losses}
     names = [name for name, several in models.items() if len(several) > 1]
     numbers = ("rank", "alpha", "offsets", "offset_alpha")
@@ -106,13 +66,13 @@ def record_of(stages: list[Stage], m: int) -> dict[str, Any]:
     }
 
 
-def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
+def _notes(stages: list[Search], chosen: Trial, m: int) -> list[str]:
     """Return sentences on what a choice among m rows does not tell."""
-    space, rank, notes = stages[0].search.space, chosen.setting.rank, []
-    search, number = stages[-1].search, stages[0].shape[0]
+    space, rank, notes = stages[0].space, chosen.setting.rank, []
+    search, number = stages[-1], stages[0].shape[0]
     entries = n_held_out(search.trials.folds)
     if number < m:
-        count = len(stages[0].search.trials.done)
+        count = len(stages[0].trials.done)
         notes.append(
             f"The first {many(count, 'trial')} had {number} of the {m} rows; the others chose the "
             "ridge with all of them."
@@ -139,16 +99,6 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
     return notes
 
 
-def ridge_growth(shape: tuple[int, int], number: int) -> float:
-    """Return the factor from the ridge of a number of rows to that of all rows.
-
-    The ridge removes components up to the largest singular value of the noise, which grows as the
-    sum of the roots of the sides.
-    """
-    m, n = shape
-    return (math.sqrt(m) + math.sqrt(n)) / (math.sqrt(number) + math.sqrt(n))
-
-
 N_FULL_ITERATIONS = 1000  # iterations of a choice that take as long as those of its first trials
 MIN_SECONDS_TOLD = 10.0  # seconds from which a person is told before
 
@@ -160,19 +110,19 @@ def shown_duration(
     """Give a function that shows one more trial: in a bar, as a fit shows one of iterations.
 
     A choice that takes long is announced, in the bar or by a sentence where there is none.  The
-    second trial tells how long, since code may have been compiled in the first one.  A time limit
-    ends a choice after `at_most` seconds.
+    quickest of three trials tells how long, since code may have been compiled in the first one, and
+    other programs may have had the processor.  A time limit ends a choice after `at_most` seconds.
     """
     work = N_FULL_ITERATIONS / 2 if is_ridge_alone else N_FULL_ITERATIONS
-    count, text = 0, ""
+    rates, text = list[float](), ""
     with progress_bar(None, progress, unit="trial") as show:
 
         def after(trial: Trial) -> None:
-            nonlocal count, text
-            is_fit = trial.kind != "offsets_alone"
-            count += is_fit
-            seconds = min(work * trial.seconds / max(trial.n_iter, 1), at_most)
-            if count == 2 and is_fit and seconds >= MIN_SECONDS_TOLD:
+            nonlocal text
+            if is_fit := trial.kind != "offsets_alone":
+                rates.append(trial.seconds / max(trial.n_iter, 1))
+            seconds = min(work * min(rates, default=0.0), at_most)
+            if len(rates) == 3 and is_fit and seconds >= MIN_SECONDS_TOLD:
                 text = f"about {in_words(seconds)} in all"
                 if progress is None and not sys.stderr.isatty():
                     print(
@@ -227,11 +177,11 @@ def choose(
         stages = _stages(known, options, space, rng, stopped, after)
     last = stages[-1]
     chosen = last.chosen
-    setting = last.search.first if chosen is None else chosen.setting
+    setting = last.first if chosen is None else chosen.setting
     ends = chosen is not None and last.shape[0] == m and (stopped() or not chosen.is_cold)
     found = known._replace(
         model=known.model_with(setting.nonlinearity, setting.loss),
-        limits=known.limits if chosen is None else last.search.trials.limits,
+        limits=known.limits if chosen is None else last.trials.limits,
         start=chosen.starts[0] if chosen is not None and ends else None,
         selection=record_of(stages, m),
         spent=time.perf_counter() - began,
@@ -246,35 +196,33 @@ def _stages(
     rng: np.random.Generator,
     stopped: Callable[[], bool],
     after: Callable[[Trial], None],
-) -> list[Stage]:
+) -> list[Search]:
     """Return a search with some rows of large data, and one with all of them, or this one alone.
 
     The second one tries ridges around that of the first, since the best one depends on the number
     of rows.
     """
 
-    def begin(data: Observations) -> tuple[Search, bool, str]:
+    def begin(data: Observations) -> tuple[Search, bool]:
         folds, drawn = known._replace(observations=data).folds_for_trials(rng)
-        held = folds or [
-            Fold(data, data.as_sparse())
-        ]  # with nothing held out, where nothing can be
-        trials = Trials(held, known, options, rng, stopped, after)
-        return Search(trials, space), bool(folds), drawn
+        # With nothing held out, where nothing can be
+        held = folds or [Fold(data, data.as_sparse())]
+        return Search(Trials(held, known, options, rng, stopped, after), space, drawn), bool(folds)
 
     rest, is_bounded = known.observations, _is_bounded(known, options)
     some, m = rest, rest.shape[0]
     if space.alpha_candidates is None and known.folds is None:
         some = sample_of_rows(some, rng, has_classes=is_bounded)
-    search, has_folds, drawn = begin(some)
-    chosen = search.run() if has_folds else None
-    first = Stage(search, chosen, drawn)
-    is_last = some.shape[0] == m or is_bounded or search.trials.stopped()
+    first, has_folds = begin(some)
+    first.chosen = chosen = first.run() if has_folds else None
+    is_last = some.shape[0] == m or is_bounded or first.stopped()
     if is_last or chosen is None or chosen.kind == "offsets_alone":
         return [first]
-    search, _, drawn = begin(rest)
+    last, _ = begin(rest)
     setting = chosen.setting._replace(alpha=first.growth(m) * chosen.setting.alpha)
     kind: Any = "ridge_path" if chosen.kind == "ridge_path" else "cold_start"
-    return [first, Stage(search, search.from_cold_start(setting, kind), drawn)]
+    last.chosen = last.from_cold_start(setting, kind)
+    return [first, last]
 
 
 def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: float) -> Options:

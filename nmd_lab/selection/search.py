@@ -44,16 +44,43 @@ class Search:
         Setting without components, with moderate ridges.
     unit : float
         The least ridge that removes all components.
+    drawn : str
+        How the held-out entries were drawn.
+    chosen : Trial or None
+        The trial whose setting is chosen; None if no entry could be held out.
     not_repeated : tuple of two trials, or None
         The best trial and the one from a cold start with its setting, if their errors differ.
     """
 
+    chosen: Trial | None = None
     not_repeated: tuple[Trial, Trial] | None = None
 
-    def __init__(self, trials: Trials, space: Space) -> None:
+    def __init__(self, trials: Trials, space: Space, drawn: str = "") -> None:
         self.trials, self.space, self.stopped = trials, space, trials.stopped
+        self.drawn, self.shape = drawn, trials.folds[0].rest.shape
         self._without: dict[tuple[Nonlinearity, Loss], tuple[Setting, float]] = {}
         self.first, self.unit = self.without_components(*space.first_model)
+
+    def growth(self, m: int) -> float:
+        """Return the factor from the ridges here to those of a matrix with m rows.
+
+        The ridge removes components up to the largest singular value of the noise, which grows as
+        the sum of the roots of the sides.
+        """
+        number, n = self.shape
+        return (math.sqrt(m) + math.sqrt(n)) / (math.sqrt(number) + math.sqrt(n))
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial of lowest error of those that can be compared with the chosen one."""
+        chosen, done = self.chosen, self.trials.done
+        return None if chosen is None else min(t for t in done if t.is_comparable(chosen))
+
+    def rows(self, m: int) -> list[dict[str, Any]]:
+        """Return the rows of the trials, with ridges for all m rows."""
+        best, growth = self.best, self.growth(m)
+        rows = [] if best is None else [trial.row(best) for trial in self.trials.done]
+        return [row | {"alpha": growth * row["alpha"]} for row in rows]
 
     def run(self) -> Trial:
         """Return the trial whose setting is to be chosen."""
@@ -403,24 +430,19 @@ class Search:
         """
         best, last, no_gain = first, first, 0
         ratio = 2.0 if self.trials.is_mixed else ratio  # trials of tables take long
-        while larger := self.next_rank(last.setting.rank, ratio):
-            enough = no_gain >= (patience if larger <= LONG_RANK else 1)
-            if self.stopped() or best.is_exact or enough:
+        ratio = 1.0 if self.space.rank_candidates is not None else ratio
+        while self.space.rank is None:
+            least = max(last.setting.rank + 1, math.ceil(ratio * last.setting.rank))
+            larger = next((rank for rank in self.space.ranks if rank >= least), None)
+            if larger is None or self.stopped() or best.is_exact:
+                break
+            if no_gain >= (patience if larger <= LONG_RANK else 1):
                 break
             last = at_rank(last, larger)
             # So much, and more for more components, is worth a larger rank.
             gains = last.mean < (1 - 0.002 * larger / LONG_RANK) * best.mean
             best, no_gain = (last, 0) if gains else (best, no_gain + 1)
         return best
-
-    def next_rank(self, rank: int, ratio: float) -> int | None:
-        """Return the next larger rank to try, None if there is none."""
-        space = self.space
-        least = rank + 1
-        if space.rank_candidates is None:
-            least = max(least, math.ceil(ratio * rank))
-        larger = (r for r in space.ranks if r >= least and space.rank is None)
-        return next(larger, None)
 
 
 def _repeats(cold: Trial, best: Trial) -> bool:

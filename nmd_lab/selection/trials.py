@@ -29,8 +29,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.devices import HOST
 from nmd_lab.engines import FitEngine, iterates
 from nmd_lab.engines.admm import Admm
-from nmd_lab.engines.plan import make_plan
-from nmd_lab.engines.refined import Refined
+from nmd_lab.engines.refined import Refined, make_plan
 from nmd_lab.fit.held_out import HeldOut, row_losses
 from nmd_lab.fit.loop import FitProgress, Stopping, fit_from
 from nmd_lab.fit.starts import (

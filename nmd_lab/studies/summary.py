@@ -327,7 +327,9 @@ class StudyPlots:
         The further arguments restrict the results to labels, for example ``missing=0.5``.
         """
         name = variable(results := select(self.results, conditions), metric)
-        color = _color(results, color, x)
+        check_words("dimension", filter(None, [x, color]), map(str, results.dims))
+        free = [dim for dim in choices(results) if dim != x and results.sizes[dim] > 1]
+        color = color or (ALGORITHM if ALGORITHM in free else next(iter(free), None))
         dims = [*dict.fromkeys([x, *filter(None, [color])])]
         is_numeric = results[x].dtype.kind in "iuf"
         texts = {d: [*map(label_text, results[d].values)] for d in dims if d != x or not is_numeric}
@@ -380,13 +382,6 @@ def _best(results: xr.Dataset, name: str, *dims: str) -> tuple[Any, Any]:
     lowest = means.min(others)
     spread = sds.where(means == lowest).min(others)
     return lowest.transpose(*dims).to_pandas(), spread.transpose(*dims).to_pandas()
-
-
-def _color(results: xr.Dataset, color: str | None, *shown: str) -> str | None:
-    """Return the dimension of the colours; by default one that is not shown yet."""
-    check_words("dimension", [*shown, color] if color else shown, map(str, results.dims))
-    free = [dim for dim in choices(results) if dim not in shown and results.sizes[dim] > 1]
-    return color or (ALGORITHM if ALGORITHM in free else next(iter(free), None))
 
 
 def label_text(label: Any) -> str:

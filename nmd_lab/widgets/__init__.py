@@ -8,14 +8,12 @@
 (True, 10)
 """
 
-try:
+from nmd_lab._runtime.checks import needs_library
+
+with needs_library("Explorers need ipywidgets: pip install anywidget ipywidgets pillow."):
     import anywidget  # noqa: F401
     import ipywidgets  # noqa: F401
     import PIL  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "Explorers need ipywidgets: pip install anywidget ipywidgets pillow."
-    ) from error
 
 from .explorer import Explorer, explore
 

@@ -61,6 +61,7 @@ class Run:
     began: float = 0.0  # time at its beginning
     result: Any = None  # so far, once it has ended
     errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
+    number: Number | None = None  # the first of these, as the sentence has it, of a past run
     findings: Any = None  # coverage of intervals
     # Rows and columns of the entries that it has not seen
     unseen: Any = (np.empty(0), np.empty(0))
@@ -251,25 +252,18 @@ WORDS = {  # of settings
 }
 
 
-class PastRun(NamedTuple):
-    """One run, which continuations and strokes of the brush replace."""
-
-    of: Any  # what these have in common
-    result: Any
-    settings: dict[str, Any]
-    data: Any
-    number: Number | None  # the error where entries are hidden, as the sentence has it
-
-
 class History:
-    """Runs by number from 1, the newest last."""
+    """Runs by number from 1, the newest last; continuations and strokes of the brush replace one.
+
+    They are kept without what continues them.
+    """
 
     def __init__(self) -> None:
-        self.runs: dict[int, PastRun] = {}
+        self.runs: dict[int, Run] = {}
         self.left: int | None = None  # number of that which is left of the dividers
 
     @property
-    def compared(self) -> PastRun | None:
+    def compared(self) -> Run | None:
         """The run left of the dividers."""
         return self.runs.get(self.left or 0)
 
@@ -304,11 +298,11 @@ class History:
         of = run.before or run.of
         new = max(self.runs, default=0) + 1
         number = next((k for k, past in self.runs.items() if past.of is of), new)
-        self.runs[number] = PastRun(of, run.result, run.settings, run.data, known)
+        self.runs[number] = Run(run.settings, data=run.data, of=of, result=run.result, number=known)
         if len(self.runs) > MAX_RUNS:
             del self.runs[min(self.runs)]
 
-    def words(self, run: PastRun) -> str:
+    def words(self, run: Run) -> str:
         """Return the settings of a run that are not those of all runs; its size in any case."""
         settings, paint = run.settings, getattr(run.data, "paint", None)
         others = [other.settings for other in self.runs.values()]
@@ -349,9 +343,8 @@ class Judged(NamedTuple):
     def error_of(self, guesses: Array, model: Model, within: Array | None = None) -> float:
         """Return the RMSE of guesses, in the unit of the data or, if mixed, of each column."""
         some = slice(None) if within is None else within[self.rows, self.columns]
-        errors = self.values[some] - guesses[some]
-        if model.is_mixed:
-            errors = model.in_units(errors, self.rows[some], self.columns[some])
+        at = self.rows[some], self.columns[some]
+        errors = model.in_units(self.values[some] - guesses[some], *at)
         return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else math.nan
 
 

@@ -29,8 +29,6 @@ from .words import LEVEL, MAX_CHECKED, Findings, doubt
 
 MAX_GROUPS, MAX_COLORS = 12, 10  # values of a coordinate that colours points, and these colours
 
-Rows = Sequence[Sequence[str]]
-
 
 def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Record | None:
     """Return errors by iteration, for each label; None without any."""
@@ -68,12 +66,6 @@ def trials_charts(tried: xr.Dataset) -> dict[str, Record]:
     found["name"] = [f"{f}, {many(k, 'component')}, penalty {as_text(a)}" for f, k, a in models]
     points = found.to_dict("records")
     return {"ranks": chart("", "components", "% above the best", points, joined=True)}
-
-
-def errors_by_shape(trials: xr.Dataset) -> dict[str, float]:
-    """Return the lowest error of each f among the trials of a choice."""
-    errors = trials[["nonlinearity", "error"]].to_dataframe()
-    return dict(errors.groupby("nonlinearity")["error"].min())
 
 
 def calibration_chart(found: Findings) -> Record:
@@ -119,7 +111,7 @@ def row_texts(labels: Labels) -> list[str]:
     return texts(labels, "rows") or [f"{name} {names[number]}" for number in numbers]
 
 
-def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: Any = None) -> Record:
+def table(name: str, head: Any, rows: Any, caption: str = "", ids: Any = None) -> Record:
     """Return a table; `ids` has the row and column of each line, to be picked."""
     return {
         "name": name,

@@ -50,8 +50,14 @@ def is_result(path: Path) -> bool:
     return False
 
 
-def read_picture(path: Path) -> tuple[Any, str, str]:
-    """Return the picture in a file, grey or (height, width, 3), a line about it, and its code."""
+def read_data(path: Path, **reading: Any) -> tuple[Any, str, str]:
+    """Return the data in a file, a line about them, and the code that reads them.
+
+    A picture is grey, or (height, width, 3).
+    """
+    if path.suffix.lower() not in PICTURES:
+        code = call("read_matrix", f'"{path.as_posix()}"', **reading)
+        return *read_file(path, **reading), code
     try:
         with Image.open(path) as opened:
             picture = np.asarray(opened.convert("RGB"))
@@ -142,15 +148,10 @@ def state_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> State
 def state_of_file(name: str | os.PathLike[str], **options: Any) -> State:
     """Return the state for a file of results or of data."""
     if is_result(path := Path(name)):
-        state = state_of(load(path), **options)
-        state.data_code = call("nmd.load", f'"{path.as_posix()}"')
-        return state
-    reading = {name: options.pop(name) for name in FILE_OPTIONS if name in options}
-    if path.suffix.lower() in PICTURES:
-        X, said, code = read_picture(path)
+        X, said, code = load(path), "", call("nmd.load", f'"{path.as_posix()}"')
     else:
-        X, said = read_file(path, **reading)
-        code = call("read_matrix", f'"{path.as_posix()}"', **reading)
+        reading = {name: options.pop(name) for name in FILE_OPTIONS if name in options}
+        X, said, code = read_data(path, **reading)
     state = state_of(X, **options)
     state.data_code = code
     state.said = "; ".join(filter(None, [said, state.said]))
@@ -159,12 +160,10 @@ def state_of_file(name: str | os.PathLike[str], **options: Any) -> State:
 
 def state_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> State:
     """Return the state for a file that has a path on this machine, or that was uploaded."""
+    name = message["data"] if "data" in message else message["name"]
     if "data" in message:
-        state = state_of_library(message["data"])
-        state.said = f"{message['data']} is shown"
-        return state
-    name = message["name"]
-    if not buffers:
+        state = state_of_library(name)
+    elif not buffers:
         state = state_of_file(Path(name).expanduser())
     else:
         with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:

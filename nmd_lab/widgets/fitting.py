@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from nmd_lab.sampler.run import Sweep
 from nmd_lab.warnings import NotConvergedWarning
 
 from .background import STARTING, Background, FitRun, Judged, Run, Settings
-from .charts import calibration_chart, curves_chart, errors_by_shape, oriented, trials_charts
+from .charts import calibration_chart, curves_chart, oriented, trials_charts
 from .given import Code, call
 from .state import Field, State, option
 from .words import MAX_CHECKED, Number, doubt, findings, shapes
@@ -100,10 +99,16 @@ class ModelState(State):
     kind = FitRun
     fit: Background[FitRun]
     shape: tuple[int, int]  # of the matrix that is fitted
-    linear: Mapping[str, Any] = MappingProxyType({"nonlinearity": "identity"})  # of a rival
+    linear: Mapping[str, Any] = {"nonlinearity": "identity"}  # of a rival
     hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
     has_kinds: bool = False  # whether the data are a table whose columns are of several kinds
     draws_itself: bool = True  # whether it draws from the posterior in the background
+
+    # What a kind of data has
+    arguments: Callable[[Settings], dict[str, Any]]  # of a fit with some settings, without the data
+    to_fit: Callable[[FitRun], None]  # gives a fit the data, their options, and what measures it
+    to_sample: Callable[[Settings], Any]  # what a sampler sees, what not (or None), and a mask
+    judged: Callable[[], Judged]  # the held-out entries, or some that are seen, to judge components
 
     def __init__(self, X: Any, values: Settings, first: Settings) -> None:
         self.sample = Background(Run)
@@ -116,24 +121,6 @@ class ModelState(State):
             "sample": lambda _: self.how_sure(),
             "point": self._fit_with,
         }
-
-    # What a kind of data has
-
-    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a fit with some settings, without the matrix."""
-        raise NotImplementedError
-
-    def to_fit(self, run: FitRun) -> None:
-        """Give the data to a fit that begins, with their options, and what measures it."""
-        raise NotImplementedError
-
-    def to_sample(self, values: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-        """Return what a sampler sees, what it does not (or None), and a mask of the first."""
-        raise NotImplementedError
-
-    def judged(self) -> Judged:
-        """Return the held-out entries, or without any some that are seen, to judge components."""
-        raise NotImplementedError
 
     # Settings
 
@@ -414,7 +401,8 @@ class ModelState(State):
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.fit, self.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
-        tried, f = errors_by_shape(self.trials), str(self.values["nonlinearity"])
+        errors = self.trials[["nonlinearity", "error"]].to_dataframe().groupby("nonlinearity")
+        tried, f = dict(errors["error"].min()), str(self.values["nonlinearity"])
         if fit.result is not None and not self.changed:
             f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
         return {

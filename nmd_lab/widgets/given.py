@@ -25,6 +25,7 @@ import pandas as pd
 import xarray as xr
 from IPython.core.getipython import get_ipython
 
+from nmd_lab._runtime.checks import evenly
 from nmd_lab.api.fits import complete, decompose
 from nmd_lab.data.folds import split_observed
 from nmd_lab.data.inputs import observe_dense
@@ -398,7 +399,7 @@ def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int
     m, n = X.shape
     if n < 36 or m < 5:
         return None
-    some = X[np.unique(np.linspace(0, m - 1, min(m, 200)).astype(int))]
+    some = X[evenly(m, 200)]
     shuffled = np.random.default_rng(0).permutation(n)
     any_two = mean_difference(some, some[:, shuffled])
     best, shape = share, None

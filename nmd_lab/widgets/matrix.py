@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,7 @@ class MatrixState(ModelState):
         Field("tol", value=Options().tol, check=option("tol")),
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
-    numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
+    numbers: Mapping[str, Any] = {"rank": 10, "alpha": 1.0}
     hidden_share = "missing"
 
     def __init__(self, X: Any, *, take: bool = False, **values: Any) -> None:
@@ -90,7 +89,7 @@ class MatrixState(ModelState):
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
             "flat": lambda _: self.set("shape", NO_PICTURE),
-            "brush": self.brush,
+            "brush": lambda m: self.repaint(self.paint.touched(self.frame(), m)),
             "undo": lambda _: self.undo(),
             "arrange": self.order.arrange,
             "swap": lambda _: self._swap(),
@@ -213,10 +212,6 @@ class MatrixState(ModelState):
         super().how_sure()
 
     # The brush
-
-    def brush(self, stroke: Mapping[str, Any]) -> None:
-        """Hide entries under the brush, and continue from the present factors."""
-        self.repaint(self.paint.touched(self.frame(), stroke))
 
     def undo(self) -> None:
         """Take the last stroke of the brush back; of the first one, come back to the fit before."""

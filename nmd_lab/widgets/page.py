@@ -48,8 +48,6 @@ MODULES = (
 IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
-Message = Mapping[str, Any]
-
 SETTINGS = ("rank", "alpha", "nonlinearity")  # settings that are traits, too
 
 # Parts that come from the state; some stay until a run has its first iterate, so that nothing moves
@@ -115,7 +113,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     state: State
     save: Any  # writes the page or the result to a file
-    _state_opened: Callable[[Message, Sequence[Any]], State]  # returns the state for a file
+    _state_opened: Callable[[Mapping[str, Any], Sequence[Any]], State]  # of a file
 
     def __init__(self, state: State) -> None:
         self._lock = threading.RLock()
@@ -208,9 +206,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _saved_output(self) -> dict[str, str]:
         return {"text/html": notebook_html(self), "text/plain": repr(self)}
 
-    def _receive(self, _: Any, message: Message, buffers: list[Any]) -> None:
+    def _receive(self, _: Any, message: Mapping[str, Any], buffers: list[Any]) -> None:
         """Do what the user asks for; errors appear in the status line."""
-        actions: dict[str, Callable[[Message], Any]] = {
+        actions: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "opened": lambda _: self._opened(),
             "run": lambda _: self.start(),
             "stop": lambda _: self.stop(),

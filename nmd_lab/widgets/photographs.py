@@ -19,17 +19,7 @@ from scipy.interpolate import griddata
 from nmd_lab._runtime.checks import as_generator, check_integer, many, new_stream
 from nmd_lab.data.labels import plain_array
 from nmd_lab.data.patches import Grid
-from nmd_lab.inpainting.inpaint import (
-    GROUPS,
-    PASSES,
-    Plan,
-    default_grid,
-    distance_to_seen,
-    fill_by_groups,
-    filled_dataset,
-    guess_in_words,
-    refill,
-)
+from nmd_lab.inpainting import inpaint
 
 from .background import Array, Background, Record, Run
 from .charts import calibration_chart
@@ -74,7 +64,8 @@ def compared(
 
 def in_bands(visible: Array, grid: Grid, stop: threading.Event) -> dict[str, Array]:
     """Return the picture by interpolation of bands of its rows; nothing if stopped."""
-    far, band = 2 * int(distance_to_seen(visible, grid).max()), max(1, 50_000 // visible.shape[1])
+    far = 2 * int(inpaint.distance_to_seen(visible, grid).max())
+    band = max(1, 50_000 // visible.shape[1])
     result = visible.copy()
     for begin in range(0, len(visible), band):
         if stop.is_set():
@@ -104,10 +95,10 @@ class PhotographState(State):
 
     fields = (
         *hidden_fields("missing", "pixels"),
-        Field("method", "Method", "choice", tuple(PASSES), "again",
+        Field("method", "Method", "choice", tuple(inpaint.PASSES), "again",
               "sample is nearer to the truth, and takes longer", value="complete"),
         Field("groups", "Groups", "integer", (), "components", "Groups of patches at most",
-              value=GROUPS, check=lambda n: check_integer("groups", n, 1)),
+              value=inpaint.GROUPS, check=lambda n: check_integer("groups", n, 1)),
     )  # fmt: skip
     filename, opens, things = "picture.nc", True, ("pixels", "column")
     kind = FillRun
@@ -159,7 +150,7 @@ class PhotographState(State):
 
     def _fill(self, **changes: Any) -> None:
         """Fill a photograph; what a stroke has touched comes first, with the groups as they are."""
-        grid = default_grid(self.X, self.values["method"])
+        grid = inpaint.default_grid(self.X, self.values["method"])
         begun: Record = {"visible": self.visible, "grid": grid, "errors": {}}
         run = replace(self.fit.run, planned=100, done=0, **begun, **changes)  # percent
         self.fit.begin(run, self._work)
@@ -183,19 +174,20 @@ class PhotographState(State):
                     self._refill(run)
                 run.stop.wait(0.6)  # for another stroke
             method, groups, seed = (run.settings[name] for name in ("method", "groups", "seed"))
-            plan, rng = Plan(groups, PASSES[method], tell=tell), new_stream(as_generator(seed))
-            mean, std, groups = fill_by_groups(visible, run.grid, plan, rng)
+            plan = inpaint.Plan(groups, inpaint.PASSES[method], tell=tell)
+            rng = new_stream(as_generator(seed))
+            mean, std, groups = inpaint.fill_by_groups(visible, run.grid, plan, rng)
         except Stopped:
             run.result, run.errors, run.findings, run.rivals = None, {}, None, {}
             return self.fit.end(run, "stopped", "stopped before it was done")
-        filled = filled_dataset(self.X, ~np.isnan(visible), mean, std, groups)
+        filled = inpaint.filled_dataset(self.X, ~np.isnan(visible), mean, std, groups)
         run.rivals = {}
         if visible.size <= MAX_COMPARED:
             self.fit.show(run, "comparing with interpolation", now=True)
             run.rivals = in_bands(visible, run.grid, run.stop)
         run.errors, run.findings = compared(self.pixels, np.isnan(visible), filled, run.rivals)
         run.result, run.mean = filled, filled["picture"].to_numpy().astype(float)
-        run.warnings = tuple(filter(None, [guess_in_words(visible, run.grid)]))
+        run.warnings = tuple(filter(None, [inpaint.guess_in_words(visible, run.grid)]))
         run.done = 100
         self.fit.end(run, "finished", "done")
 
@@ -213,7 +205,7 @@ class PhotographState(State):
             if self.fit.run.stop.is_set() or self.fit.phase != "running":
                 raise Stopped
 
-        new = refill(mean, (*box, *channels), run.grid, groups, tell)
+        new = inpaint.refill(mean, (*box, *channels), run.grid, groups, tell)
         mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
         with self.fit.lock:
             if self.fit.result is groups:
@@ -322,7 +314,7 @@ class PhotographState(State):
         lines += f"mask = np.random.default_rng({values['seed']}).random({self.shape})"
         lines += f" >= {float(values['missing'])}\n"
         lines += self.paint.code()
-        plain = {"method": "sample", "groups": GROUPS}
+        plain = {"method": "sample", "groups": inpaint.GROUPS}
         named = {name: values[name] for name in plain if values[name] != plain[name]}
         filled = call("nmd.inpaint", name, "mask", **named, random_state=values["seed"])
         lines += f"filled = {filled}\n"

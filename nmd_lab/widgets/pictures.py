@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import many
+from nmd_lab._runtime.checks import evenly, many
 from nmd_lab._runtime.html import image
 from nmd_lab.data.labels import Picture
 from nmd_lab.model.fitted_values import FittedValues
@@ -19,7 +19,7 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import mosaic
 
-from .background import Array, Judged, Limits, Record, Shape, at_most
+from .background import Array, Judged, Record, Shape, at_most
 
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
 BEYOND = 0.05  # fraction of the uncertain entries that are beyond the end of their scale
@@ -28,7 +28,6 @@ MAX_PIXELS = 640  # along a side; of longer sides, each pixel is a mean
 MAX_ROWS = 40  # number of rows that are sent if each is a picture; a page shows those that fit
 
 Rows = NDArray[np.intp]
-Block = Callable[[Rows, Rows], Array]  # returns the entries at crossings of rows and columns
 
 
 class Frame(NamedTuple):
@@ -54,13 +53,16 @@ class Frame(NamedTuple):
             values = np.stack([self.picture(row) for row in values])
         return np.ascontiguousarray(values, dtype="<f4").tobytes()
 
-    def means(self, shape: tuple[int, int], block: Block) -> Array:
-        """Return the entries of a matrix, given blocks of it; means of those in one pixel."""
+    def means(self, shape: tuple[int, int], block: Callable[[Rows, Rows], Array]) -> Array:
+        """Return the entries of a matrix, means of those in one pixel.
+
+        A block has the entries at the crossings of rows and columns.
+        """
         if self.step == 1:
             return block(self.rows, self.columns)
         m, n = shape
         count = self.step if m * n <= 8_000_000 else min(self.step, 3)  # a side
-        steps = np.unique(np.linspace(0, self.step - 1, count).astype(np.intp))
+        steps = evenly(self.step, count)
         blocks: list[Array] = []
         for down, right in product(steps[steps < m], steps[steps * self.channels < n]):
             rows, columns = self.rows + down, self.columns + right * self.channels
@@ -78,42 +80,13 @@ def frame_of(
     m, n = shape
     if picture is not None:
         if rows is None or not rows.size:
-            rows = np.unique(np.linspace(0, m - 1, min(MAX_ROWS, m)).astype(np.intp))
+            rows = evenly(m, MAX_ROWS)
         return Frame(rows, np.arange(n), rows.size, *picture.shape, 1, 1, picture)
     step = max(1, math.ceil(max(m, n // channels) / at_most(MAX_PIXELS, 400)))
     every = np.arange(0, m, step)
     pixels = np.arange(0, n // channels, step)
     columns = (pixels[:, None] * channels + np.arange(channels)).ravel()
     return Frame(every, columns, 1, every.size, pixels.size, channels, step, None)
-
-
-def pictures_part(
-    frame: Frame, limits: Limits, names: list[str], layers: Record, paint: Paint
-) -> Record:
-    """Return the pictures that stay as they are while a fit runs, given as layers by name.
-
-    What is under the `paint` does not count in the scale of the uncertainty.
-    """
-    count, hidden = paint.n_painted, 0.0
-    rows, (low, high) = frame.rows.tolist() if frame.picture is not None else [0], limits
-    shown: Record = dict.fromkeys(("original", "seen", "spread", "beside")) | layers
-    if (seen := shown["seen"]) is not None and (original := shown["original"]) is not None:
-        hidden = float(np.mean(np.isnan(seen) & ~np.isnan(original)))
-    return {
-        **frame.size,
-        "count": frame.n_pictures,
-        "step": frame.step,
-        "layout": "matrix" if frame.picture is None else "rows",
-        "scale": "rgb" if frame.channels == 3 else "signed" if low < -0.25 * high else "gray",
-        "low": low,
-        "high": high,
-        "ids": rows,
-        "labels": [names[row] if names else "" for row in rows],
-        **{name: None if x is None else frame.arranged(x) for name, x in shown.items()},
-        "n_painted": count,
-        "many_missing": hidden > MANY_MISSING or count > 0,
-        "most": 0.0 if shown["spread"] is None else end_of_scale(shown["spread"], paint, frame),
-    }
 
 
 def end_of_scale(spread: Array, paint: Paint, frame: Frame) -> float:

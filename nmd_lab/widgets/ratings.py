@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -44,132 +43,16 @@ OWN = 4.0
 BEST = 0.25  # fraction of the columns, those with the highest predictions, ordered for a person
 
 
-Stars = dict[int, float]  # ratings by position of the column
-
-
-class Ratings:
-    """Partly observed data, and the stars that a new person gives to some columns.
-
-    Parameters
-    ----------
-    X : DataFrame, sparse matrix or observations
-        The data as the user gave them.
-    columns : mapping or None
-        Columns of a long table; None for other data.
-    titles : mapping, optional
-        Titles by column label, such as the names of films; by default a column of the table.
-    """
-
-    def __init__(
-        self, X: Any, columns: Mapping[str, str] | None, titles: Mapping[Any, str] | None = None
-    ) -> None:
-        table = pandas_of(X)
-        # What makes the table, with one line for each pair, behind the name of the data
-        self.code = ".to_pandas()" * (table is not X and not isinstance(X, pd.DataFrame))
-        self.columns, self.titled = columns, False
-        if columns is not None:
-            pair, value = [columns["row"], columns["column"]], columns["value"]
-            if table.duplicated(pair).any():
-                mean = f".groupby({expression(pair)}, as_index=False)[{expression(value)}].mean()"
-                table, self.code = taken(table, mean), self.code + mean
-            self.titled = titles is None and "title" in set(table.columns) - {*columns.values()}
-            if self.titled:
-                titles = table.drop_duplicates(pair[1]).set_index(pair[1])["title"].to_dict()
-            table = observations_from_table(table, **columns)
-        self.matrix, self.titles = table, titles or {}  # the data as `nmd_lab.complete` takes them
-        self.observations = entries = observe(table).as_sparse()
-        self.row_labels, self.column_labels = entries.row_labels, entries.column_labels
-        self.counts = np.bincount(entries.indices, minlength=entries.shape[1])
-        self._by_count = np.argsort(-self.counts, kind="stable").tolist()
-        self.offered: list[int] = self._by_count[:8]  # columns that the new person can rate
-        self.stars: Stars = {}  # ratings of the new person by position of the column
-        found = np.unique(entries.values).astype(float)
-        ends, has_scale = (float(found[0]), float(found[-1])), found.size <= 10
-        self.ends = ends if has_scale else None  # of the scale of ratings, if there is one
-        # The ratings that stars can give: those of the data if they are few
-        self.levels: list[float] = (found if has_scale else np.linspace(*ends, 5)).tolist()
-
-    def column_titles(self, columns: Any = slice(None)) -> list[str]:
-        """Return the titles of columns, or their labels where there are none."""
-        return [str(self.titles.get(label, label)) for label in self.column_labels[columns]]
-
-    def rate(self, column: int, number: int) -> None:
-        """Give the rating with a number among the levels, from 1; 0 takes it back."""
-        self.stars.pop(column, None)
-        if number > 0:
-            self.stars[column] = self.levels[number - 1]
-
-    def known(self, row: int | None) -> pd.Series:
-        """Return the ratings of a row, or of the new person, by position of the column."""
-        if row is None:
-            return pd.Series(self.stars, dtype=float)
-        of_row, entries = slice(*self.observations.indptr[row : row + 2]), self.observations
-        return pd.Series(entries.values[of_row], entries.indices[of_row])
-
-    def search(self, text: str) -> list[int]:
-        """Return columns whose titles hold a text: that with just this title, then by ratings."""
-        sought, titles = text.strip().casefold(), [each.casefold() for each in self.column_titles()]
-        found = [k for k in self._by_count if sought and sought in titles[k]]
-        return sorted(found, key=lambda k: titles[k] != sought)[:12]
-
-    def code_of(self, row: int | None, sort: str, least: int, *, drawn: bool) -> str:
-        """Return the code that prints the suggestions for a row, or for the new person."""
-        labels, entries, new = self.column_labels, self.observations, row is None
-        dim = entries.labels.columns[0]
-        is_named, column = entries.labels.index(dim) is not None, expression(dim)
-        who = ('"you"' if is_named else "-1") if new else expression(self.row_labels[row])
-        items = f"fit.H.indexes[{column}]" if is_named else f"np.arange({labels.size})"
-        stars = ", ".join(f"{expression(labels[k])}: {x!r}" for k, x in self.stars.items())
-        you = "you" if is_named else "you.to_numpy()"
-        model, fold = ("posterior", "fold_in") if drawn else ("fit", "append")
-        folded = f'{model}.{fold}({{}}, weights=often, unknown="offsets")'
-        rated = "{}:{}".format(*entries.indptr[row or 0 :][:2])
-        gains = new and bool(self.stars)
-        by = 'low", "stars' if drawn and sort == "surest" else "stars"
-        by = 'for_you", "stars' if gains and sort == "for_you" else by
-        shown = '"stars", "low", "high"' if drawn else '"stars"'
-        titles = f'X.drop_duplicates({column}).set_index({column})["title"]'
-        is_sparse = isinstance(self.matrix, SparseObservations)
-        observed = "X" if is_sparse else "nmd.observations_from_sparse(X)"
-        lines = {  # and whether they are needed
-            f"observed = {observed}": self.columns is None,
-            "": True,
-            f"items = {items}": True,
-            f'you = pd.DataFrame([{{{stars}}}], ["you"], items)': new,
-            f"you, rated = {you}, items[you.notna().iloc[0]]": new,
-            f"often = np.full(you.shape, {OWN})  # the few ratings count more": new,
-            f"one, average = {folded.format('you')}, {folded.format('you * np.nan')}": new,
-            f"one, rated = {model}, items[observed.indices[{rated}]]": not new,
-            f'best = pd.DataFrame({{"stars": one.predict({who}, items)}}, items)': True,
-            f"added = best.stars - average.predict({who}, items)": gains,
-            'best["for_you"] = added - added.mean()': gains,
-            'best["n"] = np.bincount(observed.indices, minlength=len(items))': True,
-            f"best = best[(best.n >= {least}) & ~best.index.isin(rated)].copy()": True,
-            f"ends = one.predict_interval({who}, best.index, level={LEVEL})": drawn,
-            'best["low"], best["high"] = ends.T': drawn,
-            f"best = best[best.stars >= best.stars.quantile({1 - BEST})]": "for_you" in by,
-            f'best = best.sort_values(["{by}"], ascending=False)[:{MAX_LISTED}]': True,
-            f"best[[{shown}]] = best[[{shown}]].clip{self.ends}": self.ends is not None,
-            f'best["title"] = {titles}': self.titled,
-            "print(best.round(2).to_string())": True,
-        }
-        return "".join(f"{line}\n" for line, is_needed in lines.items() if is_needed)
-
-
 def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[str, str] | None:
     """Return the columns of a long table, or None if the data are none."""
-    if not is_frame(X):
-        return None
     named = {role: name for role, name in asked.items() if name != DEFAULT_COLUMNS[role]}
-    columns = long_table_columns(X.columns, named)
-    return columns if columns and (named or not X[columns["row"]].is_unique) else None
+    return long_table_columns(X, named) if is_frame(X) else None
 
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 MAX_NEAR = 6  # columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
-DRAWN = "predicted by the draws; ● are held out"
 
 
 class RatingsState(ModelState):
@@ -187,32 +70,73 @@ class RatingsState(ModelState):
         Field("patience", value=20, check=lambda patience: ADMM(patience=patience)),
         ITERATIONS._replace(value=500), DRAWS._replace(value=300),
     )  # fmt: skip
-    numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
+    numbers: Mapping[str, Any] = {"rank": 8, "alpha": 15.0, "offset_alpha": 5.0}
     hidden_share = "validation"
     filename = "completion.nc"
 
     def __init__(self, ratings: Any, **values: Any) -> None:
         named = {role: values.pop(role, name) for role, name in DEFAULT_COLUMNS.items()}
-        columns = table_columns(pandas_of(ratings), named)
-        self.data = Ratings(ratings, columns, values.pop("titles", None))
-        self.observations, self.counts = self.data.observations, self.data.counts
-        self.shape, self.limits = self.observations.shape, self.data.ends
+        self._read(ratings, named, values.pop("titles", None))
         labels = self.observations.labels
         self.who, self.what = (" ".join(dims) for dims in (labels.rows, labels.columns))
         self.things = "ratings", self.what
         self.least = 20 if (self.counts >= 20).sum() >= 30 else 1  # ratings of what is suggested
         self.before = self.search = ""
         self.sort: str = SORTS[0]
-        self.ask_for(str(self.data.row_labels[0]))
+        self.ask_for(str(self.row_labels[0]))
         has_ridge = values.get("alpha", "auto") != "auto"  # then that of `complete`
         first = {"nonlinearity": "identity", "offsets": "both"} if has_ridge else {}
         super().__init__(ratings, values, first)
         ends = zip(("low", "high"), self.observations.range(), strict=True)
         self.values |= {name: values.get(name, end) for name, end in ends}
-        self.actions |= {
-            "ask": self._ask,
-            "rate": lambda m: self.data.rate(m["column"], m["number"]),
-        }
+        self.actions |= {"ask": self._ask, "rate": lambda m: self.rate(m["column"], m["number"])}
+
+    # Data
+
+    def _read(self, X: Any, named: Mapping[str, str], titles: Mapping[Any, str] | None) -> None:
+        """Read the data as the user gave them; titles by column label are a column by default."""
+        table = pandas_of(X)
+        self.columns, self.titled = table_columns(table, named), False
+        # What makes the table, with one line for each pair, behind the name of the data
+        self.taking = ".to_pandas()" * (table is not X and not isinstance(X, pd.DataFrame))
+        if self.columns is not None:
+            pair, value = [self.columns["row"], self.columns["column"]], self.columns["value"]
+            if table.duplicated(pair).any():
+                mean = f".groupby({expression(pair)}, as_index=False)[{expression(value)}].mean()"
+                table, self.taking = taken(table, mean), self.taking + mean
+            self.titled = titles is None and "title" in set(table.columns) - {*pair, value}
+            if self.titled:
+                titles = table.drop_duplicates(pair[1]).set_index(pair[1])["title"].to_dict()
+            table = observations_from_table(table, **self.columns)
+        self.matrix, self.titles = table, titles or {}  # the data as `nmd_lab.complete` takes them
+        self.observations = entries = observe(table).as_sparse()
+        self.shape = entries.shape
+        self.row_labels, self.column_labels = entries.row_labels, entries.column_labels
+        self.counts = np.bincount(entries.indices, minlength=entries.shape[1])
+        self._by_count = np.argsort(-self.counts, kind="stable").tolist()
+        self.offered_columns: list[int] = self._by_count[:8]  # that the new person can rate
+        self.stars: dict[int, float] = {}  # ratings of the new person by position of the column
+        found = np.unique(entries.values).astype(float)
+        ends, has_scale = (float(found[0]), float(found[-1])), found.size <= 10
+        self.limits = ends if has_scale else None  # of the scale of ratings, if there is one
+        # The ratings that stars can give: those of the data if they are few
+        self.levels: list[float] = (found if has_scale else np.linspace(*ends, 5)).tolist()
+
+    def column_titles(self, columns: Any = slice(None)) -> list[str]:
+        """Return the titles of columns, or their labels where there are none."""
+        return [str(self.titles.get(label, label)) for label in self.column_labels[columns]]
+
+    def rate(self, column: int, number: int) -> None:
+        """Give the rating with a number among the levels, from 1; 0 takes it back."""
+        self.stars.pop(column, None)
+        if number > 0:
+            self.stars[column] = self.levels[number - 1]
+
+    def columns_with(self, text: str) -> list[int]:
+        """Return columns whose titles hold a text: that with just this title, then by ratings."""
+        sought, titles = text.strip().casefold(), [each.casefold() for each in self.column_titles()]
+        found = [k for k in self._by_count if sought and sought in titles[k]]
+        return sorted(found, key=lambda k: titles[k] != sought)[:12]
 
     # Settings and fit
 
@@ -240,13 +164,13 @@ class RatingsState(ModelState):
 
     def to_sample(self, values: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Return a random part of the data, which a sampler sees, and the others."""
-        X, share = self.data.matrix, values["validation"]
+        X, share = self.matrix, values["validation"]
         split = split_observed(X, share, values["seed"]) if share else (X, None)
         return *split, None
 
     def to_fit(self, run: FitRun) -> None:
         """Give the data to a fit, which holds out entries itself."""
-        run.X = self.data.matrix
+        run.X = self.matrix
 
     def judged(self) -> Judged:
         """Return the held-out ratings, or without any some that are seen."""
@@ -261,7 +185,7 @@ class RatingsState(ModelState):
     def ask_for(self, label: str) -> None:
         """Show a row by its label, or the new person, whose row is None; else tell the problem."""
         self.asked, self.row, self.problem = label, None, ""
-        names = [*map(str, self.data.row_labels)]
+        names = [*map(str, self.row_labels)]
         if label != YOU and label not in names:
             hint = f"the first is {names[0]!r}, the last {names[-1]!r}"
             self.problem = f"no row is labelled {label!r}: {hint}."
@@ -285,10 +209,10 @@ class RatingsState(ModelState):
             ended = None if self.fit.phase == "running" else self.fit.result
             model = ended if row is None else self.shown
         if row is None and model is not None:
-            model, row = self._folded(model, dict(self.data.stars if stars is None else stars)), 0
+            model, row = self._folded(model, dict(self.stars if stars is None else stars)), 0
         return model.without(off) if off and model is not None else model, row
 
-    def _folded(self, model: Decomposition | Posterior, stars: Stars) -> Any:
+    def _folded(self, model: Decomposition | Posterior, stars: dict[int, float]) -> Any:
         """Return fitted values or a posterior of one row with such ratings."""
 
         def folded() -> Any:
@@ -320,26 +244,30 @@ class RatingsState(ModelState):
 
     def added(self) -> Array:
         """Return what the stars of the new person add to the predictions; NaN without any."""
-        has_stars = self.row is None and bool(self.data.stars)
+        has_stars = self.row is None and bool(self.stars)
         return self.predicted() - (self.predicted({}) if has_stars else math.nan)
 
     def because(self, column: int) -> dict[int, float]:
         """Return by how much each star of the new person moves one column more than others."""
-        stars, now = self.data.stars, self.predicted()
+        stars, now = self.stars, self.predicted()
         less = ({j: x for j, x in stars.items() if j != k} for k in stars)
         added = [now - self.predicted(each) for each in less]
         return {k: float(x[column] - x.mean()) for k, x in zip(stars, added, strict=True)}
 
     def entries(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the ratings of the row, or what a new person can rate, and the best others."""
-        data, sort, added = self.data, self.sorting, self.added()
+        sort, added, entries = self.sorting, self.added(), self.observations
+        known = pd.Series(self.stars, dtype=float)
+        if self.row is not None:
+            of_row = slice(*entries.indptr[self.row : self.row + 2])
+            known = pd.Series(entries.values[of_row], entries.indices[of_row])
         every = pd.DataFrame({"predicted": self.predicted(), "n": self.counts})
-        every = every.assign(rating=data.known(self.row), for_you=added - added.mean())
+        every = every.assign(rating=known, for_you=added - added.mean())
         rows, columns = (self.fit if self.posterior is None else self.sample).unseen
         every["hidden"] = every.index.isin(columns[rows == self.row])
         rated = every["rating"].notna()
         listed = every[rated].sort_values(["hidden", "rating"], ascending=False)[:MAX_LISTED]
-        listed = every.loc[data.offered] if self.row is None else listed
+        listed = every.loc[self.offered_columns] if self.row is None else listed
         others = every[(every["n"] >= self.least) & every["predicted"].notna() & ~rated]
         if sort == "surest":
             others = others.assign(surest=self.intervals(others.index.to_numpy())[:, 0])
@@ -351,10 +279,10 @@ class RatingsState(ModelState):
 
     def _with_ends(self, entries: pd.DataFrame) -> pd.DataFrame:
         """Return entries with titles, and their predictions and intervals within the scale."""
-        scale, at = self.data.ends or (-np.inf, np.inf), entries.index.to_numpy()
+        scale, at = self.limits or (-np.inf, np.inf), entries.index.to_numpy()
         low, high = self.intervals(at).clip(*scale).T
         entries = entries.assign(low=low, high=high, predicted=entries["predicted"].clip(*scale))
-        return entries.assign(label=self.data.column_titles(at), near=self._near(at))
+        return entries.assign(label=self.column_titles(at), near=self._near(at))
 
     # The sentence
 
@@ -375,7 +303,7 @@ class RatingsState(ModelState):
         if row is None or row == before.get("row"):
             row = rows[0] if len(rows) == 1 and rows != before.get("rows") else None
         if row is not None:
-            self.ask_for(str(self.data.row_labels[row]))
+            self.ask_for(str(self.row_labels[row]))
 
     def _ask(self, message: Mapping[str, Any]) -> None:
         """Change the row, the order of the list, or look for an item that can be rated."""
@@ -385,9 +313,9 @@ class RatingsState(ModelState):
             self.before = self.before if self.asked == YOU else self.asked
             self.ask_for(text.strip())
         elif name == "item" and text:
-            if not (found := self.data.search(text)):
+            if not (found := self.columns_with(text)):
                 raise ValueError(f"no title holds {text.strip()!r}: give another.")
-            self.data.offered = [*dict.fromkeys([found[0], *self.data.offered])]
+            self.offered_columns = [*dict.fromkeys([found[0], *self.offered_columns])]
         elif name == "sort" and text in SORTS:
             self.sort = text
         elif name == "least" and text.isdecimal():
@@ -395,13 +323,12 @@ class RatingsState(ModelState):
 
     def parts(self) -> Record:
         """Return curves, intervals, components, the map of the columns, and the lists of a row."""
-        shown, labels, data = self.shown, self.observations.labels, self.data
-        columns = data.column_titles() if data.titles else texts(labels, "columns")
+        labels = self.observations.labels
+        columns = self.column_titles() if self.titles else texts(labels, "columns")
         parts = super().parts()
         parts |= self.components(None, labels, columns)
         parts["facts"] |= {"lists": self._lists()}
-        parts["scatter"] = self._map(shown)
-        return parts
+        return parts | {"scatter": self._map(self.shown)}
 
     def _map(self, shown: FittedValues | None) -> Any:
         """Return the columns in the plane of two components, and where the person points."""
@@ -411,7 +338,7 @@ class RatingsState(ModelState):
         often = often[self.counts[often] >= self.least]
         plane = plane_part(shown.H[:MAX_COMPONENTS, often].T, often) | {
             "things": f"{self.what}s",
-            "labels": self.data.column_titles(often),
+            "labels": self.column_titles(often),
             "named": list(range(min(often.size, 120))),
         }
         model, at = self.model_of(whole=True)
@@ -421,10 +348,10 @@ class RatingsState(ModelState):
 
     def _fields(self) -> list[Record]:
         """Return the inputs above the list of ratings."""
-        rows = [YOU, *map(str, self.data.row_labels[:500])]
+        rows = [YOU, *map(str, self.row_labels[:500])]
         field = Field("row", "Person", "text", rows, help="Label of a row, such as a user")
         if self.row is None:
-            found = self.data.column_titles(self.data.search(self.search))
+            found = self.column_titles(self.columns_with(self.search))
             about = "Words of a title, to rate it, too"
             field = Field("item", "+ title", "text", found, help=about, searched=True)
         return [field.shown({"row": self.asked, "item": ""}, {"row": self.problem})]
@@ -438,7 +365,7 @@ class RatingsState(ModelState):
             "person": self.asked,
             "turn": self.before if self.row is None else YOU,
             "fields": self._fields(),
-            "levels": self.data.levels,
+            "levels": self.levels,
             "known": [self._line(each) | self._rating(each) for each in known],
             "top": [self._line(each) | self._gain(each) | {"n": each.n} for each in best],
             "sort": self.sorting,
@@ -450,7 +377,7 @@ class RatingsState(ModelState):
         """Return the rating of a row, hidden or not, or the number of stars of the new person."""
         if self.row is not None:
             return {"hidden": entry.hidden, "rating": f"{entry.rating:g}"}
-        return {"hidden": False, "number": sum(x <= entry.rating for x in self.data.levels)}
+        return {"hidden": False, "number": sum(x <= entry.rating for x in self.levels)}
 
     def _gain(self, entry: Any) -> Record:
         """Return what the stars of the new person add to a prediction."""
@@ -458,7 +385,7 @@ class RatingsState(ModelState):
 
     def _line(self, entry: Any) -> Record:
         """Return one column of the data with its prediction; its interval on the scale."""
-        low, high = self.data.ends or (math.nan, math.nan)
+        low, high = self.limits or (math.nan, math.nan)
         drawn, ends = not math.isnan(entry.low), None
         if drawn and high > low:
             ends = np.array([entry.low, entry.high, entry.predicted])
@@ -484,7 +411,7 @@ class RatingsState(ModelState):
 
     def _reasons(self, entry: Any) -> str:
         """Return which ratings of the new person raise one column, the high ones first."""
-        column, ratings = entry.Index, self.data.stars
+        column, ratings = entry.Index, self.stars
         of = column, dict(ratings), self.posterior, self.fit.result, self.off
         moved = self.memo("reasons", lambda: self.because(column), *of)
         liked, helps = np.mean([*ratings.values()]), [k for k in moved if moved[k] > 0.005]
@@ -494,7 +421,7 @@ class RatingsState(ModelState):
         about += f"for you {_more(entry.for_you)}"
         if not most:
             return f"{about}; none of your stars alone raises it"
-        titles = zip(self.data.column_titles(most), most, strict=True)
+        titles = zip(self.column_titles(most), most, strict=True)
         why = [f"{title} {ratings[k]:g} ★ ({_more(moved[k])})" for title, k in titles]
         return f"{about}, because you gave {' and '.join(why)}"
 
@@ -508,8 +435,8 @@ class RatingsState(ModelState):
         if self.model_of()[0] is None:
             return "suggestions follow once the model is fitted"
         if self.row is not None:
-            return later or DRAWN * (self.posterior is not None)
-        if not self.data.stars:
+            return later or "predicted by the draws; ● are held out" * (self.posterior is not None)
+        if not self.stars:
             return "give some stars: the list follows them"
         if column in best:
             return self._reasons(best[column])
@@ -527,9 +454,9 @@ class RatingsState(ModelState):
         """Return the lines that repeat fit and draws, and print the suggestions of the page."""
         arguments = self.fit.arguments or self.arguments(self.values)
         result, data = self.fit.result, "X"
-        lines = given_code("X", source, self.data.code)
-        if self.data.columns is not None:
-            named = self.data.columns.items()
+        lines = given_code("X", source, self.taking)
+        if self.columns is not None:
+            named = self.columns.items()
             renamed = [f"{k}={expression(name)}" for k, name in named if name != DEFAULT_COLUMNS[k]]
             lines += f"observed = {call('nmd.observations_from_table', 'X', *renamed)}\n"
             data = "observed"
@@ -541,9 +468,51 @@ class RatingsState(ModelState):
             lines += "\n" * bool(drawn)
         if result is None or self.problem:
             return lines + drawn
-        is_drawn = self.posterior is not None
-        suggestions = self.data.code_of(self.row, self.sorting, self.least, drawn=is_drawn)
-        return lines + drawn + suggestions
+        return lines + drawn + self._suggestions_code()
+
+    def _suggestions_code(self) -> str:
+        """Return the code that prints the suggestions for a row, or for the new person."""
+        labels, entries, row, sort = self.column_labels, self.observations, self.row, self.sorting
+        drawn, new = self.posterior is not None, row is None
+        dim = entries.labels.columns[0]
+        is_named, column = entries.labels.index(dim) is not None, expression(dim)
+        who = ('"you"' if is_named else "-1") if new else expression(self.row_labels[row])
+        items = f"fit.H.indexes[{column}]" if is_named else f"np.arange({labels.size})"
+        stars = ", ".join(f"{expression(labels[k])}: {x!r}" for k, x in self.stars.items())
+        you = "you" if is_named else "you.to_numpy()"
+        model, fold = ("posterior", "fold_in") if drawn else ("fit", "append")
+        folded = f'{model}.{fold}({{}}, weights=often, unknown="offsets")'
+        rated = "{}:{}".format(*entries.indptr[row or 0 :][:2])
+        gains = new and bool(self.stars)
+        by = 'low", "stars' if drawn and sort == "surest" else "stars"
+        by = 'for_you", "stars' if gains and sort == "for_you" else by
+        shown = '"stars", "low", "high"' if drawn else '"stars"'
+        titles = f'X.drop_duplicates({column}).set_index({column})["title"]'
+        is_sparse = isinstance(self.matrix, SparseObservations)
+        observed = "X" if is_sparse else "nmd.observations_from_sparse(X)"
+        lines = {  # and whether they are needed
+            f"observed = {observed}": self.columns is None,
+            "": True,
+            f"items = {items}": True,
+            f'you = pd.DataFrame([{{{stars}}}], ["you"], items)': new,
+            f"you, rated = {you}, items[you.notna().iloc[0]]": new,
+            f"often = np.full(you.shape, {OWN})  # the few ratings count more": new,
+            f"one, average = {folded.format('you')}, {folded.format('you * np.nan')}": new,
+            f"one, rated = {model}, items[observed.indices[{rated}]]": not new,
+            f'best = pd.DataFrame({{"stars": one.predict({who}, items)}}, items)': True,
+            f"added = best.stars - average.predict({who}, items)": gains,
+            'best["for_you"] = added - added.mean()': gains,
+            'best["n"] = np.bincount(observed.indices, minlength=len(items))': True,
+            f"best = best[(best.n >= {self.least}) & ~best.index.isin(rated)].copy()": True,
+            f"ends = one.predict_interval({who}, best.index, level={LEVEL})": drawn,
+            'best["low"], best["high"] = ends.T': drawn,
+            f"best = best[best.stars >= best.stars.quantile({1 - BEST})]": "for_you" in by,
+            f'best = best.sort_values(["{by}"], ascending=False)[:{MAX_LISTED}]': True,
+            f"best[[{shown}]] = best[[{shown}]].clip{self.limits}": self.limits is not None,
+            f'best["title"] = {titles}': self.titled,
+            "print(best.round(2).to_string())": True,
+        }
+        return "".join(f"{line}\n" for line, is_needed in lines.items() if is_needed)
 
 
 def _more(stars: float) -> str:

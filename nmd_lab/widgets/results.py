@@ -138,7 +138,6 @@ class ResultState(State):
 
 
 NO_DIMENSION = "none"  # option for a chart without colours or without panels
-CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
 MAX_LISTED = 24  # fits of a point, or models, in a table
 
 
@@ -160,9 +159,9 @@ def best_at_each(results: xr.Dataset, metric: str, dims: Sequence[str]) -> list[
     return points
 
 
-def is_numeric(results: xr.Dataset, dim: str) -> bool:
-    """Return whether the labels of a dimension are numbers."""
-    return results[dim].dtype.kind in "iuf"
+def is_numeric(results: xr.Dataset, name: Any) -> bool:
+    """Return whether the labels of a dimension, or the values of a variable, are numbers."""
+    return results[name].dtype.kind in "iuf"
 
 
 class StudyState(State):
@@ -175,8 +174,7 @@ class StudyState(State):
         sizes = {str(dim): size for dim, size in self.results.sizes.items() if dim != "seed"}
         if not sizes:
             raise ValueError("results has no dimension but the seed: give a study that varies one.")
-        columns = self.results.data_vars.items()
-        metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
+        metrics = [str(n) for n in self.results.data_vars if is_numeric(self.results, n)]
         named = {name: label_text(name) for name in metrics}
         self.fields = [
             Field("metric", "Measure", "choice", metrics, "data", option_labels=named),
@@ -381,7 +379,8 @@ class StudyState(State):
         """Return the table of the fits behind a point."""
         cells, metric = select(self.results, point), self.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
-        chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
+        # What fits chose by held-out entries
+        chosen = [str(name) for name in cells.data_vars if str(name).endswith("_chosen")]
         names = [n for n in dict.fromkeys([metric, *chosen, "n_iter", "seconds"]) if n in cells]
         frame = cells[names].to_dataframe().reset_index()
         texts = [frame[dim].map(label_text) for dim in dims]

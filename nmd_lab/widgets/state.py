@@ -6,7 +6,6 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,19 +15,10 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.request.options import Options
 from nmd_lab.result.selection import trials_of
 
+from . import charts
 from .background import Array, Background, History, Judged, Limits, Memo, Record, Run, Settings
-from .charts import (
-    Grid,
-    Order,
-    component_words,
-    components_part,
-    leaning,
-    plane_part,
-    points_of,
-    texts,
-)
 from .given import cell, name_in_notebook
-from .pictures import MAX_ROWS, Frame, Paint, drawing_part, drawn_at, pictures_part
+from .pictures import MANY_MISSING, MAX_ROWS, Frame, Paint, drawing_part, drawn_at, end_of_scale
 from .words import Number, Piece, choice_words, model_words
 
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
@@ -43,7 +33,7 @@ class Field(NamedTuple):
     options: Sequence[str] = ()  # options of a choice, or suggestions for a text
     group: str = ""  # popover with the field; without one, it is an argument of `explore` alone
     help: str = ""  # tooltip of one line
-    option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
+    option_labels: Mapping[str, str] = {}  # where names alone would not do
     auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
     value: Any = None  # at first
     check: Callable[[Any], Any] = lambda value: None  # raises an error if a value is wrong
@@ -51,16 +41,16 @@ class Field(NamedTuple):
 
     def shown(self, values: Settings, problems: Settings, unused: Sequence[str] = ()) -> Record:
         """Return the field as the page shows it, with its value and what is wrong with it."""
-        return {
-            **{name: getattr(self, name) for name in ("name", "label", "kind", "group")},
+        record = self._asdict() | {
             "options": [[each, self.option_labels.get(each, each)] for each in self.options],
             "help": self.help or self.label,
             "auto": self.auto and self.kind in ("integer", "number"),
             "value": entered(values[self.name], self.kind),
             "problem": problems.get(self.name, ""),
             "unused": self.name in unused,
-            "searched": self.searched,
         }
+        for_python = ("check", "option_labels")
+        return {name: each for name, each in record.items() if name not in for_python}
 
 
 def option(name: str) -> Callable[[Any], Any]:
@@ -109,7 +99,7 @@ class State:
     """Data or a result with settings, work in the background, and what the page shows of them."""
 
     fields: Sequence[Field] = ()
-    numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
+    numbers: Mapping[str, Any] = {}  # what an input shows as "auto" is turned off
     lengths = ("iterations", "draws", "shape")  # settings that change no model
     kind: type[Run] = Run  # of what runs
     filename = "fit.nc"  # of the result, at first
@@ -125,6 +115,12 @@ class State:
     trials = trials_of({})  # of the last choice of settings
     things: Any = ("entries", "column")  # what is guessed, and of what each has an average
     limits: Any = None  # the smallest and the largest value, if the sentence has them
+
+    # What each explorer has
+    run: Callable[..., None]  # fits without a check of the settings; a first look with `preview`
+    repaint: Callable[[Paint], None]  # takes other painted entries, and fits again
+    lines: Callable[[str | None], str]  # of the cell, without imports, given the code of the data
+    parts: Callable[[], Record]  # of the page, between the buttons and the runs, by their names
 
     def __init__(self, X: Any, values: Settings, first: Settings | None = None) -> None:
         self.input = X  # what the user gave
@@ -143,7 +139,7 @@ class State:
         self.forget_components()
         self.history = History()
         self.memo = Memo()
-        self.order = Order()  # of the rows of a table
+        self.order = charts.Order()  # of the rows of a table
         self.selection: dict[str, Any] | None = None
         self.values = {field.name: field.value for field in self.fields} | (first or {})
         for name, value in values.items():
@@ -175,18 +171,15 @@ class State:
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong and what to do, by the name of each wrong setting."""
-        problems: dict[str, str] = {}
+        names: dict[str, str] = {}  # of the first setting with each problem
         unused = self.unused()
         for field in self.fields:
-            if field.name in unused:
-                continue
             try:
-                self.check(field)
+                if field.name not in unused:
+                    self.check(field)
             except Exception as error:
-                message = sentence(error)
-                if message not in problems.values():
-                    problems[field.name] = message
-        return problems
+                names.setdefault(sentence(error), field.name)
+        return {name: problem for problem, name in names.items()}
 
     def controls(self) -> list[Record]:
         """Return the settings as the page shows them, before them the data sets of the library."""
@@ -231,10 +224,6 @@ class State:
         if problem := self.cannot_run():
             raise ValueError(problem)
         self.run()
-
-    def run(self, *, preview: bool = False) -> None:
-        """Fit without a check of the settings; with a first look before a choice if `preview`."""
-        raise NotImplementedError
 
     def begin(self) -> None:
         """Fit as soon as the page is open, unless there is something to see already."""
@@ -281,10 +270,6 @@ class State:
         """Take the last stroke of the brush back."""
         self.repaint(self.paint.before or self.paint)
 
-    def repaint(self, paint: Paint) -> None:
-        """Take other painted entries, and fit again."""
-        raise NotImplementedError
-
     # Code
 
     def code(self, source: str | None = None) -> str:
@@ -298,20 +283,33 @@ class State:
             return f"{variable}.state.input"
         return name
 
-    def lines(self, source: str | None) -> str:
-        """Return the lines of the cell without imports."""
-        raise NotImplementedError
-
     # The page
 
-    def parts(self) -> Record:
-        """Return the parts of the page between the buttons and the runs, by their names."""
-        raise NotImplementedError
-
     def pictures(self, frame: Frame, limits: Limits, names: list[str], layers: Record) -> Record:
-        """Return the pictures that stay while a fit runs, given as layers by name."""
-        run = self.history.compared
-        return pictures_part(frame, limits, names, layers, self.paint) | {
+        """Return the pictures that stay while a fit runs, given as layers by name.
+
+        What is under the brush does not count in the scale of the uncertainty.
+        """
+        run, count, hidden = self.history.compared, self.paint.n_painted, 0.0
+        rows, (low, high) = frame.rows.tolist() if frame.picture is not None else [0], limits
+        shown: Record = dict.fromkeys(("original", "seen", "spread", "beside")) | layers
+        if (seen := shown["seen"]) is not None:
+            hidden = float(np.mean(np.isnan(seen) & ~np.isnan(shown["original"])))
+        spread = shown["spread"]
+        return {
+            **frame.size,
+            "count": frame.n_pictures,
+            "step": frame.step,
+            "layout": "matrix" if frame.picture is None else "rows",
+            "scale": "rgb" if frame.channels == 3 else "signed" if low < -0.25 * high else "gray",
+            "low": low,
+            "high": high,
+            "ids": rows,
+            "labels": [names[row] if names else "" for row in rows],
+            **{name: None if x is None else frame.arranged(x) for name, x in shown.items()},
+            "n_painted": count,
+            "many_missing": hidden > MANY_MISSING or count > 0,
+            "most": 0.0 if spread is None else end_of_scale(spread, self.paint, frame),
             "beside_title": "" if run is None else self.history.words(run),
             "can_brush": "brush" in self.actions,
         }
@@ -356,10 +354,11 @@ class State:
         model = self.drawn(frame)[0] if fitted is None and self.posterior is not None else None
         if fitted is not None:
             model = frame.means(fitted.shape, fitted.block)
-        parts = self.components(frame, labels, texts(labels, "columns"))
+        parts = self.components(frame, labels, charts.texts(labels, "columns"))
         parts["modelled"] = None if model is None else frame.arranged(model)
         if labels.table is not None:
-            grid, names = Grid(labels.table, X, seen, fitted, posterior), texts(labels, "rows")
+            names = charts.texts(labels, "rows")
+            grid = charts.Grid(labels.table, X, seen, fitted, posterior)
             doubts = self.memo("doubts", lambda: grid.least_sure(names), posterior)
             shown = grid.shown(self.rows(len(X)), names, self.order)
             parts |= {"tables": [] if doubts is None else [doubts], "grid": shown}
@@ -374,17 +373,17 @@ class State:
         if fitted is None or k is None or k >= fitted.H.shape[0]:
             return None
         w = fitted.W[:, k]
-        return np.argsort(-leaning(w) * w, kind="stable")[:MAX_ROWS]
+        return np.argsort(-charts.leaning(w) * w, kind="stable")[:MAX_ROWS]
 
     def components(self, frame: Frame | None, labels: Labels, names: list[str]) -> Record:
         """Return the components and the plane of the rows."""
         if (fitted := self.shown) is None:
             return {}
         W, H, _, _ = fitted
-        components = components_part(W, H, frame, names)
-        words = self.memo("words", lambda: component_words(fitted, components, labels), W, H)
-        rows, points = self.memo("points", lambda: points_of(labels), labels)
-        plane = plane_part(W[rows], rows) | points
+        components = charts.components_part(W, H, frame, names)
+        words = self.memo("words", lambda: charts.component_words(fitted, components, labels), W, H)
+        rows, points = self.memo("points", lambda: charts.points_of(labels), labels)
+        plane = charts.plane_part(W[rows], rows) | points
         return {
             "components": components | {"off": self.off, "chosen": self.chosen, "words": words},
             "scatter": plane if H.shape[0] > 1 else None,
@@ -396,7 +395,7 @@ class State:
         """Return what the page draws the model with; the same while the model and X are."""
         if (fitted := self.shown) is None:
             return None
-        rows, _ = self.memo("points", lambda: points_of(labels), labels)
+        rows, _ = self.memo("points", lambda: charts.points_of(labels), labels)
         of = fitted.W, fitted.H, X, rows, frame.rows.tolist()
         return self.memo("drawing", lambda: drawing_part(fitted, frame, rows, X, judged), *of)
 
@@ -468,6 +467,10 @@ class State:
         except Exception as error:
             note = sentence(error), True
         message, failed = note or (active.message, active.phase == "failed")
+        buttons = dict[str, Record]()
+        for name, (label, about) in self.buttons.items():
+            why = why_not[name]
+            buttons[name] = {"label": label, "disabled": bool(why), "title": why or about}
         return {
             "phase": active.phase,
             "message": message,
@@ -483,12 +486,5 @@ class State:
             "headline": headline,
             "sentence": [list(piece) for piece in pieces],
             "why": choice_words(self.trials),
-            "buttons": {
-                name: {
-                    "label": label,
-                    "disabled": bool(why_not[name]),
-                    "title": why_not[name] or about,
-                }
-                for name, (label, about) in self.buttons.items()
-            },
+            "buttons": buttons,
         }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from nmd_lab._runtime.checks import many
+from nmd_lab._runtime.checks import evenly, many
 from nmd_lab.api.messages import MIN_SWEEPS, message_of_chains
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.sparse import SparseObservations
@@ -213,7 +213,7 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
         if not compared.n_observed:
             return None
     n = compared.n_observed
-    some = np.linspace(0, n - 1, min(n, MAX_CHECKED)).astype(int)  # as plots take them
+    some = evenly(n, MAX_CHECKED)  # as plots take them
     rows, columns, x = (each[some] for each in compared.entries())
     if pd.Series(x).groupby(columns).nunique().max() == 1:  # of constants, all is covered
         return None

@@ -4,8 +4,7 @@ import contextlib
 import os
 
 import pytest
-from own_lab import FLAGS, PROGRAMS, Notebook, find_chromium, serve
-from own_server import Shown
+from own_lab import FLAGS, PROGRAMS, Notebook, Shown, find_chromium, serve
 
 
 @pytest.fixture(scope="session")

@@ -5,15 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from journeys import (
-    PICTURES,
-    number_after,
-    paint,
-    press,
-    status_says,
-    stop_and_go_on,
-    violations,
-)
+from journeys import PICTURES, number_after, paint, press, status_says, stop_and_go_on, violations
 
 from nmd_lab.result.summary import two_digits
 
@@ -48,7 +40,6 @@ SUM = f"{PICTURES}.values.model.reduce((sum, each, k) => sum + each * (k + 1), 0
 """A number that changes with the model."""
 IDS = f"{PICTURES}.data.ids.join()"
 PLANE = "document.querySelector('.nmd-plane').plane"
-PERSON = f"{PLANE}.ring"
 
 
 def changes(page, expression, act):
@@ -78,17 +69,6 @@ def pasted_code_agrees(notebook):
     shown = notebook.run("print(f\"{explorer.status['headline']['off']:.3g}\")")
     assert f"±{shown}" in printed
     assert printed.splitlines()[-1] == "True"
-
-
-def refuses(page, popover, where, value, words):
-    """Enter a wrong value and read the message below it; put a right one back."""
-    page.click(popover)
-    right = page.locator(f"{where} input").first.input_value()
-    enter(page, where, value)
-    page.locator(f"{where} .nmd-note", has_text=words).wait_for()
-    enter(page, where, right)
-    page.locator(f"{where} .nmd-note").wait_for(state="detached")
-    page.keyboard.press("Escape")
 
 
 def values(page, expression):
@@ -155,7 +135,6 @@ def test_a_matrix(notebook):
     page.locator(".nmd-runs").press("ArrowRight")
     page.wait_for_function(f"{PICTURES}.data.beside_title.includes('10 components')")
     a_lasso_picks_rows(notebook)
-    refuses(page, ".nmd-word-components", ".nmd-rank", "2.7", "'2.7'")
 
 
 def a_lasso_picks_rows(notebook):
@@ -266,7 +245,7 @@ def test_ratings_with_stars_and_intervals(notebook):
     rated(page, 0, count)
     page.locator(".nmd-known .nmd-stars").nth(1).focus()
     for number in (1, 2):  # the keyboard stays where it is
-        changes(page, f"{PERSON}.x", lambda: page.keyboard.press("ArrowRight"))
+        changes(page, f"{PLANE}.ring.x", lambda: page.keyboard.press("ArrowRight"))
         rated(page, 1, number)
     assert first.bounding_box() == at
     assert suggested.inner_text() != before

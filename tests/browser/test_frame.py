@@ -4,10 +4,9 @@ import io
 
 import numpy as np
 import pytest
+from helpers import some, wait_for
 from journeys import violations
 from PIL import Image
-from some import some
-from waiting import wait_for
 
 pytestmark = pytest.mark.browser
 

@@ -1,8 +1,8 @@
 """An explorer in each program: run, stop, continue, brush, axe-core in both themes, no errors."""
 
 import pytest
+from helpers import wait_for
 from journeys import paint, status_says, stop_and_go_on, violations
-from waiting import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.exhaustive]
 

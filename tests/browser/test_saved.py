@@ -6,8 +6,8 @@ import fits
 import numpy as np
 import pytest
 from explorer_page import EVIL, act, done, plain, sure
+from helpers import people, with_holes
 from journeys import PICTURES, violations
-from people import people, with_holes
 from site_modules import site_module
 
 from nmd_lab import datasets, widgets

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import check_all_refused, some
 from made_runs import PAIRS, STORAGES, Run, bits_of, fit_of, kept, noisy, others
-from refused import check_all_refused
-from some import some
 
 import nmd_lab as nmd
 from nmd_lab.checkpoint import Checkpoint

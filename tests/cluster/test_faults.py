@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 from cluster_runs import PLAIN, assert_close, made
-from waiting import wait_for
+from helpers import wait_for
 
 import nmd_lab as nmd
 from nmd_lab.cluster.sweeps import PartitionSweep

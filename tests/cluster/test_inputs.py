@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cluster_runs import PLAIN, assert_close, made
-from refused import check_all_refused
+from helpers import check_all_refused, some
 from scipy import sparse
-from some import some
 
 import nmd_lab as nmd
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cluster_runs import PLAIN, assert_close, made
-from some import some
+from helpers import some
 
 import nmd_lab as nmd
 from nmd_lab.cluster import observations

@@ -76,17 +76,14 @@ RATED = pd.DataFrame(PAIRS, columns=["who", "what"]).assign(mark=RNG.integers(1,
 
 
 @pytest.mark.parametrize(
-    ("frame", "words"),
-    [
-        (RATED, "one observation in each line: "),
-        (RATED.assign(ts=10**9 + np.arange(len(RATED))), "one observation in each line: "),
-        (RATED.assign(who=RATED["who"].map("person {}".format), what=RATED["what"].map(str)),
-         "one observation in each line: "),
-    ],
+    "frame",
+    [RATED, RATED.assign(ts=10**9 + np.arange(len(RATED))),
+     RATED.assign(who=RATED["who"].map("person {}".format), what=RATED["what"].map(str))],
 )  # fmt: skip
-def test_a_long_table_is_known_by_what_it_holds(frame, words):
+def test_a_long_table_is_known_by_what_it_holds(frame):
     call = "nmd.observations_from_table(X, row='who', column='what', value='mark')"
-    with pytest.raises((ValueError, TypeError), match=re.escape(f"{words}give {call}")):
+    said = re.escape(f"one observation in each line: give {call}")
+    with pytest.raises((ValueError, TypeError), match=said):
         observe(frame)
     assert eval(call, {"nmd": nmd_lab, "X": frame}).n_observed == len(frame)
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import xarray as xr
+from helpers import check_all_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refused import check_all_refused
 
 import nmd_lab as nmd
 

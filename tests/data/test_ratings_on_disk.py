@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from given import given
+from helpers import given, some
 from made_runs import PAIRS, bits_of, noisy
-from some import some
 
 import nmd_lab as nmd
 from nmd_lab.kernels import row_steps as gram

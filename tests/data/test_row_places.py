@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from refused import check_all_refused
+from helpers import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.row_places import RowPlaces, has_dates_in_order, row_places
+from nmd_lab.data.matching import RowPlaces, has_dates_in_order, row_places
 
 FIRST = 18_262.0
 """Days from 1970 to 2020-01-01."""

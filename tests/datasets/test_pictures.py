@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import xarray as xr
-from refused import check_all_refused
+from helpers import check_all_refused
 
 from nmd_lab import datasets
 

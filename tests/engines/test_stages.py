@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from given import PLAIN, given, prepare
+from helpers import PLAIN, given, prepare
 from oracles import PAIRS, forward
 
 import nmd_lab

@@ -48,7 +48,7 @@ def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     X, pair = random_data(), make_model(f, loss)
     W, H = factors()
     full = observe(X.toarray())
-    lean = SparseEnvelope(Tiles(X.shape, X.indptr, X.indices, X.data), pair, threads)
+    lean = SparseEnvelope(Tiles(observe(X, absent_are_zeros=True)), pair, threads)
     assert lean.parts == threads
     whole = MoreauEnvelope(StoredEntries(full, pair))
     stored = (X.toarray() != 0).ravel()

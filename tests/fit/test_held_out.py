@@ -1,15 +1,22 @@
-"""Held-out entries: at least one, none of them fitted, chosen by a stream of their own."""
+"""Held-out entries: at least one, none of them fitted, chosen by a stream of their own.
+
+What `validation` hides: masks in every form, blocks, groups by name.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import mask_of
 from scipy import sparse, stats
+from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import GivenLimits, observe
-from nmd_lab.fit.held_out import HeldOut
+from nmd_lab.fit.held_out import HeldOut, hold_out
+from nmd_lab.fit.summary import describe
 from nmd_lab.model.model import make_model
+from nmd_lab.request.options import Options
 
 OPTIONS = {"alpha": 0, "max_iter": 5, "random_state": 0}
 
@@ -198,3 +205,128 @@ def test_a_count_at_a_mean_of_0_has_a_finite_error_that_its_row_justifies(X):
     found = score.scores(W, H, "deviance").reshape(X.shape)
     wanted = stats.poisson.logpmf(counts, np.maximum(counts, 1e-300))
     np.testing.assert_allclose(found, wanted - stats.poisson.logpmf(counts, expected), rtol=1e-9)
+
+
+RNG = np.random.default_rng(0)
+HOLED = RNG.normal(size=(12, 8))
+HOLED[RNG.random(HOLED.shape) < 0.2] = np.nan
+MASK = RNG.random(HOLED.shape) < 0.2
+EXPECTED = MASK & np.isfinite(HOLED)
+FRAME = pd.DataFrame(HOLED, index=list("abcdefghijkl"), columns=list("pqrstuvw"))
+
+
+def held_by(data, validation, **how):
+    """Return what is held out, with a mask of it."""
+    observations, rng = observe(data, **how), np.random.default_rng(0)
+    options = Options(validation=validation, alpha="auto")
+    known = describe(observations, None, options, is_table=False)
+    found = hold_out(known, data, options, rng)
+    return found, found.held_out and mask_of(found.held_out)
+
+
+FRAME_MASK = pd.DataFrame(MASK, index=FRAME.index, columns=FRAME.columns)
+ARRAY = xr.DataArray(HOLED.reshape(3, 4, 8), dims=("year", "month", "place"))
+
+
+@pytest.mark.parametrize(
+    ("data", "mask", "how"),
+    [
+        (HOLED, MASK, {}),
+        (HOLED, MASK.tolist(), {}),
+        (HOLED, sparse.csr_array(MASK), {}),
+        (FRAME, MASK, {}),
+        (FRAME, FRAME_MASK.iloc[::-1, ::-1], {}),
+        (FRAME, FRAME_MASK.astype("boolean"), {}),
+        (sparse.csr_array(np.nan_to_num(HOLED)), sparse.csr_array(MASK), {}),
+        (sparse.csr_array(np.nan_to_num(HOLED)), MASK, {}),
+        (ARRAY, MASK.reshape(3, 4, 8), {"sample_dims": ("year", "month")}),
+        (
+            ARRAY,
+            xr.DataArray(MASK.reshape(3, 4, 8), dims=ARRAY.dims).transpose(),
+            {"sample_dims": ("year", "month")},
+        ),
+    ],
+)
+def test_a_mask_hides_observed_entries_of_the_last_fit(data, mask, how):
+    found, hidden = held_by(data, mask, **how)
+    np.testing.assert_array_equal(hidden, EXPECTED)
+    np.testing.assert_array_equal(mask_of(found.observations), np.isfinite(HOLED) & ~EXPECTED)
+    assert [fold.held_out.n_observed for fold in found.folds] == [EXPECTED.sum()]
+    assert found.drawn == "given"
+
+
+def test_masks_judge_the_choice_and_the_last_fit_has_all_entries():
+    other = MASK[::-1]
+    found, hidden = held_by(HOLED, [MASK, FRAME_MASK.to_numpy()[::-1]])
+    assert hidden is None
+    assert found.observations.n_observed == np.isfinite(HOLED).sum()
+    for fold, mask in zip(found.folds, (MASK, other), strict=True):
+        np.testing.assert_array_equal(mask_of(fold.held_out), mask & np.isfinite(HOLED))
+        np.testing.assert_array_equal(mask_of(fold.rest), np.isfinite(HOLED) & ~mask)
+
+
+def test_a_mask_of_a_table_hides_whole_categories():
+    frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "kind": pd.Categorical(list("abca"))})
+    mask = np.array([[False, True], [True, False], [False, False], [False, True]])
+    _, hidden = held_by(frame, mask)
+    np.testing.assert_array_equal(hidden[:, 0], mask[:, 0])
+    np.testing.assert_array_equal(hidden[:, 1:], np.repeat(mask[:, 1:], 3, axis=1))
+
+
+def test_blocks_are_moved_holes():
+    data = np.random.default_rng(3).normal(size=(40, 10))
+    data[::4, :3] = np.nan
+    data[1::8, 6:8] = np.nan
+    found, hidden = held_by(data, "blocks")
+    assert hidden is None
+    assert found.drawn == "as the missing entries are"
+    for fold in found.folds:
+        assert set(fold.held_out.as_sparse().indices) <= {0, 1, 2, 6, 7}
+
+
+# Groups -------------------------------------------------------------------------------------------
+
+GROUPS = np.arange(12) % 3
+BY_INDEX = FRAME.set_index(pd.Index(GROUPS, name="who"), append=True)
+LABELLED = xr.DataArray(
+    HOLED, dims=("time", "place"), coords={"who": ("time", list("xyz") * 4), "time": np.arange(12)}
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "groups"),
+    [
+        (HOLED, GROUPS),
+        (HOLED, GROUPS.tolist()),
+        (HOLED, np.array(["one", "two", "three"], dtype=object)[GROUPS]),
+        (FRAME, pd.Series(GROUPS, index=FRAME.index)[::-1]),
+        (BY_INDEX, "who"),
+        (BY_INDEX.rename_axis(index=["visit", "row"]), "row"),
+        (FRAME.assign(who=GROUPS * 1.0), "who"),
+        (LABELLED, "who"),
+    ],
+    ids=[
+        "array",
+        "list",
+        "text",
+        "series",
+        "index level",
+        "level with the name of a dimension",
+        "column",
+        "coordinate",
+    ],
+)
+def test_groups_are_labels_or_a_name(data, groups):
+    found, _ = held_by(data, nmd.Choice(splitter=GroupKFold(3), groups=groups))
+    for fold in found.folds:
+        rows = np.unique(GROUPS[fold.held_out.rows])
+        assert rows.size == 1
+    assert {GROUPS[fold.held_out.rows][0] for fold in found.folds} == {0, 1, 2}
+
+
+def test_a_coordinate_of_one_of_several_row_dimensions():
+    array = ARRAY.assign_coords(season=("month", list("wssw")))
+    choice = nmd.Choice(splitter=GroupKFold(2), groups="season")
+    found, _ = held_by(array, choice, sample_dims=("year", "month"))
+    for fold in found.folds:
+        assert len({"wssw"[row % 4] for row in fold.held_out.rows}) == 1

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import some
 from oracles import PAIRS, forward
 from scipy.stats import norm
-from some import some
 
 import nmd_lab as nmd
 
@@ -77,13 +77,6 @@ def levels(seed=0, m=25, n=6):
     return X, at_most, (rng.random((m, n)) < 0.2) & ~at_most
 
 
-def cumulative_probit(X, at_most, at_least, cuts, t):
-    """Minus the logarithms of the probabilities of levels, of those up to them, or from them on."""
-    ends, k = np.array([-np.inf, *cuts, np.inf]), X.astype(int)
-    low, high = np.where(at_most, -np.inf, ends[k]), np.where(at_least, np.inf, ends[k + 1])
-    return -np.log(norm.cdf(high - t) - norm.cdf(low - t))
-
-
 def test_a_limit_of_one_of_two_classes_is_the_class_or_says_nothing():
     X, at_most, _ = levels()
     X = (X > 1).astype(float)
@@ -115,7 +108,9 @@ def test_limits_go_with_ordered_columns_of_a_mixed_table():
             y = np.where(lower, np.maximum(values, X[:, j]), y)
             losses = 0.5 * (values - y) ** 2
         elif j == 3:
-            losses = cumulative_probit(X[:, 3], upper, lower, kind.loss.cut_points, values)
+            ends, k = np.array([-np.inf, *kind.loss.cut_points, np.inf]), X[:, 3].astype(int)
+            low, high = np.where(upper, -np.inf, ends[k]), np.where(lower, np.inf, ends[k + 1])
+            losses = -np.log(norm.cdf(high - values) - norm.cdf(low - values))
         else:
             losses = np.log1p(np.exp(values)) - values * (X[:, 4] <= 1)
         total += kind.weight * losses.sum()

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from given import prepare
-from peaks import peak
+from helpers import peak, prepare, some
 from scipy import sparse
-from some import some
 
 import nmd_lab as nmd
 from nmd_lab.fit.summary import needed_memory

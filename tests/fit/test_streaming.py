@@ -2,15 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import xarray as xr
-from given import given
-from made_runs import PAIRS, bits_of, noisy
-from refused import check_all_refused
-from some import some
+from helpers import check_all_refused, some
+from made_runs import PAIRS, bits_of, fit_of, noisy
 
 import nmd_lab as nmd
 from nmd_lab._runtime.machine import MIN_ENTRIES
@@ -18,7 +17,7 @@ from nmd_lab._runtime.machine import MIN_ENTRIES
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
 SHAPE = (90, 60)
-STORAGES = ("complete", "float32", "with NaN", "masked", "observed", "weighted")
+STORAGES = ("dense", "float32", "with NaN", "masked", "observed", "weighted")
 
 
 @pytest.fixture
@@ -35,30 +34,15 @@ def stored(tmp_path):
     return put
 
 
-def call_of(f, loss, storage):
-    X, rng = noisy(f, SHAPE), np.random.default_rng(3)
-    seen = rng.random(SHAPE) < (0.25 if storage == "observed" else 0.7)
-    options = {"max_iter": 40, "tol": 1e-4, "random_state": 0, "compute": nmd.Compute(threads=1)}
-    partly = options | {"alpha": 0.01, "offsets": "both"}
-    return {
-        "complete": (nmd.decompose, X, options),
-        "float32": (nmd.decompose, X.astype(np.float32), options),
-        "with NaN": (nmd.complete, np.where(seen, X, np.nan), partly),
-        "masked": (nmd.complete, X, partly | {"observed": seen}),
-        "observed": (nmd.complete, X, partly | {"observed": seen}),
-        "weighted": (nmd.complete, X, partly | {"weights": np.where(seen, 2.0, 0.0)}),
-    }[storage]
-
-
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("f", "loss"), some(PAIRS, 2))
 def test_streamed_fits_have_the_bits_of_those_in_memory(f, loss, storage, stored, tmp_path):
-    function, X, options = call_of(f, loss, storage)
+    verb, (X, *model), options = fit_of(f, loss, storage, SHAPE)
     assert X.size > MIN_ENTRIES  # T and U lie in files
-    expected = bits_of(function(X, 2, given(f), loss, **options))
-    options |= {"compute": nmd.Compute(threads=1, work_dir=tmp_path)}
-    streamed = function(stored(X), 2, given(f), loss, **options)
-    assert bits_of(streamed) == expected
+    function, one = getattr(nmd, verb), nmd.Compute(threads=1)
+    expected = bits_of(function(X, *model, compute=one, **options))
+    one = replace(one, work_dir=tmp_path)
+    assert bits_of(function(stored(X), *model, compute=one, **options)) == expected
     assert [each.name for each in tmp_path.iterdir()] == ["0.raw"]  # nothing is left behind
 
 
@@ -84,9 +68,7 @@ def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
     elif kind == "Fortran order":
         lazy = stored(X, order="F")
     elif kind == "HDF5":
-        with h5py.File(tmp_path / "X.h5", "w") as file:
-            file["X"] = X
-        lazy = h5py.File(tmp_path / "X.h5")["X"]
+        lazy = h5py.File(tmp_path / "X.h5", "w").create_dataset("X", data=X)
     elif kind == "zarr":
         zarr = pytest.importorskip("zarr")
         lazy = zarr.create_array(tmp_path / "X.zarr", shape=X.shape, chunks=(20, 20), dtype="f8")
@@ -95,8 +77,8 @@ def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
         labelled = xr.DataArray(
             X.reshape(90, 6, 10), dims=("time", "lat", "lon"), coords={"lat": np.arange(6.0)}
         )
-        labelled.to_dataset(name="X").to_netcdf(tmp_path / "X.nc", engine="h5netcdf")
-        lazy = xr.open_dataset(tmp_path / "X.nc", engine="h5netcdf")["X"]
+        labelled.to_netcdf(tmp_path / "X.nc", engine="h5netcdf")
+        lazy = xr.open_dataarray(tmp_path / "X.nc", engine="h5netcdf")
         options["sample_dims"] = "time"
         if kind == "maps over time":
             options["sample_dims"] = ("time", "lat")

@@ -8,8 +8,7 @@ from runpy import run_path
 import numpy as np
 import pandas as pd
 import pytest
-from given import NONNEGATIVE, PLAIN
-from refused import check_all_refused
+from helpers import NONNEGATIVE, PLAIN, check_all_refused
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers import some
 from scipy import sparse
 from scipy.optimize import minimize
-from some import some
 
 import nmd_lab as nmd
 from nmd_lab.model.model import make_model

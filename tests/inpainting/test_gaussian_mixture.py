@@ -1,11 +1,14 @@
-"""The mixture of Gaussians with missing entries, against dense formulas."""
+"""The mixture of Gaussians with missing entries, and similar patches, against dense formulas."""
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
+from nmd_lab.data.patches import grid_of
+from nmd_lab.inpainting import similar_patches
 from nmd_lab.inpainting.mixture import GaussianMixture, fit_mixture
+from nmd_lab.inpainting.similar_patches import N_PREDICTED, N_SIMILAR, SPREAD, window_of
 
 D = 5
 
@@ -31,19 +34,25 @@ def rows_of(mixture, n, missing, seed=1, most=0.2):
     return np.where(rng.random(X.shape) < missing, np.nan, X), variance
 
 
+def conditional(mean, S, x, v):
+    """Mean and variances of z given what is seen of x, which has noise of the variances v."""
+    o = ~np.isnan(x)
+    gain = S[:, o] @ np.linalg.inv(S[np.ix_(o, o)] + np.diag(v[o]))
+    return mean + gain @ (x[o] - mean[o]), np.diag(S - gain @ S[o])
+
+
 def dense(mixture, x, v):
     """The log-likelihood of a row, and the mean and variances of z, by plain formulas."""
     o = ~np.isnan(x)
     scores, means, squares = [], [], []
     for weight, mean, S in zip(*vars(mixture).values(), strict=True):
         A = S[np.ix_(o, o)] + np.diag(v[o])
-        gain = S[:, o] @ np.linalg.inv(A)
-        at = mean + gain @ (x[o] - mean[o])
         scores.append(
             np.log(weight) + (multivariate_normal(mean[o], A).logpdf(x[o]) if o.any() else 0.0)
         )
+        at, variances = conditional(mean, S, x, v)
         means.append(at)
-        squares.append(np.diag(S - gain @ S[o]) + at**2)
+        squares.append(variances + at**2)
     r = np.exp(scores - logsumexp(scores))
     centre = r @ np.array(means)
     return logsumexp(scores), centre, r @ np.array(squares) - centre**2
@@ -97,3 +106,64 @@ def test_noise_is_found():
     start = GaussianMixture(np.ones(1), np.zeros((1, 8)), np.eye(8)[None])
     fitted = fit_mixture(X, np.full_like(X, 1e-5), start, 1, rng)
     assert fitted.noise(len(X)) == pytest.approx(0.01, rel=0.1)
+
+
+SIZE, SHAPE = 4, (30, 34)
+
+
+def picture_of(missing, seed=0, most=0.1):
+    """Pixels with noise and missing ones, an estimate of them, and the variances of both."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    truth = np.sin(x / 2) + np.cos(y / 3 + x / 5)
+    noise = rng.uniform(0.01, most, SHAPE)
+    pixels = truth + np.sqrt(noise) * rng.normal(size=SHAPE)
+    estimate = truth + 0.1 * rng.normal(size=SHAPE)
+    pixels[rng.random(SHAPE) < missing] = np.nan
+    return pixels, noise, estimate, rng.uniform(0.005, 0.02, SHAPE)
+
+
+def places():
+    """Places in a picture."""
+    strides = np.array([SHAPE[1], 1])
+    offsets = grid_of(np.empty(SHAPE), SIZE, SIZE).offsets
+    last = np.subtract(SHAPE, SIZE)
+    return strides, last, window_of(last), offsets @ strides
+
+
+def dense_patches(pixels, noise, estimate, spread, corner):
+    """Positions, means and variances of the patches that are most like the one at a corner."""
+    near = [
+        (i, j)
+        for i in range(max(corner[0] - 10, 0), min(corner[0] + 10, SHAPE[0] - SIZE) + 1)
+        for j in range(max(corner[1] - 10, 0), min(corner[1] + 10, SHAPE[1] - SIZE) + 1)
+    ]
+
+    def patch(of, at):
+        return of[at[0] : at[0] + SIZE, at[1] : at[1] + SIZE].ravel()
+
+    here = patch(estimate, corner)
+    near.sort(key=lambda at: np.sum((patch(estimate, at) - here) ** 2))
+    Z = np.array([patch(estimate, at) for at in near[:N_SIMILAR]])
+    S = np.cov(Z.T, bias=True)
+    S += SPREAD * np.diag(np.mean([patch(spread, at) for at in near[:N_SIMILAR]], axis=0))
+    return [
+        (at, *conditional(Z.mean(axis=0), S, patch(pixels, at), patch(noise, at)))
+        for at in near[:N_PREDICTED]
+    ]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("most", [0.01, 0.1])  # one variance allows the inverse of all entries
+def test_predictions_are_those_of_dense_formulas(missing, most):
+    picture = picture_of(missing, most=most)
+    pixels, noise, estimate, spread = (each.reshape(-1) for each in picture)
+    corners, of_picture = np.array([(0, 0), (13, 16), (26, 30)]), places()
+    ((positions, mean, variance),) = similar_patches.predict_alike(
+        (pixels, noise), (estimate, spread), corners, of_picture, print
+    )
+    expected = [each for corner in corners for each in dense_patches(*picture, corner)]
+    at = [i * SHAPE[1] + j for (i, j), _, _ in expected]
+    np.testing.assert_array_equal(positions, np.array(at)[:, None] + of_picture[3])
+    np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-8)
+    np.testing.assert_allclose(variance, [each[2] for each in expected], atol=1e-8)

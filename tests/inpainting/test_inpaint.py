@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
-from refused import check_all_refused
+from helpers import check_all_refused
 from scipy import ndimage
 from sklearn.datasets import load_sample_image
 

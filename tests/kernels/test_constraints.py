@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import best_rows, distance
@@ -11,10 +12,9 @@ from scipy import sparse
 from scipy.linalg import polar
 from scipy.optimize import minimize, nnls
 from sklearn.decomposition import NMF
-from some import some
 
 import nmd_lab as nmd
-from nmd_lab.kernels.row_steps import ConstrainedColumns, shared_solver
+from nmd_lab.kernels.row_steps import ConstrainedColumns, solver_for
 
 BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 
@@ -59,7 +59,7 @@ def row_problem(seed, rank=4, n=12, k=6):
 def solved(constraint, H, rows, gradient, rho=1.0, passes=300):
     """Rows after many steps of the solver, each from the rows before."""
     columns = ConstrainedColumns(constraint, slice(0, len(H)))
-    solve = shared_solver(columns, H @ H.T, np.zeros(len(H)), rho)
+    solve = solver_for(columns, H @ H.T, np.zeros(len(H)), rho)
     start = rows
     for _ in range(passes):
         rows = solve(rows, gradient - (rows - start) @ H @ H.T)

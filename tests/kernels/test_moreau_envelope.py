@@ -47,17 +47,13 @@ def expected(A, X, weights, f, loss, penalty, U=0.0):
     V, seen = A - U, weights > 0
     shares = np.where(seen, weights, 1)
     T = exact_prox(V, X, penalty / shares, f, loss)
+    floor = KL_FLOOR * X if loss == "kl" else -np.inf
     at_T, at_A = (
-        (weights * distance(loss, X, np.maximum(forward(f, t), floor(loss, X))))[seen].sum()
-        for t in (T, A)
+        (weights * distance(loss, X, np.maximum(forward(f, t), floor)))[seen].sum() for t in (T, A)
     )
     away = np.where(seen, T - V, 0)
     value = at_T + penalty / 2 * (away**2).sum()
     return value, at_A, np.linalg.norm((T - A)[seen]), -penalty * away
-
-
-def floor(loss, X):
-    return KL_FLOOR * X if loss == "kl" else -np.inf
 
 
 def assert_equals(found, W, H, numbers, rtol):

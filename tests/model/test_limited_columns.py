@@ -5,11 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import nmd_lab as nmd
-from nmd_lab.data.entries import EntryLimits
-from nmd_lab.model.monotone import _normal, f_within_limits
+from nmd_lab.model.monotone import f_within_limits
 
 
 @pytest.fixture(scope="module")
@@ -69,16 +67,6 @@ def test_negative_draws_of_positive_values_are_a_warning(panel):
         nmd.warnings.NMDWarning, match=r"draws below limits .* columns 0, 1 is: .* cov"
     ):
         nmd.sample(X, 1, at_most=below, draws=20, random_state=0)
-
-
-def test_the_likelihood_of_a_column_is_that_of_scipy():
-    rng = np.random.default_rng(1)
-    x = rng.normal(3, 2, 200)
-    codes = np.where(x < 2, 1, np.where(x > 6, 2, 0)).astype(np.int8)
-    shown = np.clip(x, 2, 6)
-    _, mean, sd = _normal(*EntryLimits(codes).ends(shown))
-    data = stats.CensoredData(shown[codes == 0], left=shown[codes == 1], right=shown[codes == 2])
-    np.testing.assert_allclose((mean, sd), stats.norm.fit(data), rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import os
 
 import numpy as np
 import pytest
+from helpers import some
 from part_oracles import forward, inputs, largest_excess
-from some import some
 
 import nmd_lab as nmd
 from nmd_lab.model.losses import LOSSES
@@ -77,7 +77,6 @@ OF_PAPER = [(f, d) for f in MODELS for d in LIKELIHOODS if f[0] in PAPER[0] and 
 OF_PAPER.remove((("minmax", -3.0, -1.0), ("kl",)))  # f takes no value in the domain
 OTHERS = [(f, d) for f in MODELS for d in LIKELIHOODS if EVERY or d[0] in CHOSEN.get(f[0], ())]
 PAIRS = some([*OF_PAPER, *(pair for pair in OTHERS if pair not in OF_PAPER)], len(OF_PAPER))
-N = 20_000
 
 
 def label(part):
@@ -87,7 +86,7 @@ def label(part):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("f", "d"), PAIRS, ids=label)
 def test_exact(f, d, dtype):
-    v, x, rho = inputs(f, d, N, dtype)
+    v, x, rho = inputs(f, d, 20_000, dtype)
     t = nmd.prox(v, x, rho, nonlinearity=MODELS[f], loss=LIKELIHOODS[d])
     assert t.dtype == dtype
     excess, shown = largest_excess(t, v, x, rho, f, d)

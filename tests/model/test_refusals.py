@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from refused import check_all_refused
+from helpers import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.losses import Huber, Logistic, NegativeBinomial, Ordinal, Quantile

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from refused import check_all_refused
+from helpers import check_all_refused
 from scipy import sparse
 
 import nmd_lab

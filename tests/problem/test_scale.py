@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from given import PLAIN, prepare
+from helpers import PLAIN, prepare, some
 from oracles import PAIRS, distance, forward
 from scipy import sparse
-from some import some
 
 import nmd_lab
 from nmd_lab.datasets import synthetic

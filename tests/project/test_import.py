@@ -1,19 +1,23 @@
-"""``import nmd_lab`` is light: nothing optional, no threads."""
+"""``import nmd_lab`` is light: nothing optional, no threads.
+
+Type checkers and editors see the options of a fit and what comes out.
+"""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
-from site_modules import PACKAGE, text_of
-from waiting import PATIENCE
+from helpers import PATIENCE
+from site_modules import PACKAGE, ROOT, text_of
 
 import nmd_lab
 
 OPTIONAL = ["matplotlib", "ipywidgets", "IPython", "dask", "distributed", "torch", "h5netcdf",
             "h5py", "jupyterlab"]  # fmt: skip
 OF_FRAMES = {"narwhals", "polars"}
-SCRIPT = """
+OF_IMPORTS = """
 import json, sys, threading
 import numpy, pandas, xarray
 before = set(sys.modules)
@@ -40,7 +44,7 @@ def run_in_a_fresh_interpreter(script):
 
 def test_import_in_a_fresh_interpreter():
     """It is light, its names are the public ones, and a DataFrame of pandas loads no other."""
-    found = run_in_a_fresh_interpreter(SCRIPT)
+    found = run_in_a_fresh_interpreter(OF_IMPORTS)
     assert not (set(OPTIONAL) | OF_FRAMES) & set(found["loaded"])
     assert not found["pandas"]
     assert found["threads"] == 1
@@ -69,3 +73,31 @@ def test_no_message_recommends_an_index_where_the_package_is_not():
     """A message names the missing library; that of the explorers is still to be changed."""
     found = {each.parent.name for each in PACKAGE.rglob("*.py") if "'nmd-lab[" in text_of(each)}
     assert found <= {"widgets"}
+
+
+SCRIPT = """
+import numpy as np
+import nmd_lab as nmd
+
+X = np.eye(4)
+nmd.decompose(X, 2, alpha=1.0, offsets="both", callback=lambda state: state.iteration > 3)
+nmd.decompose(X, 2, alfa=1.0)
+nmd.complete(X, 2, offsets="lines")
+nmd.NMD(n_components=2, max_iters=3)
+reveal_type(nmd.complete(X, 2))
+"""
+
+
+@pytest.mark.exhaustive
+def test_misspelt_options_are_errors(tmp_path):
+    mypy = pytest.importorskip("mypy.api")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    configuration = ROOT / "pyproject.toml"
+    out, _, _ = mypy.run(["--config-file", str(configuration), str(script)])
+    errors = dict(re.findall(r"script\.py:(\d+): error: (.*)", out))
+    assert set(errors) == {"7", "8", "9"}, out
+    assert 'Unexpected keyword argument "alfa" for "decompose"' in errors["7"]
+    assert 'Argument "offsets" to "complete" has incompatible type' in errors["8"]
+    assert 'Unexpected keyword argument "max_iters" for "NMD"' in errors["9"]
+    assert 'Revealed type is "nmd_lab.result.decomposition.Decomposition"' in out

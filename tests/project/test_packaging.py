@@ -150,8 +150,6 @@ def test_classifiers_workflow_and_page_name_the_same_systems():
 
 # What show_versions names ------------------------------------------------------------------------
 
-FOR_DEVELOPERS = {"test", "docs", "tables", "dev"}
-
 
 def names(requirements: list[str]) -> set[str]:
     return {Requirement(text).name for text in requirements} - {PROJECT["name"]}
@@ -159,7 +157,7 @@ def names(requirements: list[str]) -> set[str]:
 
 def test_the_lists_are_those_of_pyproject() -> None:
     extras = PROJECT["optional-dependencies"]
-    optional = [extras[extra] for extra in extras if extra not in FOR_DEVELOPERS]
+    optional = [extras[extra] for extra in extras if extra not in {"test", "docs", "tables", "dev"}]
     assert set(NEEDED) == names(PROJECT["dependencies"])
     assert set(OPTIONAL) == set().union(*map(names, optional))
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from helpers import PATIENCE
 from site_modules import PAGES, ROOT, text_of
-from waiting import PATIENCE
 
 README = text_of("README.md")
 

@@ -177,12 +177,9 @@ def test_a_public_name_is_explained(name: str) -> None:
 # Models and starts --------------------------------------------------------------------------------
 
 
-PAGE = text_of("docs/models.md")
-
-
 def rows(heading):
     """Return the rows of the table under a heading: the name by the class."""
-    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    section = text_of("docs/models.md").split(f"## {heading}\n")[1].split("\n## ")[0]
     row = r'^\| (?:`"(\w+)"`)? ?\| `nmd\.([\w.]+)\('
     return {found[2]: found[1] for found in re.finditer(row, section, re.MULTILINE)}
 

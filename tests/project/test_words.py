@@ -69,19 +69,11 @@ def names_in(tree: ast.AST) -> Iterator[str]:
             yield node.name
 
 
-def forbidden_names(package: Path) -> dict[str, list[str]]:
-    """Return the forbidden names of each file that has some."""
-    found = {}
-    for path in sorted(package.rglob("*.py")):
-        names = names_in(ast.parse(text_of(path)))
-        wrong = sorted({name for name in names if name.strip("_") in FORBIDDEN})
-        if wrong:
-            found[path.relative_to(package).as_posix()] = wrong
-    return found
-
-
 def test_no_name_is_a_forbidden_word():
-    assert not forbidden_names(PACKAGE)
+    names = {path: names_in(ast.parse(text_of(path))) for path in sorted(PACKAGE.rglob("*.py"))}
+    assert not {
+        (p.name, n) for p, found in names.items() for n in found if n.strip("_") in FORBIDDEN
+    }
 
 
 def prose(page: Path) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from given import given, prepare
+from helpers import given, prepare
 from oracles import PAIRS
 
 import nmd_lab

@@ -1,7 +1,5 @@
 """The tree of a posterior for ArviZ: identified quantities, and cells with their likelihood."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,9 +21,7 @@ def table():
     levels = pd.cut(frame["sepal length (cm)"], 3, labels=["s", "m", "l"])
     frame = frame.assign(level=levels, large=(frame["large"] > 4).astype("boolean"))
     seen, hidden = nmd_lab.split_observed(frame, 0.2, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nmd_lab.warnings.NotConvergedWarning)
-        return nmd_lab.sample(seen, draws=60, chains=2, groups=1, random_state=0), seen, hidden
+    return nmd_lab.sample(seen, draws=60, chains=2, groups=1, random_state=0), seen, hidden
 
 
 def test_tree_of_identified_quantities():

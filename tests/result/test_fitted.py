@@ -4,8 +4,8 @@ import fits
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import check_all_refused
 from made_draws import made_up
-from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab as nmd

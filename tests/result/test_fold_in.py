@@ -1,14 +1,13 @@
-"""New rows get the w that is best for them and become rows of a fit; maps: test_entries.py."""
+"""New rows get the w that is best for them and become rows of a fit; maps: test_rankings.py."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import some, stored
 from oracles import PAIRS, errors, forward
 from scipy import sparse
 from scipy.optimize import minimize
-from some import some
-from stored import stored
 
 import nmd_lab
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from densities import assert_standard_normal
-from in_order import DAYS, series
+from helpers import DAYS, series
 
 import nmd_lab as nmd
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import check_all_refused
 from made_draws import posterior_of
-from refused import check_all_refused
 from scipy.optimize import minimize
 from sklearn.decomposition import FactorAnalysis
 
@@ -22,15 +22,6 @@ COMMUNALITY = np.sum(SIMPLE**2, axis=1)
 PHI = np.array([[1, 0.4, -0.3], [0.4, 1, 0.2], [-0.3, 0.2, 1]])
 
 
-def generated(m=600, seed=0):
-    """Return standardised items and the scores of their rows."""
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(m, 3))
-    X = scores @ SIMPLE.T + rng.normal(size=(m, 12)) * np.sqrt(1 - COMMUNALITY)
-    people = [f"person {i}" for i in range(m)]
-    return pd.DataFrame((X - X.mean(axis=0)) / X.std(axis=0), people, ITEMS), scores
-
-
 def matched(values, loadings, truth=SIMPLE):
     """Return what belongs to factors in the order and with the signs that match the truth."""
     overlap = truth.T @ loadings
@@ -41,7 +32,12 @@ def matched(values, loadings, truth=SIMPLE):
 
 @pytest.fixture(scope="module")
 def items():
-    return generated()
+    """Return standardised items and the scores of their rows."""
+    rng, m = np.random.default_rng(0), 600
+    scores = rng.normal(size=(m, 3))
+    X = scores @ SIMPLE.T + rng.normal(size=(m, 12)) * np.sqrt(1 - COMMUNALITY)
+    people = [f"person {i}" for i in range(m)]
+    return pd.DataFrame((X - X.mean(axis=0)) / X.std(axis=0), people, ITEMS), scores
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import some
 from made_draws import LEVELS, A, B, made_up, plain, posterior_of, values_of_f
 from scipy import sparse, stats
-from some import some
 
 import nmd_lab
 from nmd_lab.data.labels import labels_of
@@ -55,15 +55,10 @@ class BruteForce:
         if self.kind == "ordinal":
             square = (self.shares @ np.square(LEVELS)).mean()
         else:
-            square = ((self.f**2) @ self.weights).mean() + self.noise_variance()
+            square = ((self.f**2) @ self.weights).mean()
+        if self.kind == "after":
+            square += (self.noise().var() @ self.weights).mean()
         return np.sqrt(square - self.means().mean() ** 2)
-
-    def noise_variance(self):
-        if self.kind != "after":
-            return 0.0
-        if self.loss == "kl":
-            return self.means().mean()
-        return np.mean(1 / self.beta if self.loss == "frobenius" else 2 / self.beta**2)
 
     def noise(self):
         """The distribution of x given f(T)."""

@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import check_filled, people, with_holes
 from made_draws import LEVELS, made_up, plain
-from people import check_filled, people, with_holes
 
 import nmd_lab as nmd
-
-pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
 
 PRIOR = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
 """The prior of a row in made-up draws."""
@@ -86,8 +84,6 @@ def test_rows_that_the_table_has_not_are_new_ones(frame):
     pd.testing.assert_frame_equal(posterior.impute(unlabelled).set_axis(new.index), filled)
     again = posterior.impute(frame.iloc[:3])
     pd.testing.assert_frame_equal(again, posterior.impute(frame).iloc[:3])
-    with pytest.raises(ValueError, match="other labels along 'column', such as 'age'"):
-        posterior.impute(new.assign(age=1.0))
 
 
 def test_intervals_have_the_form_of_the_table(frame, posterior):
@@ -191,8 +187,6 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
     assert "default-src 'none'; style-src 'unsafe-inline'" in page
     assert "http:" not in page
     assert "script" not in page
-    with pytest.raises(ValueError, match="unknown ending: give"):
-        report.save(tmp_path / "report.pdf")
 
 
 def test_a_report_counts_limits_and_names_draws(frame):

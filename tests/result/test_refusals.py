@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import check_all_refused
 from made_draws import made_up
-from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab as nmd

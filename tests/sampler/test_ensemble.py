@@ -68,7 +68,7 @@ def test_weights_maximise_the_log_score_of_the_mixture():
 def test_the_densities_of_hidden_cells_are_those_of_scipy():
     ensemble = prepared(mixed(), rank=5)
     problem, hidden = ensemble.trials[0], ensemble.hidden
-    state = first_chain(problem, ensemble.observations, "auto", 5, np.random.default_rng(0))
+    state = first_chain(problem, ensemble.observations, "auto", np.random.default_rng(0))
     state.rho[:] = np.random.default_rng(1).gamma(5.0, size=state.rho.size)
     found = hidden.scores(problem, state).log_densities
     rows, columns = state.rows[hidden.rows], state.columns[hidden.columns]
@@ -216,19 +216,12 @@ def test_new_rows_have_the_draws_of_their_members():
 # Groups of rows ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def crossed():
-    """Return a generated table with two groups of rows, in which columns relate in two ways."""
+def test_new_rows_have_the_groups():
+    """In a generated table with two groups of rows, in which columns relate in two ways."""
     rng = np.random.default_rng(2)
     a, sign = rng.normal(size=200), rng.choice([-1, 1], 200)
-    columns = [a, sign * a, 3 * sign, 3 * sign, a]
-    truth = np.column_stack(columns) + 0.1 * rng.normal(size=(200, 5))
+    truth = np.column_stack([a, sign * a, 3 * sign, 3 * sign, a]) + 0.1 * rng.normal(size=(200, 5))
     X = np.where(rng.random(truth.shape) < 0.15, np.nan, truth)
-    return X, truth
-
-
-def test_new_rows_have_the_groups(crossed):
-    X, truth = crossed
     posterior = nmd.sample(X[:150], 3, groups=3, draws=150, tune=100, random_state=0)
     new = np.where(np.arange(5) == 1, np.nan, truth[150:])
     found = posterior.fold_in(new).predict(np.arange(50), 1)

@@ -22,16 +22,10 @@ def answers(m=300, seed=0):
     return frame.assign(score=codes.sum(axis=1) + 0.0)
 
 
-def hidden_answers(seed=0):
-    frame = answers(seed=seed)
-    hidden = np.random.default_rng(1).random(len(frame)) < 0.2
-    return frame.assign(q0=frame["q0"].mask(hidden)), frame["q0"].cat.codes.to_numpy(), hidden
-
-
 def after_sweeps(ensemble, k=0):
     trial, rng = ensemble.trials[k], np.random.default_rng(0)
-    start = trial, ensemble.observations, ensemble.init(k, "auto"), 3, rng
-    state = first_chain(*start, ensemble.sizes[k].groups)
+    start = trial, ensemble.observations, ensemble.init(k, "auto"), rng
+    state = first_chain(*start, tuning=3, n_groups=ensemble.sizes[k].groups)
     for _ in range(4):
         state = one_sweep(trial, state)
     return state
@@ -39,7 +33,8 @@ def after_sweeps(ensemble, k=0):
 
 def test_an_answer_follows_from_the_score_as_in_regression():
     """No few components know that a column is the sum of eight others."""
-    seen, codes, hidden = hidden_answers()
+    frame, hidden = answers(), np.random.default_rng(1).random(300) < 0.2
+    seen, codes = frame.assign(q0=frame["q0"].mask(hidden)), frame["q0"].cat.codes.to_numpy()
     posterior = nmd.sample(seen, draws=80, random_state=0)
     expected = posterior.probabilities("q0").to_numpy()[hidden] @ np.arange(3)
     error = np.sqrt(np.mean((expected - codes[hidden]) ** 2))
@@ -65,10 +60,10 @@ def test_cut_points_give_the_probabilities_of_numbers_with_normal_noise():
     mean = centre + size * full.at(state.rows, state.columns, i, j)
     ends = np.array([-np.inf, 0.5, 1.5, np.inf])
     expected = np.diff(norm.cdf(ends, mean[:, None], size / np.sqrt(state.rho[3])))
-    v = ensemble.form(0).at(kept.rows, kept.columns, i, j)
+    v = ensemble.problem.at(kept.rows, kept.columns, i, j)
     found = np.diff(norm.cdf(kept.ends[3], v[:, None]))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    numbers = ensemble.form(0).at(kept.rows, kept.columns, i, np.full(20, 11))
+    numbers = ensemble.problem.at(kept.rows, kept.columns, i, np.full(20, 11))
     np.testing.assert_allclose(numbers, full.at(state.rows, state.columns, i, np.full(20, 11)))
 
 
@@ -85,13 +80,10 @@ def test_added_components_change_no_prediction():
     assert (np.linalg.slogdet(more["row_precisions"])[0] == 1).all()
 
 
-LIMITS = pd.DataFrame({name: name == "score" for name in answers()}, range(20))
-
-
 @pytest.mark.parametrize(
     ("options", "has_some"),
     [({}, True), ({"rank": 4}, False), ({"init": "svd"}, False), ({"offsets": "both"}, False),
-     ({"at_most": LIMITS}, False)],
+     ({"at_most": pd.DataFrame({name: name == "score" for name in answers()}, range(20))}, False)],
 )  # fmt: skip
 def test_some_members_are_of_full_rank_unless_something_else_is_asked_for(options, has_some):
     ensemble = prepared(answers(), **options)

@@ -9,13 +9,11 @@ import math
 
 import numpy as np
 import pytest
-from joint_draws import p_values, run
-from prior_tables import Case, ImaginedLevels, Table, draw_parameters
+from joint_draws import Case, ImaginedLevels, Table, draw_parameters, p_values, run
 
 from nmd_lab.sampler import problem
 from nmd_lab.sampler.chain import draw_noise
 
-SIGNIFICANT = 1e-4
 CASES = {
     "every kind": Case(
         ("number", "limited", "relu", "yes/no", "levels", "count", "laplace"), groups=3
@@ -72,7 +70,7 @@ def proper_prior_of_cut_points(monkeypatch):
 def assert_unchanged(case, begins, sweeps):
     found = p_values(run(case, begins, sweeps))
     least = min(found, key=found.__getitem__)
-    assert found[least] * len(found) > SIGNIFICANT, f"{least}: {found[least]}"
+    assert found[least] * len(found) > 1e-4, f"{least}: {found[least]}"
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -1,4 +1,4 @@
-"""Draws of T for noise before f: T given f(T) = x; draws of T and of x between limits."""
+"""Draws of T for noise before f, of T and of x between limits, and of cut points for known WH."""
 
 import math
 
@@ -12,7 +12,7 @@ import nmd_lab
 from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Piece
 from nmd_lab.sampler import latent_draws
-from nmd_lab.sampler.latent_draws import compile_latent_draw
+from nmd_lab.sampler.latent_draws import Levels, compile_latent_draw, first_cuts
 
 INF = math.inf
 
@@ -141,3 +141,76 @@ def test_T_before_f_is_normal_where_f_satisfies_the_limits(f):
     density = stats.norm.pdf(grid, v, sd) * ((y >= low) & (y <= high))
     cdf = np.cumsum(density) / density.sum()
     assert stats.kstest(t, lambda z: np.interp(z, grid, cdf)).pvalue > 1e-3
+
+
+# Cut points -----------------------------------------------------------------------------------
+
+
+def levels_of(v, cuts, rng):
+    return np.digitize(v + rng.standard_normal(v.size), cuts).astype(float)
+
+
+def weight_on(grid, codes, v, first):
+    """Return the density, up to a factor, of the other cut points on a grid of each of them."""
+    level, shape = codes.astype(int), (grid.size,) * (int(codes.max()) - 1)
+    logs = np.full(shape, -np.inf)
+    for at in np.ndindex(shape):
+        ends = np.concatenate([[-np.inf, first], grid[list(at)], [np.inf]])
+        if np.all(np.diff(ends) > 0):
+            mass = stats.norm.cdf(ends[level + 1] - v) - stats.norm.cdf(ends[level] - v)
+            logs[at] = np.log(np.maximum(mass, 1e-300)).sum()
+    return np.exp(logs - logs.max())
+
+
+def chain_of(codes, number, v, sweeps, tune=500):
+    """Return draws of the cut points."""
+    rng, kept = np.random.default_rng(1), []
+    levels = Levels(codes, codes, number)
+    ends, steps = (each[0] for each in first_cuts([levels]))
+    for k in range(tune + sweeps):
+        levels.draw(v, ends, steps, rng, tune=k < tune)
+        kept.append(ends[1:-1].copy())
+    return np.array(kept[tune:])
+
+
+@pytest.mark.parametrize(("cuts", "step"), [([-0.5, 0.9], 0.005), ([-0.5, 0.3, 1.1], 0.03)])
+def test_cut_points_have_their_posterior(cuts, step):
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=60)
+    codes = levels_of(v, cuts, rng)
+    kept = chain_of(codes, len(cuts) + 1, v, 12_000)
+    first = kept[0, 0]
+    assert (kept[:, 0] == first).all()
+    thinned = kept[::20, 1:]
+    grid = np.arange(first + step / 2, first + 4, step)
+    weight = weight_on(grid, codes, v, first)
+    for axis, own in enumerate(thinned.T):
+        others = tuple(other for other in range(weight.ndim) if other != axis)
+        marginal = np.cumsum(weight.sum(axis=others))
+        law = np.interp(own, grid + step / 2, marginal / marginal[-1])
+        assert stats.kstest(law, "uniform").pvalue > 1e-3
+
+
+def test_steps_are_accepted_about_half_the_time_and_absent_levels_keep_the_order():
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=400)
+    kept = chain_of(levels_of(v, [-0.5, 0.5, 1.5], rng), 4, v, 2000)
+    moved = np.mean(np.diff(kept[:, 1:], axis=0) != 0, axis=0)
+    assert ((moved > 0.3) & (moved < 0.6)).all()
+    assert (np.diff(chain_of(np.where(v > 0, 3.0, 0.0), 4, v, 500), axis=1) > 0).all()
+
+
+def test_weights_and_intervals_of_levels():
+    """A weight is a precision of T; of an interval of levels only its two ends count."""
+    rng = np.random.default_rng(0)
+    v, weights = rng.normal(size=90), rng.uniform(0.5, 2, 90)
+    low = levels_of(v, [-0.8, 0.2, 1.0], rng)
+    high = np.where(rng.random(90) < 0.3, np.minimum(low + rng.integers(0, 4, 90), 3), low)
+    levels = Levels(low, high, 4, weights)
+    ends, steps = (each[0] for each in first_cuts([levels]))
+    for _ in range(30):
+        likelihood = levels.draw(v, ends, steps, rng, tune=True)
+    of_entries = (ends[each.astype(int)] for each in (low, high + 1))
+    below, above = (stats.norm.cdf(np.sqrt(weights) * (end - v)) for end in of_entries)
+    assert likelihood == pytest.approx(np.log(above - below).sum(), rel=1e-9)
+    assert (low < high).any()

@@ -7,10 +7,11 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import some
 from sklearn.datasets import load_digits
-from some import some
 
 import nmd_lab as nmd
+from nmd_lab.selection import choice as duration
 from nmd_lab.selection.trials import Trials
 
 TRIALS = 200
@@ -126,9 +127,6 @@ def test_multiples_of_the_data_give_the_same_choice(scale):
     np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-4)
     predictions = other.reconstruct().values / scale
     np.testing.assert_allclose(predictions, one.reconstruct().values, rtol=1e-6, atol=1e-6)
-
-
-# Held-out entries that are given ------------------------------------------------------------------
 
 
 # Ends before the end ------------------------------------------------------------------------------
@@ -370,3 +368,28 @@ def test_a_choice_that_had_ended_is_not_repeated(tmp_path, monkeypatch):
     fit = nmd.resume(tmp_path / "run", X)
     np.testing.assert_array_equal(fit.W, whole.W)
     np.testing.assert_array_equal(fit.selection["error"], whole.selection["error"])
+
+
+def said(monkeypatch, capsys, least=0.0, **options):
+    """Return a fit and what is printed, if a choice of so many seconds counts as long."""
+    monkeypatch.setattr(duration, "MIN_SECONDS_TOLD", least)
+    fit = nmd.complete(holes((30, 12), 0.3, 0.8, offsets=False), random_state=0, **options)
+    return fit, capsys.readouterr().err
+
+
+def test_a_long_choice_is_announced_once_or_by_a_bar_and_a_short_one_never(monkeypatch, capsys):
+    text = said(monkeypatch, capsys)[1]
+    assert text.count("The choice of settings takes about") == 1
+    assert "time_limit=" in text
+    assert said(monkeypatch, capsys, least=1e9)[1] == ""
+    assert said(monkeypatch, capsys, progress=False)[1] == ""
+    fit, text = said(monkeypatch, capsys, progress=True)
+    assert f"{fit.selection.sizes['trial']}trial" in text
+    assert "in all" in text
+    assert "The choice of settings" not in text
+
+
+def test_a_time_limit_bounds_what_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(duration, "N_FULL_ITERATIONS", 1e9)
+    text = said(monkeypatch, capsys, least=1.0, time_limit=120.0)[1]
+    assert "takes about 60 s;" in text  # half of the limit is for the choice

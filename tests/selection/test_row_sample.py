@@ -1,12 +1,14 @@
 """The settings of large data are chosen from a sample of the rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import nmd_lab as nmd
 from nmd_lab.data import folds as row_sample
-from nmd_lab.selection.choice import ridge_growth
+from nmd_lab.selection.search import Search
 
 SHARE_OF_ROWS = "The trials had 300 of the 1500 rows"
 NUMBERS = "trials had 421 of the 1500 rows; the others chose the ridge with all of them."
@@ -72,5 +74,6 @@ def test_given_ridges_are_tried_on_all_rows(small_samples):
 def test_the_ridge_grows_as_the_largest_singular_value_of_noise():
     rng = np.random.default_rng(0)
     few, many = (np.linalg.norm(rng.normal(size=(m, 50)), 2) for m in (400, 6400))
-    assert many / few == pytest.approx(ridge_growth((6400, 50), 400), rel=0.03)
-    assert ridge_growth((30, 20), 30) == 1
+    searched = SimpleNamespace(shape=(400, 50))
+    assert many / few == pytest.approx(Search.growth(searched, 6400), rel=0.03)
+    assert Search.growth(searched, 400) == 1

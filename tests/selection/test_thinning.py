@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from given import NONNEGATIVE
+from helpers import NONNEGATIVE
 from oracles import distance, forward
 from scipy import sparse
 

@@ -1,20 +1,27 @@
-"""Trials: short fits from given factors, judged at held-out entries."""
+"""Trials: short fits from given factors, judged at held-out entries, and when each ends.
+
+Alternating least squares: where it ends is the minimum, and folds do not touch each other.
+"""
 
 import math
 
 import numpy as np
 import pytest
+from helpers import some
 from oracles import distance, forward
 from scipy import sparse
-from some import some
 
 import nmd_lab as nmd
+from nmd_lab.data.folds import draw_folds
 from nmd_lab.data.inputs import observe
-from nmd_lab.fit.summary import describe
+from nmd_lab.fit.summary import describe, make_problem
 from nmd_lab.model.fitted_values import NO_OFFSETS
+from nmd_lab.model.model import make_model
 from nmd_lab.problem.initialization import Start
+from nmd_lab.problem.problem import scaling_for
 from nmd_lab.request.options import Options, Setting
-from nmd_lab.selection.progress import Trial
+from nmd_lab.selection import trials as squares
+from nmd_lab.selection.progress import MAX_ITERATIONS, MAX_ITERATIONS_SLOW, Progress, Trial
 from nmd_lab.selection.trials import Trials
 
 MODELS = {
@@ -112,19 +119,14 @@ def test_offsets_alone_are_judged_on_all_folds():
 # Warm starts --------------------------------------------------------------------------------------
 
 
-def test_a_warm_start_needs_few_iterations():
+def test_a_warm_start_needs_few_iterations_and_is_not_changed():
     trials = trials_of(data())
     cold = trials.run(setting())
+    before = [(start.W.copy(), start.H.copy()) for start in cold.starts]
     warm = trials.run(setting(alpha=0.25), cold.starts)
     assert warm.n_iter < cold.n_iter
     assert warm.mean < 1.1 * cold.mean
     assert warm.setting.alpha == 0.25
-
-
-def test_starts_are_not_changed():
-    trials = trials_of(data())
-    cold = trials.run(setting())
-    before = [(start.W.copy(), start.H.copy()) for start in cold.starts]
     for rank in (1, 2, 4):
         trials.run(setting(rank=rank), cold.starts)
     for start, (W, H) in zip(cold.starts, before, strict=True):
@@ -181,3 +183,110 @@ def test_the_options_of_the_fit_count():
     X = data()
     fixed = trials_of(X, options=Options(solver=nmd.ADMM(rho=50.0))).run(setting())
     assert fixed.n_iter != trials_of(X).run(setting()).n_iter
+
+
+def followed(
+    means,
+    residuals,
+    lowest=math.inf,
+    objective=lambda k: 1.0 + 0.9**k,
+    is_slow=True,
+    keeps_best=False,
+):
+    """Return the progress of a trial that ends where it ends by itself."""
+    progress = Progress(lowest, 3, is_slow=is_slow, keeps_best=keeps_best)
+    for k, (mean, residual) in enumerate(zip(means, residuals, strict=False)):
+        progress.add(mean, objective(k), residual)
+        if progress.is_over:
+            break
+    return progress
+
+
+FLAT, STEPS = np.ones(1000), np.arange(100)
+ENDS = {
+    "near a stationary point": (FLAT, 10.0 ** (-0.2 * STEPS), {}, range(14, 18), True),
+    "after so many iterations, as long as the factors move": (
+        FLAT, 0.1 * FLAT, {"objective": lambda k: 2.0 - 0.01 * k}, [MAX_ITERATIONS_SLOW], False),
+    "where it cannot win": (2 * FLAT, 0.1 * FLAT, {"lowest": 1.0}, [3], True),
+    "once what gets worse is worse than the best": (
+        0.9 + 0.01 * STEPS, 1e-4 * FLAT, {"lowest": 1.0}, range(12, 100), True),
+    "at an error that is no number": (math.nan * FLAT, 0.1 * FLAT, {}, [1], True),
+    "where the error of squares has settled, while their factors move": (
+        1 + 0.5**STEPS, 0.1 * FLAT, {"is_slow": False}, range(10, 14), True),
+    "after so many iterations of squares": (
+        1 + 0.01 * (-1.0) ** STEPS, 0.1 * FLAT, {"is_slow": False}, [MAX_ITERATIONS], True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ENDS)
+def test_it_ends(where):
+    means, residuals, options, counts, does_count = ENDS[where]
+    found = followed(means, residuals, **options)
+    assert found.count in counts
+    assert found.counts == does_count
+
+
+def test_after_a_path_it_ends_once_the_error_has_grown():
+    means = [2.0] * 12 + [2.0 - 0.1 * k for k in range(8)] + [1.3 + 0.02 * k for k in range(40)]
+    found = followed(means, [0.1] * len(means), is_slow=False, keeps_best=True)
+    assert found.best == 20
+    assert found.count == 30
+
+
+def table(rng):
+    X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 8)) + 0.3 * rng.normal(size=(30, 8)) + 2
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[:, 3] = np.where(np.arange(30) < 29, np.nan, X[:, 3])
+    X[4] = np.nan  # a row without any entry
+    return X
+
+
+def run_squares(X, kind, rng, count=None, size=1.0):
+    """Return the first `count` folds of size * X, and what is found on them, in its units."""
+    data = observe(size * X)
+    options = Options.of({"alpha": 0.7 * size, "offset_alpha": 0.2, "offsets": kind})
+    folds = draw_folds(data, rng)[0][:count]
+    scaling = scaling_for(make_model("identity", "frobenius"), 5 * size)
+    problems = [make_problem(fold.rest, scaling, options, False) for fold in folds]
+    W, H = rng.normal(size=(30, 3)), rng.normal(size=(3, 8))
+    starts = [Start(W, H, True, problem.offsets) for problem in problems]
+    assert squares.suits(problems[0], 3)
+    return folds, squares.Squares(problems, folds).run(problems, starts, math.inf, 3)
+
+
+@pytest.mark.parametrize("kind", ["none", "global", "rows", "columns", "both"])
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_it_ends_at_a_minimum_of_the_objective(kind, size, rng, monkeypatch):
+    monkeypatch.setattr("nmd_lab.selection.progress.SCORE_TOL", 0.0)
+    monkeypatch.setattr(squares, "MAX_STEPS", 2000)
+    X = table(rng)
+    folds, (losses, ends, count) = run_squares(X, kind, rng, size=size)
+    assert len(folds) > 1
+    assert count > 10
+    judged = []
+    for fold, end in zip(folds, ends, strict=True):
+        W, H, (mean, of_rows, of_columns) = end.W, end.H, end.offsets
+        assert (mean == 0) == (kind == "none")
+        a = np.zeros(30) if of_rows is None else of_rows
+        b = np.zeros(8) if of_columns is None else of_columns
+        Y = W @ H + a[:, None] + b + mean
+        rows, columns, x = fold.rest.entries()
+        R = np.zeros(X.shape)
+        R[rows, columns] = x - Y[rows, columns]
+        gradients = [R @ H.T - 0.7 * size * W, W.T @ R - 0.7 * size * H]
+        gradients += [] if of_rows is None else [R.sum(axis=1) - 0.2 * a]
+        gradients += [] if of_columns is None else [R.sum(axis=0) - 0.2 * b]
+        for gradient in gradients:
+            assert np.abs(gradient).max() < 1e-6 * size**1.5
+        held_out = fold.held_out
+        judged.append((held_out.values - Y[held_out.rows, held_out.indices]) ** 2 / 2)
+    np.testing.assert_allclose(losses, np.concatenate(judged), rtol=1e-9)
+
+
+def test_a_fold_ends_as_it_would_alone(monkeypatch):
+    monkeypatch.setattr("nmd_lab.selection.progress.SCORE_TOL", -1.0)  # it takes all iterations
+    X = table(np.random.default_rng(0))
+    together, alone = (
+        run_squares(X, "both", np.random.default_rng(1), count)[1] for count in (None, 1)
+    )
+    np.testing.assert_allclose(together[1][0].W, alone[1][0].W, rtol=1e-6)

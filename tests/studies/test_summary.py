@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 import xarray as xr
-from refused import check_all_refused
+from helpers import check_all_refused
 from scipy import stats
 
 import nmd_lab as nmd

@@ -1,18 +1,20 @@
 """What a page shows of an explorer and what a user does there, without a browser."""
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
+from helpers import PATIENCE
 from sklearn.datasets import load_sample_image
-from waiting import PATIENCE
-
-from nmd_lab.warnings import NotConvergedWarning
 
 
 def act(explorer, do, *buffers, **message):
     """Send the message of an action, as the front end does."""
     explorer._handle_custom_msg({"do": do, **message}, list(buffers))
+
+
+def acted(explorer, do, **message):
+    """Send the message of an action, and wait for what follows it."""
+    act(explorer, do, **message)
+    assert explorer.join(PATIENCE)
 
 
 def enter(explorer, name, value):
@@ -91,9 +93,7 @@ def sure(explorer):
 
 def executed(code, **names):
     """Run copied code, in which few draws are enough, and return its names."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        exec(code, names)
+    exec(code, names)
     plt.close("all")
     return names
 
@@ -108,8 +108,7 @@ def ended(state):
 
 def painted(explorer, points, radius=3.0, *, picture=0, **how):
     """Draw a stroke of the brush, and wait for what follows it."""
-    act(explorer, "brush", picture=picture, points=points, radius=radius, **how)
-    assert explorer.join(PATIENCE)
+    acted(explorer, "brush", picture=picture, points=points, radius=radius, **how)
 
 
 def repeats(state, **variable):

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, done, painted, picture, plain, repeats, said
-from waiting import PATIENCE, wait_for
+from explorer_page import act, acted, arrays_of, done, painted, picture, plain, repeats, said
+from helpers import wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -177,8 +177,7 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     painted(explorer, [(20, 30)], 4)
     painted(explorer, [(30, 30)], 4, goes_on=True)
     assert explorer.pictures["n_painted"] > 2 * once
-    act(explorer, "undo")  # of one stroke, which went on
-    assert explorer.join(PATIENCE)
+    acted(explorer, "undo")  # of one stroke, which went on
     assert explorer.pictures["n_painted"] == once
     act(explorer, "undo")
     assert explorer.result is first
@@ -188,8 +187,7 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     painted(explorer, [(20, 30)], 4)
     unpaint(explorer)  # back to the run, which has paint of its own
     repeats(explorer, X=X)
-    act(explorer, "undo")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "undo")
     assert not np.isnan(explorer.state.fit.data.observed).any()
     act(explorer, "brush", picture=0, points=[(20, 30)], radius=100)
     assert "the brush would mask all of it" in said(explorer)

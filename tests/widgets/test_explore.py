@@ -5,10 +5,12 @@ import sys
 import time
 
 import numpy as np
+import polars as pl
 import pytest
 import xarray as xr
 from explorer_page import (
     act,
+    acted,
     arrays_of,
     button,
     control,
@@ -24,10 +26,9 @@ from explorer_page import (
     sure,
 )
 from fits import of_digits
+from helpers import PATIENCE, Clock, check_all_refused, wait_for
 from PIL import Image
-from refused import check_all_refused
 from scipy import sparse
-from waiting import PATIENCE, Clock, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -101,8 +102,7 @@ def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digi
         finish(run)
 
     monkeypatch.setattr(state, "_finish", finishing)
-    act(explorer, "opened")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "opened")
     assert explorer.state.fit.phase == "finished"
     look = shown[0][0]
     assert (look.nonlinearity.name, look.rank) == ("identity", 10)
@@ -144,8 +144,7 @@ def test_a_first_look_is_called_so_and_its_code_repeats_it(digits, monkeypatch, 
         monkeypatch.setattr(fitting, "choice_for", lambda *_, **__: explorer.stop())
     else:
         monkeypatch.setattr(fitting, "MAX_CHOSEN", digits.size * 9 // 10 - 1)
-    act(explorer, "opened")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "opened")
     assert "10 components, linear, a first look. Held-out" in sentence(explorer)
     assert explorer.status["first_look"]
     assert explorer.rank == "auto"
@@ -160,8 +159,7 @@ def test_a_first_look_is_called_so_and_its_code_repeats_it(digits, monkeypatch, 
 def test_a_changed_setting_fits_again_however_long_that_takes(digits, monkeypatch):
     monkeypatch.setattr(time, "perf_counter", Clock(60.0))
     explorer = plain(widgets.explore, digits, iterations=5)
-    act(explorer, "opened")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "opened")
     enter(explorer, "rank", "3")
     assert explorer.join(PATIENCE)
     assert explorer.result.rank == 3
@@ -186,6 +184,7 @@ def test_explore_picks_the_state(tmp_path, fit):
         (RATINGS, RatingsState),
         (renamed("Reader ID", "BookID", "Score"), RatingsState),
         (nmd.observations_from_table(RATINGS), RatingsState),
+        (pl.DataFrame(RATINGS.to_dict("list")), RatingsState),
         (tmp_path / "ratings.csv", RatingsState),
         (study, StudyState),
         (study.results, StudyState),
@@ -305,7 +304,7 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
     explorer = done(widgets.Explorer(data="generated", **settings))
     if sampled:
         sure(explorer)
-        matrix = explorer.state.data.matrix
+        matrix = explorer.state.matrix
         entries = observe(nmd.split_observed(matrix, 0.3, random_state=0)[1]).as_sparse().entries()
         unseen = set(zip(*(each.tolist() for each in entries[:2]), strict=True))
     else:
@@ -369,6 +368,8 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
         patch.setattr("nmd_lab.widgets.fitting.prepare", fails)
         assert said(done(explorer)) == "MemoryError: no room for T & U"
     assert explorer.status["failed"]
+    assert explorer.state.fit.phase == "failed"
+    assert explorer.state.fit.cannot_proceed()
     assert done(explorer).result._n_iter == 10
     monkeypatch.setattr(explorer.state, "unused", lambda: 1 / 0)
     explorer.state.run()

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from explorer_page import act, arrays_of, button, control, ended, executed, lists, plain, said
-from waiting import PATIENCE, wait_for
+from explorer_page import act, arrays_of, button, control, done, ended, executed, lists, plain, said
+from helpers import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -17,10 +17,8 @@ from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.matrix import MatrixState
 from nmd_lab.widgets.ratings import RatingsState
 
-ENDLESS = 10**9
 
-
-def fitted(X, iterations=ENDLESS, **settings):
+def fitted(X, iterations=10**9, **settings):
     """Return the state of a matrix whose fit goes on until it is stopped."""
     settings = {"rank": 3, "tol": 0.0, "iterations": iterations} | settings
     return plain(MatrixState, X, **settings)
@@ -54,14 +52,6 @@ def test_reset_forgets_even_a_running_fit(small):
     assert (joined(state).phase, state.fit.state, state.fit.result) == ("ready", None, None)
     state.proceed()
     assert state.fit.phase == "ready"
-
-
-def test_an_error_becomes_a_sentence(small):
-    state = fitted(small, rank=99)
-    state.run()
-    assert joined(state).message.startswith("rank=99 exceeds the smaller side of X")
-    assert state.fit.phase == "failed"
-    assert state.fit.cannot_proceed()
 
 
 def test_listeners_are_called_at_most_sixteen_times_a_second(small, clock):
@@ -141,28 +131,19 @@ def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(ch
 # Curves -------------------------------------------------------------------------------------------
 
 
-def check_curve(state, X, held_out, *, seed=0):
-    """Compare the curve with fits that end at its iterations."""
-    hidden = np.isnan(np.asarray(state.fit.data.seen))
-    rank = state.fit.settings["rank"]
-    for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
-        fit = nmd.complete(
-            state.fit.data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,
-            tol=0,
-        )  # fmt: skip
-        expected = rmse(np.asarray(X), fit.reconstruct().values, observed=hidden)
-        assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
-
-
 def test_the_curve_is_measured_on_a_schedule_of_its_own():
     digits = datasets.digits(300)
     explorer = plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120)
-    explorer.start()
-    assert explorer.join(PATIENCE)
+    done(explorer)
     held_out = explorer.state.fit.held_out
     assert list(held_out) == [k for k in range(1, 121) if is_measured(k) or k == 120]
     assert len(held_out) > 40
-    check_curve(explorer.state, digits, held_out)
+    seen = explorer.state.fit.data.seen
+    hidden, short = np.isnan(np.asarray(seen)), {"alpha": 0, "random_state": 0, "tol": 0}
+    for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
+        fit = nmd.complete(seen, 12, "relu", max_iter=iteration, **short)
+        expected = rmse(np.asarray(digits), fit.reconstruct().values, observed=hidden)
+        assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
     best = min(held_out, key=held_out.get)
     assert 1 < best < 120
     shown = dict(zip(*arrays_of(explorer.curves)["hidden"], strict=True))
@@ -185,23 +166,6 @@ def made_up(setting=SETTING):
     units = SimpleNamespace(model=make_model(nmd.MinMax(1, 5), "frobenius"))
     problem, summary = SimpleNamespace(units=units), SimpleNamespace(selection=record)
     return SimpleNamespace(problem=problem, summary=summary, options=SimpleNamespace(**setting))
-
-
-@pytest.fixture
-def endless(monkeypatch):
-    """Let choices last until they are to stop."""
-
-    def waits(X, arguments, signals, **_):
-        wait_for(lambda: bool(signals))
-        return made_up()
-
-    monkeypatch.setattr(fitting, "choice_for", waits)
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Let choices find what is made up."""
-    monkeypatch.setattr(fitting, "choice_for", lambda *_, **__: made_up())
 
 
 def result_of(state):
@@ -273,8 +237,8 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     assert explorer.status["why"] == f"{of_rank}: held-out error {error}"
 
 
-@pytest.mark.usefixtures("at_once")
-def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen():
+def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen(monkeypatch):
+    monkeypatch.setattr(fitting, "choice_for", lambda *_, **__: made_up())
     explorer = widgets.Explorer(data="generated", iterations=5)
     state = explorer.state
     assert [control(explorer, name)["value"] for name in CHOOSABLE] == ["auto"] * 5
@@ -289,9 +253,13 @@ def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen():
     assert max(float(line["predicted"]) for line in lists(explorer, "top")) <= 5
 
 
-@pytest.mark.usefixtures("endless")
 @pytest.mark.parametrize("how", ["stop", "close"])
-def test_a_choice_that_does_not_end_leaves_auto(how):
+def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
+    def waits(X, arguments, signals, **_):
+        wait_for(lambda: bool(signals))
+        return made_up()
+
+    monkeypatch.setattr(fitting, "choice_for", waits)
     explorer = widgets.Explorer(data="generated", iterations=5)
     explorer.start()
     state, thread = explorer.state, explorer.state.fit._thread

@@ -1,12 +1,12 @@
 """The modules of the front end without a browser: their own tests, and what they are joined to."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from node import node
-from waiting import PATIENCE
+from helpers import PATIENCE
 
 from nmd_lab.widgets.page import script
 
@@ -14,8 +14,12 @@ TESTS = sorted((Path(__file__).parent / "front").glob("*.test.mjs"))
 
 
 def run(*arguments):
-    """Run Node, and return what it prints."""
-    command = [node(), *map(str, arguments)]
+    """Run Node, that of the machine or the one of Playwright, and return what it prints."""
+    node = shutil.which("node")
+    if node is None:
+        playwright = pytest.importorskip("playwright", reason="node is missing")
+        node = str(Path(playwright.__file__).parent / "driver" / "node")
+    command = [node, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout.strip()

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from explorer_page import act, done, executed, painted, photo, picture, repeats, sentence
+from explorer_page import act, acted, done, executed, painted, photo, picture, repeats, sentence
 from PIL import Image
-from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import widgets
@@ -95,8 +94,7 @@ def test_a_quarter_of_the_pixels_is_filled_first_and_all_by_a_click():
     for _ in range(2):  # the cell may run twice
         exec(explorer.state.code("X"), names)
         xr.testing.assert_identical(names["filled"], expected)
-    act(explorer, "take")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "take")
     assert sentence(explorer).startswith("a photograph of 80 × 100: ")
     assert explorer.result["picture"].shape == X.shape
 

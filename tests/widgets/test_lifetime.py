@@ -14,9 +14,8 @@ import ipywidgets
 import numpy as np
 import pytest
 from explorer_page import act, done, enter, plain
+from helpers import PATIENCE, some
 from ipywidgets.widgets.widget import _instances
-from some import some
-from waiting import PATIENCE
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.page import notebook_html, page_of

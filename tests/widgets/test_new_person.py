@@ -7,7 +7,7 @@ from explorer_page import act, columns_of, done, lists, sure
 from scipy import sparse
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.ratings import DEFAULT_COLUMNS, Ratings
+from nmd_lab.widgets.ratings import RatingsState
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
 TITLED = RATINGS.assign(title=[f"Film {item:02d}" for item in RATINGS["item"]])
@@ -45,18 +45,18 @@ def folded(explorer):
 
 def often(explorer, without=0):
     """Return the weights of the ratings, which count as four."""
-    return np.full((1, len(explorer.state.data.stars) - without), 4.0)
+    return np.full((1, len(explorer.state.stars) - without), 4.0)
 
 
 def series(explorer):
     """Return the ratings as `fold_in` takes them."""
-    labels, ratings = explorer.state.data.column_labels, explorer.state.data.stars
+    labels, ratings = explorer.state.column_labels, explorer.state.stars
     return pd.Series({labels[k]: x for k, x in ratings.items()}, name="you")
 
 
 def test_the_items_with_most_ratings_are_offered(explorer):
     counts = RATINGS["item"].value_counts()
-    labels = explorer.state.data.column_labels
+    labels = explorer.state.column_labels
     assert [counts[labels[k]] for k in offered(explorer)] == counts.to_numpy()[:8].tolist()
     assert set(rated(explorer).values()) == {0}
     assert len(lists(explorer, "top")) == 40  # what suits all
@@ -67,7 +67,7 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     assert not any(before["weights"])  # without stars there is no direction
     first = lists(explorer, "top")
     a, b = offered(explorer)[:2]
-    act(explorer, "rate", column=a, number=len(explorer.state.data.levels))
+    act(explorer, "rate", column=a, number=len(explorer.state.levels))
     act(explorer, "rate", column=b, number=1)
     other = fit.append(series(explorer), weights=often(explorer))
     np.testing.assert_allclose(direction(explorer), folded(explorer), rtol=1e-5)
@@ -86,11 +86,11 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     explorer.select(column=columns_of(top)[0])  # why is it suggested?
     why = []
     for k in (a, b):
-        one_less = series(explorer).drop(explorer.state.data.column_labels[k])
+        one_less = series(explorer).drop(explorer.state.column_labels[k])
         less = fit.append(one_less, weights=often(explorer, 1))
         added = other.predict("you", items) - less.predict("you", items)
         by = added[columns_of(top)[0]] - added.mean()
-        title, stars = explorer.state.data.column_titles([k])[0], explorer.state.data.stars[k]
+        title, stars = explorer.state.column_titles([k])[0], explorer.state.stars[k]
         if by > 0.005:  # a lower rating of what is not liked may help, too, but is named last
             why.append((stars < 3, -by, f"{title} {stars:g} ★ ({by:+.2f})"))
     said = " and ".join(text for *_, text in sorted(why))
@@ -141,7 +141,7 @@ def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
 )
 def test_stars_give_the_values_of_the_data_if_these_are_few(values, levels):
     frame = pd.DataFrame({"user": 0, "item": range(len(values)), "rating": values})
-    assert Ratings(frame, DEFAULT_COLUMNS).levels == list(levels)
+    assert RatingsState(frame).levels == list(levels)
 
 
 @pytest.mark.parametrize("labelled", [True, False])

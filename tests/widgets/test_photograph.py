@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import xarray as xr
-from explorer_page import act, done, painted, photo, picture, said, sentence
+from explorer_page import act, acted, done, painted, photo, picture, said, sentence
+from helpers import PATIENCE, wait_for
 from scipy.interpolate import griddata
-from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.given import is_photograph
@@ -140,8 +140,7 @@ def test_a_stroke_during_the_first_run_counts():
 def test_a_run_that_is_stopped_has_no_result():
     explorer = widgets.explore(GREY, groups=2)
     explorer.start()
-    act(explorer, "stop")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "stop")
     assert explorer.result is None
     assert said(explorer) == "stopped before it was done"
     assert "no result" in explorer.status["save"]

@@ -17,7 +17,7 @@ from explorer_page import (
     sentence,
     sure,
 )
-from people import people, with_holes
+from helpers import people, with_holes
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import EVIL, act, done, plain, said
-from people import people, with_holes
+from helpers import check_all_refused, people, with_holes
 from PIL import Image
-from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -60,17 +59,16 @@ def merged(old, changes):
     return changes
 
 
-def of_table():
-    return widgets.explore(with_holes(people(60)), rank=3, alpha=1.0, iterations=10)
-
-
-def of_ratings():
-    return widgets.Explorer(data="generated", rank=3, alpha=5.0, iterations=10)
-
-
-@pytest.mark.parametrize("make", [of_table, of_ratings])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **how: widgets.explore(with_holes(people(60)), alpha=1.0, **how),
+        lambda **how: widgets.Explorer(data="generated", alpha=5.0, **how),
+    ],
+    ids=["table", "ratings"],
+)
 def test_a_component_of_a_table_or_of_ratings_has_its_answers(make, tmp_path):
-    explorer = done(make())
+    explorer = done(make(rank=3, iterations=10))
     act(explorer, "component", k=1, what="off")
     shown = record_in(explorer.save(tmp_path / "page.html"))["shown"]
     assert explorer.components["off"] == [1]

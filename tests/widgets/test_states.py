@@ -7,7 +7,9 @@ import pytest
 import xarray as xr
 from explorer_page import (
     act,
+    acted,
     button,
+    done,
     ended,
     executed,
     lists,
@@ -18,9 +20,8 @@ from explorer_page import (
     sure,
     table,
 )
-from refused import check_all_refused
+from helpers import PATIENCE, check_all_refused, wait_for
 from scipy import sparse
-from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -323,17 +324,14 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
 
 def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
     explorer = widgets.Explorer(GENERATED, **MODEL, draws=20)
-    act(explorer, "opened")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "opened")
     wait_for(lambda: lists(explorer, "top")[0]["ends"])
     assert said(explorer).startswith("not settled after 5 iterations")  # of the fit
     assert explorer.posterior.draws.sizes["draw"] == 20
     explorer.state.set("draws", 100_000)
-    explorer.start()
-    assert explorer.join(PATIENCE)
+    done(explorer)
     wait_for(lambda: explorer.state.sample.phase == "running")
     assert not button(explorer, "run")["disabled"]
     act(explorer, "sample")  # from now on it is shown, and can be stopped
     wait_for(lambda: "drawing: " in said(explorer))
-    act(explorer, "stop")
-    assert explorer.join(PATIENCE)
+    acted(explorer, "stop")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from explorer_page import act, done, executed, picture, repeats, sentence, sure, table
-from people import people
+from explorer_page import act, acted, done, executed, picture, repeats, sentence, sure, table
+from helpers import people
 
 import nmd_lab as nmd
 from nmd_lab import widgets
@@ -246,7 +247,6 @@ def tables():
         "tall": tall,
         "wine-like numbers": of_wine,
         "Likert": likert.mask(rng.random(likert.shape) < 0.1),
-        "nothing in a column": of_dates.assign(empty=np.nan),
         "3 x 2": pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["a", "b"]),
     }
 
@@ -256,7 +256,6 @@ LEFT_OUT = {
     "titanic": "left out: PassengerId, Name, Ticket (all different), Cabin (free text)",
     "ids": "left out: user_id (all different)",
     "mixed texts": "left out: both (several types), no (no value)",
-    "nothing in a column": "left out: empty (no value)",
 }
 
 
@@ -298,7 +297,7 @@ def test_numbers_in_units_of_their_own_are_a_table_whose_error_the_code_prints(l
     assert capsys.readouterr().out == f"held-out numbers: ±{shown:.3g} SD\n"
 
 
-@pytest.mark.parametrize("name", ["titanic", "dates", "polars", "wide", "nothing in a column"])
+@pytest.mark.parametrize("name", ["titanic", "dates", "polars", "wide", "ids"])
 def test_the_filled_table_is_saved_with_all_that_was_given(name, explorers, repeated, tmp_path):
     explorer, given = explorers[name], TABLES[name]
     act(explorer, "save", filename=str(tmp_path / "filled.parquet"))
@@ -312,12 +311,8 @@ def test_the_filled_table_is_saved_with_all_that_was_given(name, explorers, repe
         )
     table = pd.read_csv(explorer.save(tmp_path / "filled.csv"))
     assert table.shape == given.shape
-
-
-def test_an_excel_file_holds_the_filled_table(explorers, tmp_path):
-    pytest.importorskip("openpyxl")
-    path = explorers["dates"].save(tmp_path / "filled.xlsx")
-    assert pd.read_excel(path)["seen"].notna().all()
+    if name == "dates" and find_spec("openpyxl"):
+        assert pd.read_excel(explorer.save(tmp_path / "filled.xlsx"))["seen"].notna().all()
 
 
 def test_dates_are_shown_and_given_back_as_dates(explorers, tmp_path):
@@ -386,18 +381,10 @@ def test_a_table_of_two_classes_is_no_list_of_ratings():
     assert sentence(explorer) == "300 rows × 3 columns"
 
 
-def test_polars_and_arrow_ratings_are_read():
-    df = pl.DataFrame(stars().rename(columns={"who": "user", "film": "item", "stars": "rating"}))
-    explorer = done(widgets.explore(df, rank=1, alpha=5.0, iterations=5))
-    assert sentence(explorer).startswith("1500 ratings of 60 items by 80 users")
-    repeats(explorer, df=df)
-
-
 @pytest.mark.parametrize("X", [[[1, 2], [3, 4], [5, 6]], [[1, 2, 3, 4]], np.arange(50.0)[:, None]])
 def test_a_tiny_matrix_is_shown_as_its_best_simple_model(X):
     explorer = widgets.explore(X)
-    act(explorer, "opened")
-    assert explorer.join(60)
+    acted(explorer, "opened")
     rows = np.array(X, dtype=float)
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
     best = s[0] * np.outer(U[:, 0], Vt[0])
