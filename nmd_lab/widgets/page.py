@@ -132,10 +132,11 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def _take(self, state: State) -> None:
         """Show a state; one before it is closed by `show`."""
-        self.state = state
-        for work in state.works:
-            work.listeners.append(self._refresh)
-        self._show_settings()
+        with self._lock:  # another thread may be drawing the state before
+            self.state = state
+            for work in state.works:
+                work.listeners.append(self._refresh)
+            self._show_settings()
         self._refresh()
 
     def start(self) -> None:
@@ -259,13 +260,12 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""
-        if change.new == self.state.values.get(change.name):
-            return
-        try:
-            if change.name in self.state.values:
-                self._change(change.name, change.new)
-        finally:
-            self._show_settings()  # what is refused, or is no setting here, has no effect
+        if change.new != self.state.values.get(change.name):
+            try:
+                if change.name in self.state.values:
+                    self._change(change.name, change.new)
+            finally:
+                self._show_settings()  # what is refused, or is no setting here, has no effect
 
     def _selection_given(self, change: Any) -> None:
         """Tell the state what was picked."""

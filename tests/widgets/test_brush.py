@@ -23,6 +23,9 @@ def smooth(size=(40, 60)):
     return 0.5 + 0.3 * np.sin(5 * x) * np.cos(3 * y) + 0.2 * x * y
 
 
+SMOOTH = smooth()
+
+
 def stroke(picture, point, radius):
     return {"picture": picture, "points": [point], "radius": radius}
 
@@ -39,8 +42,7 @@ def test_the_brush_reaches_all_of_a_matrix_that_is_thinned_and_all_colours():
 
 
 def test_hidden_pixels_are_not_seen_and_the_fit_follows():
-    X = smooth()
-    explorer = done(plain(widgets.Explorer, X, rank=4, alpha=0.01, iterations=30))
+    explorer = done(plain(widgets.Explorer, SMOOTH, rank=4, alpha=0.01, iterations=30))
     before = explorer.result
     painted(explorer, [(20, 30)], 6)
     seen = picture(explorer, "seen")[0, ..., 0]
@@ -50,9 +52,9 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     assert explorer.pictures["n_painted"] == hidden.sum()
     assert explorer.result is not before
     options = {"observed": ~hidden, "init": before, "alpha": 0.01, "random_state": 0}
-    expected = nmd.complete(X, 4, "relu", max_iter=explorer.result._n_iter, **options).rotate()
+    expected = nmd.complete(SMOOTH, 4, "relu", max_iter=explorer.result._n_iter, **options).rotate()
     np.testing.assert_array_equal(explorer.result.W, expected.W)
-    truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
+    truth, model = SMOOTH[hidden], explorer.result.reconstruct().values[hidden]
     error = np.sqrt(np.mean((truth - model) ** 2))
     assert explorer.state.fit.held_out[explorer.result._n_iter] == pytest.approx(error)
     shown = arrays_of(explorer.curves)["hidden"][1]
@@ -132,16 +134,15 @@ def test_a_stroke_before_the_choice_is_made_begins_it_anew(monkeypatch):
 
 @pytest.mark.parametrize(("name", "value"), [("missing", 0.5), ("rank", 5)])
 def test_a_stroke_after_a_changed_setting_counts_in_the_next_run(name, value):
-    X = smooth()
-    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
+    explorer = done(plain(widgets.Explorer, SMOOTH, rank=3, alpha=0.1, iterations=15))
     first = explorer.result
     act(explorer, "set", name=name, value=value)
     painted(explorer, [(10, 10)], 4)
     assert explorer.result is first
-    repeats(explorer, X=X)
+    repeats(explorer, X=SMOOTH)
     done(explorer)
     assert np.isnan(explorer.state.fit.data.observed[10, 10])
-    repeats(explorer, X=X)
+    repeats(explorer, X=SMOOTH)
 
 
 def test_each_kind_of_strokes_has_its_error_and_that_of_the_average():
@@ -169,8 +170,7 @@ def test_each_kind_of_strokes_has_its_error_and_that_of_the_average():
 
 
 def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time():
-    X = smooth()
-    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
+    explorer = done(plain(widgets.Explorer, SMOOTH, rank=3, alpha=0.1, iterations=15))
     first = explorer.result
     painted(explorer, [(10, 10)], 4)
     once = explorer.pictures["n_painted"]
@@ -186,7 +186,7 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     done(explorer)
     painted(explorer, [(20, 30)], 4)
     unpaint(explorer)  # back to the run, which has paint of its own
-    repeats(explorer, X=X)
+    repeats(explorer, X=SMOOTH)
     acted(explorer, "undo")
     assert not np.isnan(explorer.state.fit.data.observed).any()
     act(explorer, "brush", picture=0, points=[(20, 30)], radius=100)

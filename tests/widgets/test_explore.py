@@ -404,17 +404,16 @@ def two_runs():
 
 
 def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgotten(two_runs):
-    explorer = two_runs
-    second = explorer.runs[1]
-    number = explorer.status["headline"]  # one page, one number
+    second = two_runs.runs[1]
+    number = two_runs.status["headline"]  # one page, one number
     assert (second["off"], second["error"]) == (pytest.approx(number["off"]), number["value"])
-    assert second["off"] > min(arrays_of(explorer.curves)["hidden"][1])  # which nobody saves
+    assert second["off"] > min(arrays_of(two_runs.curves)["hidden"][1])  # which nobody saves
     for x in (1, 2, 3):
-        painted(explorer, [(x, x)], 1)
-    assert [line["text"] for line in explorer.runs][:2] == ["2 components", "5 components"]
-    assert "painted" in explorer.runs[2]["text"]
-    assert [line["current"] for line in explorer.runs] == [False, False, True]
-    enter(explorer, "iterations", "1")
+        painted(two_runs, [(x, x)], 1)
+    assert [line["text"] for line in two_runs.runs][:2] == ["2 components", "5 components"]
+    assert "painted" in two_runs.runs[2]["text"]
+    assert [line["current"] for line in two_runs.runs] == [False, False, True]
+    enter(two_runs, "iterations", "1")
     for _ in range(MAX_RUNS):
-        done(explorer)
-    assert [line["number"] for line in explorer.runs] == list(range(4, MAX_RUNS + 4))
+        done(two_runs)
+    assert [line["number"] for line in two_runs.runs] == list(range(4, MAX_RUNS + 4))

@@ -20,9 +20,8 @@ QUICK = {"rank": 1, "alpha": 0.5, "nonlinearity": "identity", "iterations": 5}
 @pytest.fixture(autouse=True)
 def limits(monkeypatch):
     """Call small data large."""
-    for name, limit in {
-        "MAX_ENTRIES": 1000, "ENTRIES": 400, "MIN_ROWS": 50, "MAX_PIXELS": 2000,
-    }.items():  # fmt: skip
+    limits = {"MAX_ENTRIES": 1000, "ENTRIES": 400, "MIN_ROWS": 50, "MAX_PIXELS": 2000}
+    for name, limit in limits.items():
         monkeypatch.setattr(given, name, limit)
 
 

@@ -54,16 +54,15 @@ def test_other_data_are_none(X):
 
 
 def test_the_numbers_are_those_of_the_pixels():
-    X = GREY
     explorer = filled(missing=0.3)
-    hidden = np.random.default_rng(0).random(X.shape) < 0.3
+    hidden = np.random.default_rng(0).random(GREY.shape) < 0.3
     np.testing.assert_array_equal(np.isnan(picture(explorer, "seen"))[0, ..., 0], hidden)
-    off = (explorer.result["picture"].values - X)[hidden]
+    off = (explorer.result["picture"].values - GREY)[hidden]
     linear, nearest = (
-        griddata(np.argwhere(~hidden), X[~hidden], np.argwhere(hidden), method)
+        griddata(np.argwhere(~hidden), GREY[~hidden], np.argwhere(hidden), method)
         for method in ("linear", "nearest")
     )
-    rival = np.where(np.isnan(linear), nearest, linear) - X[hidden]
+    rival = np.where(np.isnan(linear), nearest, linear) - GREY[hidden]
     expected = [np.sqrt(np.mean(each**2)) for each in (off, rival)]
     shown = explorer.status["headline"]
     assert [each["name"] for each in shown["rivals"]] == ["interpolation"]
@@ -73,7 +72,7 @@ def test_the_numbers_are_those_of_the_pixels():
     assert f"90 % intervals cover {100 * covered.mean():.0f} %" in sentence(explorer)
     shown = picture(explorer, "reconstruction")[0, ..., 0]
     np.testing.assert_allclose(shown, explorer.result["picture"].values, rtol=1e-6)
-    np.testing.assert_array_equal(shown[~hidden], X[~hidden].astype(np.float32))
+    np.testing.assert_array_equal(shown[~hidden], GREY[~hidden].astype(np.float32))
 
 
 @pytest.mark.parametrize("X", [GREY, COLOUR, COLOUR.astype(np.float32)])
@@ -111,7 +110,6 @@ def test_a_stroke_is_filled_at_once_where_it_was():
 
 
 def test_strokes_are_taken_back_and_forgotten():
-    X = GREY
     explorer = filled()
     first = explorer.result
     act(explorer, "brush", rain=True, picture=0, points=[(20, 20)], radius=8.0)
@@ -125,16 +123,15 @@ def test_strokes_are_taken_back_and_forgotten():
         act(explorer, "undo")
     assert explorer.join(PATIENCE)
     xr.testing.assert_identical(explorer.result, first)
-    repeats(explorer, X)
+    repeats(explorer, GREY)
 
 
 def test_a_stroke_during_the_first_run_counts():
-    X = GREY
-    explorer = widgets.explore(X, groups=2)
+    explorer = widgets.explore(GREY, groups=2)
     explorer.start()
     painted(explorer, [(40, 50), (44, 56)], **RAIN)
     assert explorer.pictures["n_painted"] > 0
-    repeats(explorer, X)
+    repeats(explorer, GREY)
 
 
 def test_a_run_that_is_stopped_has_no_result():

@@ -223,9 +223,8 @@ def test_the_code_repeats_the_draws(validation):
         GENERATED, **MODEL, draws=20, validation=validation, offsets="rows", seed=3
     )
     posterior = sampled(state)
-    assert (state.sample.phase, state.sample.done, state.sample.planned) == (
-        "finished", TUNE + 20, TUNE + 20,
-    )  # fmt: skip
+    assert state.sample.phase == "finished"
+    assert state.sample.done == state.sample.planned == TUNE + 20
     code = state.code(library()["generated"])
     assert "complete" not in code
     names = executed(code)
@@ -244,8 +243,7 @@ def test_the_code_repeats_the_draws(validation):
 @pytest.mark.parametrize("keep_all", [True, False])
 def test_stop_keeps_what_there_is(monkeypatch, keep_all):
     if not keep_all:
-        options = "nmd_lab.request.options.KEPT_BYTES"
-        monkeypatch.setattr(options, 4 * 700 * 3 * 30)
+        monkeypatch.setattr("nmd_lab.request.options.KEPT_BYTES", 4 * 700 * 3 * 30)
     stop_at(monkeypatch, TUNE + 37)
     state = RatingsState(GENERATED, **MODEL, draws=500, offsets="none")
     posterior = sampled(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import threading
 from importlib.util import find_spec
 
 import numpy as np
@@ -330,7 +331,7 @@ def test_dates_are_shown_and_given_back_as_dates(explorers, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:column 'Name' has 80 categories")
-def test_one_click_takes_columns_in_and_one_leaves_them_out_again():
+def test_one_click_takes_columns_in_and_one_leaves_them_out_again(monkeypatch):
     explorer = widgets.explore(titanic(), **QUICK)
     assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
     assert ["take them in", "take"] in explorer.status["sentence"]
@@ -341,7 +342,17 @@ def test_one_click_takes_columns_in_and_one_leaves_them_out_again():
     assert str(explorer.state.X["Cabin"].dtype) == "category"
     assert sentence(explorer).endswith("taken in: PassengerId, Name, Ticket, Cabin leave them out")
     repeats(explorer, df=titanic())
-    act(explorer, "take")
+    click, drawn = threading.Thread(target=act, args=(explorer, "take")), []
+
+    def code(_):
+        click.start()
+        click.join(0.2)
+        drawn.append(explorer.state.X.shape)
+
+    monkeypatch.setattr(explorer.state, "code", code)
+    explorer._refresh()
+    click.join()
+    assert drawn == [(80, 8)]  # the page that is drawn stays that of one state
     assert list(explorer.state.X) == ["Survived", "Sex", "Age", "Fare"]
 
 
