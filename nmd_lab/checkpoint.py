@@ -289,18 +289,14 @@ def write_file(path: Path, header: dict[str, Any], arrays: list[NDArray[Any]]) -
 def read_file(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:
     """Return header and arrays of the last checkpoint that is whole."""
     for candidate in (path, earlier(path)):
-        with contextlib.suppress(Exception):  # NumPy raises ten kinds for a damaged file
-            return _read(candidate)
+        damaged = contextlib.suppress(Exception)  # NumPy raises ten kinds for it
+        with damaged, candidate.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            header = json.loads(stored[HEADER].tobytes())
+            return header, [stored[f"{k}"] for k in range(len(stored.files) - 1)]
     raise ValueError(
         f"checkpoint={str(path)!r} is damaged, or nmd_lab did not write it, and there is no whole "
         "earlier one: remove it to begin anew."
     )
-
-
-def _read(path: Path) -> tuple[dict[str, Any], list[NDArray[Any]]]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        header = json.loads(stored[HEADER].tobytes())
-        return header, [stored[f"{k}"] for k in range(len(stored.files) - 1)]
 
 
 S = TypeVar("S", bound=Any)
@@ -394,10 +390,7 @@ def with_checkpoint(
     """Return where a run stands, what writes it from time to time, and its random numbers.
 
     The arguments are as for `Checkpoint`; a checkpoint keeps the copy of the generator in `state`.
-    Without a path nothing is written.
     """
-    if asked.compute.checkpoint is None:
-        return state, lambda: None, rng
     checkpoint = Checkpoint(state, asked, observations, kinds)
     if checkpoint.state is not state:
         rng = copy.deepcopy(checkpoint.state.rng)

@@ -135,7 +135,9 @@ def fit(
     X = _read(data, options)
     if out is not None:
         check_export(out, "out", "fit", X.shape)
-    if not quiet and _is_chosen(rank, options, decompose):
+    defaults = {"alpha": Options.alpha} if decompose else COMPLETION_DEFAULTS
+    asked = (defaults | options).get
+    if not quiet and "auto" in (rank, asked("alpha"), asked("nonlinearity"), asked("loss")):
         print("choosing by held-out entries, which takes several fits", flush=True)
     function = _decompose if decompose else complete
     result = function(X, rank, progress=not quiet, **options)
@@ -204,13 +206,6 @@ def _read(data: Path, options: dict[str, Any]) -> Any:
 def _taken(options: dict[str, Any], settings: type[ADMM | Compute]) -> dict[str, Any]:
     """Take from the options those of a group of settings."""
     return {f.name: options.pop(f.name) for f in fields(settings) if f.name in options}
-
-
-def _is_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -> bool:
-    """Return whether a fit with these options chooses something by held-out entries."""
-    defaults = {"alpha": Options.alpha} if decompose else COMPLETION_DEFAULTS
-    names = ("alpha", "nonlinearity", "loss")
-    return "auto" in (rank, *((defaults | options).get(name) for name in names))
 
 
 FILES = """  The file is .npy, .npz, .mtx, .nc, .parquet, or a table .csv, .tsv or .txt with or

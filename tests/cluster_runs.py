@@ -4,13 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from helpers import PLAIN as ALGORITHM
 from scipy import sparse
 
 import nmd_lab as nmd
 
 STORAGES = ("dense", "masked", "observed", "sparse", "zeros", "weights")
-ALGORITHM = nmd.ADMM(refine=False, homotopy=False, polish=False)
-"""Algorithm 1 without refinements, which is what a cluster does."""
 EVERYWHERE = replace(ALGORITHM, split="everywhere")
 OBSERVED = replace(ALGORITHM, split="observed")
 

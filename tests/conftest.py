@@ -152,5 +152,4 @@ def plain() -> nmd_lab.Decomposition:
 @pytest.fixture
 def small(rng: np.random.Generator) -> np.ndarray:
     """A 20 x 15 nonnegative matrix with zeros, near rank 3 under ReLU."""
-    low_rank = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 15))
-    return np.maximum(low_rank + 0.1 * rng.normal(size=low_rank.shape), 0)
+    return fits.small(rng)

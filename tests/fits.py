@@ -13,12 +13,16 @@ from helpers import people, with_holes
 import nmd_lab as nmd
 
 
+def small(rng: np.random.Generator) -> np.ndarray:
+    """Return a 20 x 15 nonnegative matrix with zeros, near rank 3 under ReLU."""
+    low_rank = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 15))
+    return np.maximum(low_rank + 0.1 * rng.normal(size=low_rank.shape), 0)
+
+
 @cache
 def plain() -> nmd.Decomposition:
-    """Return ten iterations with a ridge on a nonnegative matrix near rank 3."""
-    rng = np.random.default_rng(20240229)
-    X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 15))
-    X = np.maximum(X + 0.1 * rng.normal(size=X.shape), 0)
+    """Return ten iterations with a ridge on `small`."""
+    X = small(np.random.default_rng(20240229))
     return nmd.decompose(X, 3, alpha=0.5, max_iter=10, tol=0, random_state=5)
 
 

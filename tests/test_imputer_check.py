@@ -104,14 +104,12 @@ def test_plain_arrays_of_any_shape(shape, rng):
     mask = rng.random(shape) < 0.7
     used = mask & ~np.isnan(X)
     error = (X - Y)[used]
-    assert metrics.rmse(X, Y, observed=mask) == pytest.approx(np.sqrt(np.mean(error**2)))
-    assert metrics.mae(X, Y, observed=mask.tolist()) == pytest.approx(np.mean(np.abs(error)))
-    weights = rng.random(shape)
-    w = weights[used]
-    expected = np.sqrt(np.sum(w * error**2) / w.sum())
-    assert metrics.rmse(X, Y, observed=mask, weights=weights) == pytest.approx(expected)
-    expected = np.sum(w * np.abs(error)) / w.sum()
-    assert metrics.mae(X, Y, observed=mask, weights=weights) == pytest.approx(expected)
+    for given in ({}, {"weights": rng.random(shape)}):
+        w = given["weights"][used] if given else None
+        found = metrics.rmse(X, Y, observed=mask, **given)
+        assert found == pytest.approx(np.sqrt(np.average(error**2, weights=w)))
+        found = metrics.mae(X, Y, observed=mask.tolist(), **given)
+        assert found == pytest.approx(np.average(np.abs(error), weights=w))
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])

@@ -19,7 +19,6 @@ from helpers import PATIENCE
 from numba import config
 from threadpoolctl import threadpool_info, threadpool_limits
 
-import nmd_lab
 import nmd_lab as nmd
 from nmd_lab._runtime import machine
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, source_hash
@@ -64,9 +63,9 @@ def test_what_is_free_is_not_exceeded(monkeypatch):
 def test_factors_of_rows_in_order_need_memory(monkeypatch):
     X, short = np.random.default_rng(0).normal(size=(300, 40)), {"rank": 30, "draws": 1, "tune": 1}
     monkeypatch.setattr(machine, "free_memory", lambda: 8 * 300 * 30**2)
-    nmd_lab.sample(X, **short)
+    nmd.sample(X, **short)
     with pytest.raises(MemoryError, match=r"needs 0\.01\d+ GiB"):
-        nmd_lab.sample(X, **short, order=np.arange(300))
+        nmd.sample(X, **short, order=np.arange(300))
 
 
 CHILD = """

@@ -242,22 +242,6 @@ def test_holes_are_filled_better_than_by_the_column_alone(full, frame, posterior
         assert np.mean((chosen == full[name])[at]) > least
 
 
-def test_intervals_have_the_units_of_their_column_and_hold_what_was_hidden(full, frame, posterior):
-    for name in ("kg", "visits"):
-        rows = frame.index[frame[name].isna()]
-        low, high = posterior.predict_interval(rows, name).T
-        x = full.loc[rows, name].astype(float)
-        assert 0.75 <= np.mean((low <= x) & (x <= high)) <= 1
-        sd = posterior.predict_std(rows, name)
-        assert np.all((high - low > 2 * sd) & (high - low < 5 * sd))
-        assert posterior.probability(rows[0], name, above=low[0])[0] == pytest.approx(
-            0.95, abs=0.01
-        )
-    levels = posterior.predict_interval(0, ["smokes", "mood", "town=Ulm"])
-    assert np.isin(levels, [0, 1, 2]).all()
-    assert np.isfinite(posterior.log_density(frame.iloc[:9])).all()
-
-
 def test_what_is_shown(frame, posterior):
     """The kinds are those of the columns, not of the indicators that the sampler has for them."""
     text = repr(posterior)

@@ -359,8 +359,9 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     observations = observed(X, form, rank, asked)
     summary = describe(observations, rank, asked, is_table=form.is_frame)
     rng, kinds = asked.generator(), summary.model.column_models
-    state = FitState(copy.deepcopy(rng))
-    state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
+    state, save = FitState(copy.deepcopy(rng)), lambda: None
+    if asked.compute.checkpoint is not None:
+        state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
     if asked.validation.splitter is not None:
         summary = hold_out(summary, X, asked, rng)
     options = replace(asked.settled(), rank=summary.rank or 1)  # 1 stands for an open one

@@ -163,10 +163,8 @@ def message_of_cells(
     found: Messages = {NMDWarning: " ".join(texts)}
     pairs = zip((labels.rows, labels.columns), facts.empty, strict=True)
     rows, columns = (first_few(labels.flat(dims)[at].tolist()) for dims, at in pairs)
-    rows = "" if in_order else rows
-    if named := [
-        f"{axis} {names}" for axis, names in (("row", rows), ("column", columns)) if names
-    ]:
+    both = ("row", "" if in_order else rows), ("column", columns)
+    if named := [f"{axis} {names}" for axis, names in both if names]:
         found[UnobservedWarning] = (
             f"X has no observed cell in {' and '.join(named)}, which get means: drop them, or add "
             "columns that are known there, such as the time."

@@ -370,8 +370,9 @@ def draw_posterior(
         )
     _refuse_large(asked, problem.numbers, problem.work_bytes)
     rng, kinds = as_generator(asked.random_state), model.column_models
-    state = PosteriorState(copy.deepcopy(rng))
-    state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
+    state, save = PosteriorState(copy.deepcopy(rng)), lambda: None
+    if asked.compute.checkpoint is not None:
+        state, save, rng = with_checkpoint(state, asked, observations, kinds, rng)
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng), is_table=is_table)
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)

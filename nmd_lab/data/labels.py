@@ -23,7 +23,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -250,7 +250,7 @@ class Labels:
         """Return the number of entries of an array with these dimensions."""
         return math.prod(self.sizes[dim] for dim in dims)
 
-    @property
+    @cached_property
     def matrix_shape(self) -> tuple[int, int]:
         """Number of rows and columns of the matrix."""
         return self.size(self.rows), self.size(self.columns)

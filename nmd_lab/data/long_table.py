@@ -143,20 +143,16 @@ def observations_from_sparse(
     for (default, axis_labels), size in zip(axes.items(), observed.shape, strict=True):
         dim = str(getattr(axis_labels, "name", None) or default)
         dims.append(f"{dim}_{default}" if dim in dims else dim)
-        if axis_labels is not None:
-            coords[dims[-1]] = _checked_labels(f"{default}s", axis_labels, size)
+        if axis_labels is None:
+            continue
+        values = np.asarray(axis_labels)
+        if values.shape != (size,):
+            raise ValueError(f"{default}s has shape {values.shape}: give {size} labels.")
+        if not pd.Index(values).is_unique:
+            raise ValueError(f"{default}s holds a label more than once: give each its own.")
+        coords[dims[-1]] = values
     labels = replace(observed.labels, dims=tuple(dims), rows=(dims[0],), coords=coords, name=name)
     return replace(observed, labels=labels)
-
-
-def _checked_labels(argument: str, axis_labels: Any, size: int) -> NDArray[Any]:
-    """Return labels as an array; there must be so many of them, all distinct."""
-    labels = np.asarray(axis_labels)
-    if labels.shape != (size,):
-        raise ValueError(f"{argument} has shape {labels.shape}: give {size} labels.")
-    if not pd.Index(labels).is_unique:
-        raise ValueError(f"{argument} holds a label more than once: give each its own.")
-    return labels
 
 
 def with_attributes(X: SparseObservations, attributes: Any) -> SparseObservations:

@@ -174,21 +174,6 @@ def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[A
     }
 
 
-def typed_columns(frame: Any, typed: Mapping[Any, TypedColumn]) -> tuple[TypedColumn, ...]:
-    """Return the columns of a DataFrame, those of a name that is typed already as they are.
-
-    Raise TypeError for refused columns, with what to do with each of them.
-    """
-    if refused := refused_columns(frame, typed):
-        check_no_long_table(frame)
-        remedies = [
-            f"{description(frame, {kind: names})}: {KINDS[kind][1].format(names=names)}"
-            for kind, names in refused.items()
-        ]
-        raise TypeError(f"X has {'; '.join(remedies)}.")
-    return tuple(typed.get(name) or _typed(name, column) for name, column in frame.items())
-
-
 def description(frame: Any, refused: dict[str, list[Any]]) -> str:
     """Return what the refused columns hold, in words."""
     said = []
@@ -428,10 +413,10 @@ class TypedTable:
         positions = np.split(np.arange(self.source.size), self.first_columns[1:])
         return zip(self.columns, positions, strict=True)
 
-    def columns_of(self, frame: Any) -> TypedTable:
+    def columns_of(self, frame: Any) -> Any:
         """Return the columns of another DataFrame, those of the same name as they are here."""
         by_name = {column.name: column for column in self.columns if column.kind != "values"}
-        return TypedTable(typed_columns(frame, by_name))
+        return table_of(frame, by_name, numbers_too=True)
 
     def encode(self, frame: Any) -> Any:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
@@ -499,9 +484,25 @@ class TypedTable:
         return cls(tuple(TypedColumn(*each[:2], *map(tuple, each[2:])) for each in description))
 
 
-def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
-    """Return the typed columns of a DataFrame, None if all are numbers."""
-    columns = typed_columns(frame, {})
+def table_of(
+    frame: Any,
+    typed: Mapping[Any, TypedColumn] = MappingProxyType({}),
+    *,
+    numbers_too: bool = False,
+) -> TypedTable | None:
+    """Return the columns of a DataFrame, those of a name that is typed already as they are.
+
+    None if all are numbers, unless these are asked for, too.  Raise TypeError for refused columns,
+    with what to do with each of them.
+    """
+    if refused := refused_columns(frame, typed):
+        check_no_long_table(frame)
+        remedies = [
+            f"{description(frame, {kind: names})}: {KINDS[kind][1].format(names=names)}"
+            for kind, names in refused.items()
+        ]
+        raise TypeError(f"X has {'; '.join(remedies)}.")
+    columns = tuple(typed.get(name) or _typed(name, column) for name, column in frame.items())
     if not numbers_too and all(column.kind == "number" for column in columns):
         return None
     if not numbers_too:

@@ -105,8 +105,31 @@ class Facts(NamedTuple):
 
 def facts_of(observations: Observations, *, by_column: bool) -> Facts:
     """Return what data say; of columns only if that is asked for."""
+    (m, n), labels, columns = observations.shape, observations.labels, None
+    if by_column:
+        has_ends, is_number = np.ones((2, n), dtype=bool)
+        if labels.table is not None:
+            has_ends = ~labels.table.of_values
+            is_number = np.array([column.kind == "number" for column in labels.table.of_matrix])
+        _, j, x = observations.entries()
+        if observations.limits is not None:
+            has_ends[j[observations.as_sparse().limits.codes != 0]] = False
+        size, lowest, highest = np.bincount(j, minlength=n), np.full(n, np.inf), np.full(n, -np.inf)
+        np.minimum.at(lowest, j, x)
+        np.maximum.at(highest, j, x)
+        at_lowest, at_highest = (np.bincount(j, x == end[j], n) for end in (lowest, highest))
+        different = np.bincount(pd.DataFrame({"j": j, "x": x}).drop_duplicates()["j"], minlength=n)
+        is_binary = (different == 2) & (lowest == 0) & (highest == 1)
+        # A column with fewer different values counts or grades, and has no end.
+        is_amount = (different >= 8) | ((different == 1) & (size >= min(20, m / 2)))
+        often = [is_binary | (is_amount & (at >= 0.1 * size)) for at in (at_lowest, at_highest)]
+        low, high = np.where(has_ends & often, (lowest, highest), [[-np.inf], [np.inf]])
+        squares = np.square(x - units_of_groups(j, x, n).mean[j])
+        deviation = np.sqrt(np.bincount(j, squares, n) / np.maximum(size, 1)) * (different > 1)
+        share, ends = at_lowest / np.maximum(size, 1), np.column_stack([low, high])
+        columns = Columns(lowest, highest, deviation, share, ends, is_binary & is_number)
     return Facts(
-        observations.labels,
+        labels,
         observations.n_observed,
         observations.range(),
         (observations.counts(1), observations.counts(0)),
@@ -114,36 +137,8 @@ def facts_of(observations: Observations, *, by_column: bool) -> Facts:
         observations.limits is not None,
         observations.is_small_table,
         observations.absent_are_zeros,
-        _columns_of(observations) if by_column else None,
+        columns,
     )
-
-
-def _columns_of(observations: Observations) -> Columns:
-    """Return what the observed values of each column say."""
-    (m, n), (_, j, x), table = observations.shape, observations.entries(), observations.labels.table
-    has_ends, is_number = np.ones((2, n), dtype=bool)
-    if table is not None:
-        has_ends = ~table.of_values
-        is_number = np.array([column.kind == "number" for column in table.of_matrix])
-    if observations.limits is not None:
-        has_ends[j[observations.as_sparse().limits.codes != 0]] = False
-    lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
-    np.minimum.at(lowest, j, x)
-    np.maximum.at(highest, j, x)
-    size, at_lowest, at_highest = (
-        np.bincount(j, each, n) for each in (np.ones(x.size), x == lowest[j], x == highest[j])
-    )
-    different = np.bincount(pd.DataFrame({"j": j, "x": x}).drop_duplicates()["j"], minlength=n)
-    is_binary = (different == 2) & (lowest == 0) & (highest == 1)
-    # A column with fewer different values counts or grades, and has no end.
-    is_amount = (different >= 8) | ((different == 1) & (size >= min(20, m / 2)))
-    often = [is_binary | (is_amount & (at >= 0.1 * size)) for at in (at_lowest, at_highest)]
-    low, high = np.where(has_ends & often, (lowest, highest), [[-np.inf], [np.inf]])
-    squares = np.square(x - units_of_groups(j, x, n).mean[j])
-    deviation = np.sqrt(np.bincount(j, squares, n) / np.maximum(size, 1)) * (different > 1)
-    share = at_lowest / np.maximum(size, 1)
-    ends, is_code = np.column_stack([low, high]), is_binary & is_number
-    return Columns(lowest, highest, deviation, share, ends, is_code)
 
 
 def smallest_value(lowest: float) -> float:

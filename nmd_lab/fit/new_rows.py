@@ -568,5 +568,5 @@ class _Problem:
         normal = rho[:, :, None] * normals[active // len(states.T)]
         normal += np.tril(normal, -1).transpose(0, 2, 1) + damping[:, None] * np.eye(self.width)
         slopes = rho * states.gradients[active] - damping * W
-        states.W[active] = self.constrained.moved(W, slopes, normal, 1.0, MAX_SWEEPS)
+        states.W[active] = self.constrained.solver(normal, 1.0, MAX_SWEEPS)(W, slopes)
         states.gradients[active] = 0

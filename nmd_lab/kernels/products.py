@@ -236,9 +236,7 @@ class StoredEntries:
         self.storage, self.device = storage_of(observations, device), device
         self.dtype = observations.dtype
         self.x = device.read(observations.reader(), observations.n_stored)
-        self.weights = None
-        if weights is not None:
-            self.weights = device.read(weights, observations.n_stored)
+        self.weights = None if weights is None else device.read(weights, observations.n_stored)
         self.limits = limits
         self.model_index: NDArray[np.int16] | None = None
         if model.is_mixed:

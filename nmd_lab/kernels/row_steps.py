@@ -34,7 +34,7 @@ With the sums each row w moves to the minimiser z of
 
 where G and g are the normal matrix and the gradient, with the ridge: by a Cholesky factor without a
 constraint, in a compiled loop, since the call of a routine of LAPACK takes longer than the
-computation, and by `ConstrainedColumns.moved` with one.
+computation, and by `ConstrainedColumns.solver` with one.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
@@ -126,54 +127,53 @@ class ConstrainedColumns:
         lowest[self.components] = self.entrywise.lowest
         return weights, lowest
 
-    def moved(
-        self, rows: FloatArray, slopes: FloatArray, normals: FloatArray, penalty: float, sweeps: int
-    ) -> FloatArray:
-        """Return the next rows, given their negative gradients.
+    def solver(self, normals: FloatArray, penalty: float, sweeps: int) -> RowSolver:
+        """Return the function of rows and their negative gradients that returns the next rows.
 
-        `normals` are the normal matrices with the ridge: one for all rows, or one for each.
+        `normals` are the normal matrices with the ridge: one for all rows, or one for each.  Both
+        arguments of the function are in double precision, and may be overwritten.
         """
-        rows, slopes = (np.array(each, np.float64, order="C") for each in (rows, slopes))
         if self.couples_rows:
-            return self._coupled_rows(rows, slopes, normals)
+            return partial(self._coupled_rows, normals)
         if self.entrywise is None:
-            return self._proximal_gradient(rows, slopes, normals, penalty)
+            return self._proximal_gradient(normals, penalty)
         size = normals.shape[-1]
-        bounds = self.bounds(size, penalty)
-        numbers = normals.reshape(-1, size, size), *bounds, sweeps, SWEEP_TOL
-        cached_kernel(_descend_rows, "constrained_rows")(rows, slopes, *numbers)
-        return rows
+        numbers = normals.reshape(-1, size, size), *self.bounds(size, penalty), sweeps, SWEEP_TOL
+        return partial(cached_kernel(_descend_rows, "constrained_rows"), *numbers)
 
-    def _proximal_gradient(
-        self, begin: FloatArray, slopes: FloatArray, normals: FloatArray, penalty: float
-    ) -> FloatArray:
-        """Return rows after accelerated proximal gradient steps."""
-        shared, ones = normals.ndim == 2, np.ones((len(begin), 1))
-        curvatures = np.maximum(np.linalg.eigvalsh(normals)[..., -1:], np.finfo(float).tiny)
-        lengths, current, ahead = 1.0 / curvatures * ones, begin, begin
-        momentum, longest, active = ones, 0 * ones, ones > 0
-        for _ in range(40):
-            change = ahead - begin
-            curved = change @ normals if shared else (normals @ change[:, :, None])[:, :, 0]
-            following = ahead + lengths * (slopes - curved)
-            following[:, self.components] = self.constraint.prox(
-                following[:, self.components], lengths / penalty
-            )
-            following = np.where(active, following, current)
-            step = following - current
-            uphill = np.sum((ahead - following) * step, axis=1, keepdims=True) > 0
-            momentum = np.where(uphill, 1.0, momentum)
-            after = 0.5 + np.sqrt(0.25 + momentum * momentum)
-            ahead = following + ((momentum - 1) / after) * step
-            current, momentum = following, after
-            moved = np.linalg.norm(step, axis=1, keepdims=True)
-            longest = np.maximum(longest, moved)
-            active &= moved > 1e-2 * longest  # other rows end
-            if not active.any():
-                break
-        return current
+    def _proximal_gradient(self, normals: FloatArray, penalty: float) -> RowSolver:
+        """Return the function that takes accelerated proximal gradient steps."""
+        shared, largest = normals.ndim == 2, np.linalg.eigvalsh(normals)[..., -1:]
+        step_lengths = 1.0 / np.maximum(largest, np.finfo(float).tiny)
 
-    def _coupled_rows(self, rows: FloatArray, slopes: FloatArray, normal: FloatArray) -> FloatArray:
+        def next_rows(begin: FloatArray, slopes: FloatArray) -> FloatArray:
+            ones = np.ones((len(begin), 1))
+            lengths, current, ahead = step_lengths * ones, begin, begin
+            momentum, longest, active = ones, 0 * ones, ones > 0
+            for _ in range(40):
+                change = ahead - begin
+                curved = change @ normals if shared else (normals @ change[:, :, None])[:, :, 0]
+                following = ahead + lengths * (slopes - curved)
+                following[:, self.components] = self.constraint.prox(
+                    following[:, self.components], lengths / penalty
+                )
+                following = np.where(active, following, current)
+                step = following - current
+                uphill = np.sum((ahead - following) * step, axis=1, keepdims=True) > 0
+                momentum = np.where(uphill, 1.0, momentum)
+                after = 0.5 + np.sqrt(0.25 + momentum * momentum)
+                ahead = following + ((momentum - 1) / after) * step
+                current, momentum = following, after
+                moved = np.linalg.norm(step, axis=1, keepdims=True)
+                longest = np.maximum(longest, moved)
+                active &= moved > 1e-2 * longest  # other rows end
+                if not active.any():
+                    break
+            return current
+
+        return next_rows
+
+    def _coupled_rows(self, normal: FloatArray, rows: FloatArray, slopes: FloatArray) -> FloatArray:
         """Return all rows of a factor, if the constraint couples them.
 
         The offsets move first, given the components; then the components move to the allowed
@@ -239,13 +239,14 @@ def invert_diagonal(normal, inverse):  # type: ignore[no-untyped-def]
         inverse[c] = 1.0 / normal[c, c] if normal[c, c] > 0.0 else 0.0
 
 
-def _descend_rows(rows, slopes, normals, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
+def _descend_rows(normals, weights, lowest, sweeps, settled, rows, slopes):  # type: ignore[no-untyped-def]
     inverse, each = np.empty(rows.shape[1]), normals.shape[0] > 1
     for i in range(rows.shape[0]):
         normal = normals[i if each else 0]
         if each or i == 0:
             invert_diagonal(normal, inverse)
         descend(rows[i], slopes[i], normal, inverse, weights, lowest, sweeps, settled)
+    return rows
 
 
 def penalty_of(rows: FloatArray, ridge: Ridge, constrained: ConstrainedColumns | None) -> float:
@@ -401,15 +402,17 @@ def solver_for(
         normals = normals + np.tril(normals, -1).transpose(0, 2, 1)
     if constrained is not None or shared:
         normals = normals.astype(np.float64) + np.diag(ridge)
-    if constrained is None and shared:
+    if constrained is not None:
+        improve = constrained.solver(normals, penalty, sweeps)
+    elif shared:
         _, inverse, failed = dposv(normals, np.eye(ridge.size))
         inverse = (inverse * np.nan if failed else inverse).astype(dtype)
 
     def solve(rows: FloatArray, gradients: FloatArray) -> FloatArray:
         gradients = gradients - ridge.astype(gradients.dtype) * rows
         if constrained is not None:
-            found = constrained.moved(rows, gradients, normals, penalty, sweeps)
-            return found.astype(rows.dtype, copy=False)
+            wide = (np.array(each, np.float64, order="C") for each in (rows, gradients))
+            return improve(*wide).astype(rows.dtype, copy=False)
         if shared:
             return np.asarray(rows + gradients @ inverse)
         cached_kernel(_solve, "solve_rows")(normals, ridge, gradients)

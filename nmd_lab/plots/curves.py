@@ -15,7 +15,7 @@ from nmd_lab.data.matching import match_data
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import ColumnModel
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.entries import compared_entries, positions_of
+from nmd_lab.result.entries import compared_entries, entries_in, positions_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import TIED, as_text
 
@@ -250,9 +250,8 @@ def nonlinearity(
     'Monotone(20 knots)'
     """
     most = check_integer("max_points", max_points, 1)
-    data = match_data(result._labels, X, owner=result._owner)
-    i, j, x = data.observations.entries()
-    i, j = data.rows[i], data.columns[j]
+    entries = entries_in(match_data(result._labels, X, owner=result._owner))
+    i, j, x = entries.i, entries.j, entries.values
     panels = _panels(result, columns)
     across = min(len(panels), 4)  # side by side
     down = -(-len(panels) // across)

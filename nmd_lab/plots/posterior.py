@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_integer, evenly
 from nmd_lab.data.matching import match_data
-from nmd_lab.result.entries import entries_at
+from nmd_lab.result.entries import Entries, entries_at, entries_in
 from nmd_lab.result.posterior import Posterior
 
 from ._canvas import Palette, axes, finished, text_color
@@ -123,9 +123,9 @@ def predictions(
     >>> ax.get_title().endswith("of the 90 % intervals cover the observed value")
     True
     """
-    i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
-    mean = posterior.predict(entries_at(i, j))
-    ends = posterior.predict_interval(entries_at(i, j), level=level, noise=noise)
+    entries, x = _entries(posterior, X, max_points)
+    mean = posterior.predict(entries)
+    ends = posterior.predict_interval(entries, level=level, noise=noise)
     holds = (ends[:, 0] <= x) & (x <= ends[:, 1])
     ax, place = axes(ax, 5, 4.6), _side_by_side(x, mean)
     for inside, color in ((True, Palette.negative), (False, Palette.positive)):
@@ -198,10 +198,10 @@ def calibration(
     >>> bool(0.3 < covered[0] < 0.7 < covered[1])
     True
     """
-    i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
+    entries, x = _entries(posterior, X, max_points)
     shares = []
     for level in levels:
-        low, high = posterior.predict_interval(entries_at(i, j), level=level).T
+        low, high = posterior.predict_interval(entries, level=level).T
         shares.append(float(np.mean((low <= x) & (x <= high))))
     share = np.array(shares)
     error = 2 * np.sqrt(share * (1 - share) / x.size)
@@ -260,11 +260,9 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     return finished(ax)
 
 
-def _entries(
-    posterior: Posterior, X: Any, largest: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-    """Return positions in the posterior and values of some observed entries of data."""
-    data = match_data(posterior._labels, X, owner="the posterior")
-    i, j, values = data.observations.entries()
-    chosen = evenly(values.size, largest)
-    return data.rows[i[chosen]], data.columns[j[chosen]], values[chosen].astype(np.float64)
+def _entries(posterior: Posterior, X: Any, max_points: Any) -> tuple[Entries, NDArray[np.float64]]:
+    """Return some observed entries of data, and their values."""
+    most = check_integer("max_points", max_points, 1)
+    entries = entries_in(match_data(posterior._labels, X, owner="the posterior"))
+    at = evenly(entries.i.size, most)
+    return entries_at(entries.i[at], entries.j[at]), entries.values[at]

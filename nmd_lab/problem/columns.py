@@ -369,22 +369,13 @@ def out_of_bounds(problem: Problem) -> str:
 
 def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return masks of the values below and above the bounds of f, by more than rounding."""
-    a, b = _range(f)
+    a, b = f.range
+    if (pieces := f.pieces()) is not None:
+        each = [(piece, t) for piece in pieces for t in (piece.low, piece.high)]
+        ends = [p.intercept + (p.slope * t if p.slope else 0.0) for p, t in each]
+        a, b = min(ends), max(ends)
     sizes = [abs(bound) for bound in (a, b) if math.isfinite(bound)]
     rounding = float(np.finfo(values.dtype).eps) * max(sizes, default=0.0)
     # Of both bounds, or of the only one, a millionth does not count as outside.
     slack = rounding + 1e-6 * (b - a if len(sizes) == 2 else max(sizes, default=0.0))
     return values < a - slack, values > b + slack
-
-
-def _range(f: Nonlinearity) -> Ends:
-    """Return the smallest and the largest value of f."""
-    pieces = f.pieces()
-    if pieces is None:
-        return f.range
-    ends = [
-        piece.intercept + (piece.slope * t if piece.slope else 0.0)
-        for piece in pieces
-        for t in (piece.low, piece.high)
-    ]
-    return min(ends), max(ends)

@@ -88,16 +88,12 @@ class OffsetColumns:
         self, W: FloatArray, H: FloatArray, offsets: Offsets
     ) -> tuple[list[FloatArray | float], FloatArray]:
         """Return the pieces of W_aug, which stand side by side, and H_aug."""
-        left: list[FloatArray | float] = [W]
-        n, constant, right = H.shape[1], self.constant, [H]
-        if self.before:
-            left.insert(0, offsets.of_rows(W.shape[0], float) / constant)
-            right.insert(0, np.full((1, n), constant))
-        left += [float(constant)] * (int(self.kind != "none") + self.after)
-        if self.after:
-            right.append(offsets.of_columns(n, float)[None, :] / constant)
-        if self.kind != "none":
-            right.append(np.full((1, n), self.mean / constant))
+        (m, n), one, has_mean = (len(W), H.shape[1]), float(self.constant), self.kind != "none"
+        rows, columns = offsets.of_rows(m, float) / one, offsets.of_columns(n, float) / one
+        ones, means = np.full((1, n), one), np.full((1, n), self.mean / one)
+        left: list[FloatArray | float] = [rows] * self.before
+        left += [W, *[one] * (has_mean + self.after)]
+        right = [ones] * self.before + [H] + [columns[None]] * self.after + [means] * has_mean
         return left, np.vstack(right, dtype=H.dtype)
 
     def split(self, W_aug: FloatArray, H_aug: FloatArray) -> tuple[FloatArray, FloatArray, Offsets]:
@@ -141,9 +137,8 @@ class Scaling:
 
     def scaled_model(self) -> Model:
         """Return the model in the units of the problem."""
-        return (
-            self.model.scaled(math.ldexp(1.0, self.log2_unit_of_x)) if self.exponent else self.model
-        )
+        size = math.ldexp(1.0, self.log2_unit_of_x)
+        return self.model.scaled(size) if self.exponent else self.model
 
     def scaled_observations(self, observations: Data) -> Data:
         """Return the data in the units of the problem; a copy only if the units differ."""
@@ -175,8 +170,6 @@ class Scaling:
 
     def scaled_start(self, start: Start) -> Start:
         """Return a start in the units of the problem."""
-        if not self.exponent:
-            return start
         W, H = (np.ldexp(factor, -self.exponent) for factor in (start.W, start.H))
         return start._replace(W=W, H=H, offsets=_offsets_times(start.offsets, -2 * self.exponent))
 
@@ -263,17 +256,29 @@ class Problem:
         Sums need no temporary arrays of the size of the data.
         """
         observations, model = self.observations, self.model
-        if model.is_mixed:
-            return constants(observations, model)[0]
-        loss = model.loss
-        if loss.reference_is_sum:
-            return float(observations.sum_of_blocks(loss.reference))
-        if type(loss).reference is not Loss.reference:
-            return loss.reference(*observations.observed())
-        total, of_x, size = observations.weighted_sums(lambda x: x, np.abs)
-        y = loss.constant(of_x / total)
-        constant = observations.sum_of(lambda x, weights: weights * loss(x, y))
+        if not model.is_mixed and type(model.loss).reference is not Loss.reference:
+            if model.loss.reference_is_sum:
+                return float(observations.sum_of_blocks(model.loss.reference))
+            return model.loss.reference(*observations.observed())
+        constant, _, size = self.of_constants
         return max(constant, float(np.finfo(np.float64).eps * size))
+
+    @cached_property
+    def of_constants(self) -> tuple[float, float, float]:
+        """Loss of the best constants, Σ (T - mean of T)² for the starting T, and Σ |x|.
+
+        Several kinds have their mean of T at 0, and no need of the last sum.
+        """
+        observations, model = self.observations, self.model
+        if model.is_mixed:
+            return *constants(observations, model), 0.0
+        to_T = model.pseudo_inverse
+        total, of_x, of_T, size = observations.weighted_sums(lambda x: x, to_T, np.abs)
+        y, mean_T = model.loss.constant(of_x / total), of_T / total
+        _, loss, squares = observations.weighted_sums(
+            lambda x: model.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
+        )
+        return loss, squares, size
 
     @cached_property
     def penalty_scale(self) -> float:
@@ -283,16 +288,7 @@ class Problem:
         Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever
         the scale of X.  For KL it is about 1 / (mean of X).
         """
-        observations, model = self.observations, self.model
-        if model.is_mixed:
-            loss, squares = constants(observations, model)
-            return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
-        to_T = model.pseudo_inverse
-        total, of_x, of_T = observations.weighted_sums(lambda x: x, to_T)
-        y, mean_T = model.loss.constant(of_x / total), of_T / total
-        _, loss, squares = observations.weighted_sums(
-            lambda x: model.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
-        )
+        loss, squares, _ = self.of_constants
         ratio = loss / (0.5 * squares) if squares > 0 else 0.0
         return ratio if 0 < ratio < math.inf else 1.0
 

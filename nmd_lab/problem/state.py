@@ -23,7 +23,7 @@ from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.model import Model
 
-from .problem import OffsetColumns, Problem
+from .problem import Problem
 
 
 @dataclass(frozen=True)
@@ -154,33 +154,28 @@ class State(Iterate):
 
 
 def state_of(problem: Problem, iterate: Iterate, **others: Any) -> State:
-    """Return an iterate of a problem in the units of X, with other fields of a state."""
-    columns = problem.offset_columns
-    if problem.units.exponent:
-        iterate, columns = _in_units_of_X(problem, iterate)
-    W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
-    return State(**vars(iterate), W=W, H=H, offsets=offsets, **others)
+    """Return an iterate of a problem in the units of X, with other fields of a state.
 
-
-def _in_units_of_X(problem: Problem, iterate: Iterate) -> tuple[Iterate, OffsetColumns]:
-    """Return an iterate in the units of X, whose offsets have ones beside them."""
+    In these units offsets have ones beside them.
+    """
     units, exponent = problem.units, problem.units.exponent
     W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
-    factors = np.ldexp(W, exponent), np.ldexp(H, exponent), units.given_offsets(offsets)
-    columns = replace(problem.offset_columns, mean=factors[2].mean, constant=1.0)
-    pieces, H_aug = columns.extend(*factors)
-    of_T, of_penalty = 2.0 ** (2 * exponent), 2.0**units.log2_unit_of_penalty
-    W_size = 2.0**exponent if problem.rule.projected else 1.0
-    iterate = replace(
-        iterate,
-        W_aug=problem.observations.stacked(pieces, H_aug.dtype),
-        H_aug=H_aug,
-        objective=iterate.objective * 2.0**units.log2_unit_of_objective,
-        primal_residual=iterate.primal_residual * of_T,
-        dual_residual=iterate.dual_residual * of_penalty * of_T * W_size,
-        penalty=iterate.penalty * of_penalty,
-    )
-    return iterate, columns
+    if exponent:
+        W, H, offsets = np.ldexp(W, exponent), np.ldexp(H, exponent), units.given_offsets(offsets)
+        columns = replace(problem.offset_columns, mean=offsets.mean, constant=1.0)
+        pieces, H_aug = columns.extend(W, H, offsets)
+        of_T, of_penalty = 2.0 ** (2 * exponent), 2.0**units.log2_unit_of_penalty
+        W_size = 2.0**exponent if problem.rule.projected else 1.0
+        iterate = replace(
+            iterate,
+            W_aug=problem.observations.stacked(pieces, H_aug.dtype),
+            H_aug=H_aug,
+            objective=iterate.objective * 2.0**units.log2_unit_of_objective,
+            primal_residual=iterate.primal_residual * of_T,
+            dual_residual=iterate.dual_residual * of_penalty * of_T * W_size,
+            penalty=iterate.penalty * of_penalty,
+        )
+    return State(**vars(iterate), W=W, H=H, offsets=offsets, **others)
 
 
 def learned_state(problem: Problem, last: State, best: State) -> State | None:

@@ -195,8 +195,7 @@ def _observed_cells(posterior: Any, X: Any) -> dict[str, xr.Dataset]:
     """
     labels, draws, rng = posterior._labels, posterior._draws, np.random.default_rng(0)
     entries = entries_of(labels, X, None, None, posterior._owner)
-    assert entries.data is not None
-    values = entries.data.observations.entries().values.astype(np.float64)
+    values = entries.values
     rows, columns = _line_names(labels)
     observed, drawn, logs, cells = {}, {}, [], []
     outer = [(dim, posterior.draws[dim].values) for dim in (CHAIN, DRAW)]

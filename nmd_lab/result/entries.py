@@ -153,13 +153,18 @@ class Entries(NamedTuple):
     test : object or None
         Test data.
     data : MatchedData or None
-        Observed entries of the test data.
+        Observed entries of the test data, whose values are `values`.
     """
 
     i: NDArray[np.intp]
     j: NDArray[np.intp]
     test: Any = None
-    data: MatchedData | None = None
+    data: Any = None
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Values of the test data."""
+        return np.asarray(self.data.observations.entries().values, dtype=np.float64)
 
     def back(self, values: NDArray[Any]) -> Any:
         """Return one number for each entry, in the type of the test data if there are some."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -84,7 +84,12 @@ def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> N
     if ending == ".nc":
         fit.save(target)
     elif ending == ".npz":
-        write_atomically(target, lambda file: np.savez_compressed(file, **_factors(fit)))
+        names = ("W", "H", "mean_offset", "row_offsets", "column_offsets")
+        arrays = zip(names, (*fit._factors, *fit.offsets), strict=True)
+        there: dict[str, Any] = {
+            name: np.asarray(array) for name, array in arrays if array is not None
+        }
+        write_atomically(target, lambda file: np.savez_compressed(file, **there))
     else:
         write_table(filled_table(fit, X), target, plain=is_frame(X))
 
@@ -120,31 +125,21 @@ def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
         if fit._row_model.absent_are_zeros:
             matrix[...] = 0
         matrix[i, j] = observed
-    return table_of(fit._labels.label(matrix), fit._labels.rows)
-
-
-def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
-    """Return an array as a table; several dimensions on a side become its levels."""
-    rows = list(rows)
-    columns = [dim for dim in array.dims if dim not in rows]
-    if array.ndim > 2:
-        array = array.stack(row_=rows, column_=columns).transpose("row_", "column_")
-    frame: Any = array.to_pandas()
-    return frame  # type: ignore[no-any-return]
+    return as_table(matrix, fit)
 
 
 def as_table(data: Any, result: Decomposition | Posterior) -> pd.DataFrame:
-    """Return dense data, which a result has filled, as a table."""
+    """Return dense data, which a result has filled, as a table.
+
+    Several dimensions on a side become its levels.
+    """
+    array, rows = data, list(result._labels.rows)
     if isinstance(data, np.ndarray):
-        data = result._labels.label(data)
-    return data if is_frame(data) else table_of(data, result._labels.rows)
-
-
-def _factors(fit: Decomposition) -> dict[str, Any]:
-    """Return W, H and the offsets that there are."""
-    names = ("W", "H", "mean_offset", "row_offsets", "column_offsets")
-    arrays = zip(names, (*fit._factors, *fit.offsets), strict=True)
-    return {name: np.asarray(values) for name, values in arrays if values is not None}
+        array = result._labels.label(data)
+    if array.ndim > 2:
+        columns = [dim for dim in array.dims if dim not in rows]
+        array = array.stack(row_=rows, column_=columns).transpose("row_", "column_")
+    return array if is_frame(array) else array.to_pandas()  # type: ignore[no-any-return]
 
 
 def write_table(frame: pd.DataFrame, target: Path, *, plain: bool) -> None:

@@ -14,11 +14,9 @@ from nmd_lab._runtime.html import Summary
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.patches import from_patches
-from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import Model
 
 from . import netcdf
-from .draws import Draws
 from .predict import class_probabilities, matrix, top
 
 
@@ -57,11 +55,7 @@ class Fitted(ABC):
         """Loss d, likewise."""
         return self._model.shown[1]
 
-    @property
-    @abstractmethod
-    def _values(self) -> FittedValues | Draws:
-        """What all predictions are computed from."""
-
+    _values: ClassVar[Any]  # `FittedValues` or `Draws`, which all predictions are computed from
     _to_dataset: ClassVar[Callable[[Any], xr.Dataset]]  # all fields, with plain values as JSON
     _formula: ClassVar[Callable[[Any], str]]  # the model
     _facts: ClassVar[Callable[[Any], dict[str, str]]]  # names and texts of details

@@ -9,7 +9,7 @@ import xarray as xr
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import MatchedData
-from nmd_lab.model.model import Model, each_group
+from nmd_lab.model.model import each_group
 from nmd_lab.sampler.joint_normal import JointDraws, columns_with_scores, draw_scores, scores_of
 from nmd_lab.sampler.problem import problem_of_rows
 
@@ -81,7 +81,9 @@ class JointCopies:
         is_known = (low == high) | (np.isinf(low) & np.isinf(high))
         self._has_latent = not is_known.all() or bool((classes >= 0).any())
         self._z, self._labels = self._scores.first(), np.zeros(incomplete.size, np.int64)
-        self._ends = _ends_of_scores(draws.model)[:, self._scored]
+        kinds = [draws.model.column_models[k] for k in self._scored]
+        ends = [(np.array(k.nonlinearity.ends) - k.centre) / k.size for k in kinds]
+        self._ends = np.array(ends).T
         self.repeated: dict[int, RepeatedValues] = {}
         self._seed, self._sweep = int(rng.integers(2**62)), 0
         self._place = np.full(m, -1)
@@ -128,9 +130,3 @@ class JointCopies:
         at = np.searchsorted(self._scored, positions[1:])
         z = self._z[self._place[rows]][:, at]
         return np.where(z.max(axis=1) > 0, z.argmax(axis=1) + 1, 0).astype(np.float64)
-
-
-def _ends_of_scores(model: Model) -> Array:
-    """Return the ends (2, n) of the scores of each column."""
-    kinds = model.column_models
-    return np.array([(np.array(k.nonlinearity.ends) - k.centre) / k.size for k in kinds]).T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -184,37 +184,10 @@ FactorRotation = Literal["none", "varimax", "oblimin", "promax"]
 MIN_SQUARES = 0.03  # sum of the squares of the loadings of a negligible component
 
 
-class FactorDraws(NamedTuple):
-    """A few factors in each draw, the same ones in all.
-
-    Attributes
-    ----------
-    loadings : ndarray (draws, n, factors)
-        Standardised loadings.
-    turns : ndarray (draws, d, factors)
-        Scores are standardised rows of W times these.
-    correlation : ndarray (factors, factors)
-        Correlations of the factors.
-    """
-
-    loadings: Array
-    turns: Array
-    correlation: Array
-
-    @property
-    def shares(self) -> Array:
-        """Fraction of each factor in the variance of all columns, by the mean loadings.
-
-        Correlated factors share what they explain together, l Φ l', in equal parts.
-        """
-        mean = self.loadings.mean(axis=0)
-        return np.asarray(np.mean(mean * (mean @ self.correlation), axis=0))
-
-    @property
-    def communalities(self) -> Array:
-        """Fraction of the variance of each column that the factors explain, (draws, n)."""
-        explained = self.loadings * (self.loadings @ self.correlation)
-        return np.asarray(explained.sum(axis=2))
+FactorDraws = tuple[Array, Array, Array]
+"""A few factors in each draw, the same ones in all: standardised loadings (draws, n, factors);
+turns (draws, d, factors), so that scores are standardised rows of W times these; and correlations
+of the factors."""
 
 
 def factor_draws(draws: Draws, factors: int | None, rotation: str) -> FactorDraws:
@@ -309,7 +282,7 @@ def _rotated(loadings: Array, turns: Array, rotation: str) -> FactorDraws:
     pattern = mean @ np.linalg.inv(turn).T
     shares = np.sum(pattern * (pattern @ (turn.T @ turn)), axis=0)
     turn = _with_signs(turn, pattern.T)[0][:, np.argsort(-shares, kind="stable")]
-    return FactorDraws(loadings @ np.linalg.inv(turn).T, turns @ turn, turn.T @ turn)
+    return loadings @ np.linalg.inv(turn).T, turns @ turn, turn.T @ turn
 
 
 def _nearest_rotation(matrix: FloatArray) -> Array:
@@ -332,40 +305,42 @@ def labelled_loadings(
     draws: Draws, labels: Labels, factors: int | None, rotation: str, level: float
 ) -> xr.Dataset:
     """Return loadings and communalities along the columns of X; see `Posterior.loadings`."""
-    tails, found = tails_of(level), factor_draws(draws, factors, rotation)
+    tails, (loadings, _, correlation) = tails_of(level), factor_draws(draws, factors, rotation)
+    # Correlated factors share what they explain together, l Φ l', in equal parts.
+    mean, common = loadings.mean(axis=0), np.sum(loadings * (loadings @ correlation), axis=2)
     labels = labels.rename(labels.clashes(NAMES))
     of_both = (*labels.columns, COMPONENT)
     variables: dict[str, Any] = {}
     for names, values, dims in (
-        (("loading", "low", "high"), found.loadings, of_both),
-        (("communality", "communality_low", "communality_high"), found.communalities, of_both[:-1]),
+        (("loading", "low", "high"), loadings, of_both),
+        (("communality", "communality_low", "communality_high"), common, of_both[:-1]),
     ):
         moments = [values.mean(axis=0), *np.quantile(values, tails, axis=0)]
         for name, moment in zip(names, moments, strict=True):
             variables[name] = labels.labelled(moment, dims)
-    variables["share"] = COMPONENT, found.shares
-    variables["factor_correlation"] = (COMPONENT, OTHER), found.correlation
-    counts = {OTHER: np.arange(found.shares.size)}
+    variables["share"] = COMPONENT, np.mean(mean * (mean @ correlation), axis=0)
+    variables["factor_correlation"] = (COMPONENT, OTHER), correlation
+    counts = {OTHER: np.arange(len(correlation))}
     return xr.Dataset(variables, counts, {"rotation": rotation, "level": level})
 
 
 def labelled_scores(posterior: Any, X: Any, factors: int | None, rotation: str) -> xr.Dataset:
     """Return where rows stand on the factors; see `Posterior.factor_scores`."""
     draws, labels = posterior._draws, posterior._labels
-    found, at = factor_draws(draws, factors, rotation), np.arange(draws.shape[0])
+    (_, turns, _), at = factor_draws(draws, factors, rotation), np.arange(draws.shape[0])
     if X is not None:
         _, draws, data = rows_of(posterior, X, enough=len(draws))
         labels, at = data.observations.labels, data.rows
     labels = labels.rename(labels.clashes(NAMES))
     prior = draws.row_prior
-    turns = np.linalg.solve(np.linalg.cholesky(prior.covariances).mT, found.turns)
-    scores = (draws.row_vectors[:, at] - prior.centres[:, None]) @ turns
+    weights = np.linalg.solve(np.linalg.cholesky(prior.covariances).mT, turns)
+    scores = (draws.row_vectors[:, at] - prior.centres[:, None]) @ weights
     moments = {"mean": scores.mean(axis=0), "sd": scores.std(axis=0)}
     return xr.Dataset({name: labels.label_rows(values) for name, values in moments.items()})
 
 
 def main_loadings(posterior: Any, k: int, factors: int | None, rotation: str) -> xr.DataArray:
     """Return the largest loadings of each factor; see `Posterior.top_of_components`."""
-    k, found = check_integer("k", k, 1), factor_draws(posterior._draws, factors, rotation)
-    loadings = posterior._labels.label_columns(found.loadings.mean(axis=0).T)
-    return main_columns(posterior._labels, loadings.rename("loading"), k)
+    k, (loadings, *_) = check_integer("k", k, 1), factor_draws(posterior._draws, factors, rotation)
+    mean = posterior._labels.label_columns(loadings.mean(axis=0).T)
+    return main_columns(posterior._labels, mean.rename("loading"), k)

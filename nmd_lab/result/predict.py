@@ -109,9 +109,7 @@ def log_densities(draws: Draws, labels: Labels, rows: Any, columns: Any, values:
         i, j, values = np.broadcast_arrays(i, j, np.atleast_1d(values))
         rows, columns = entries_at(i, j), None
     entries = entries_of(labels, rows, columns, owner=OWNER)
-    if entries.data is not None:
-        values = entries.data.observations.entries().values
-    x = numbers_of(values)
+    x = numbers_of(values) if entries.data is None else entries.values
     return summarise(draws, entries, lambda p, v, at: p.log_density(v, x[at]))
 
 

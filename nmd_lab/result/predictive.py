@@ -346,8 +346,7 @@ class NoiseAfter(Predictive):
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a number of each entry from the smooth distribution of a single draw."""
-        t = v + self.sd[0] * rng.standard_normal(v.shape)
-        centre = np.asarray(self.nonlinearity(t), dtype=np.float64)
+        centre = super()._draw(v, rng)
         if self._is(POISSON):
             return rng.poisson(np.maximum(centre, 0)).astype(np.float64)
         noise = self._model.standard.rvs(size=v.shape, random_state=rng)

@@ -370,9 +370,7 @@ def _entries(cells: pd.DataFrame) -> Any:
 def held_out_cells(labels: Labels, draws: Draws, X: Any) -> pd.DataFrame:
     """Return the observed cells of test data, as `cells_at` does."""
     entries = entries_of(labels, X, None, None, OWNER)
-    assert entries.data is not None
-    values = entries.data.observations.entries()[2].astype(np.float64)
-    return cells_at(draws, entries.i, entries.j, values)
+    return cells_at(draws, entries.i, entries.j, entries.values)
 
 
 def cells_at(draws: Draws, i: Positions, j: Positions, values: Array | None = None) -> pd.DataFrame:

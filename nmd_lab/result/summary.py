@@ -306,11 +306,10 @@ def _observed(fit: Any) -> str:
 
 def _errors_by_rank(trials: xr.Dataset) -> str:
     """Return the lowest held-out error of each rank as a small curve; "" for one rank."""
-    chosen = trials.isel({TRIAL: trials.attrs["chosen"]})
-    same_loss = trials["loss"].values == chosen["loss"].item()
-    comparable = same_loss & np.isfinite(trials["error"].values)
-    errors = trials[["rank", "error"]].isel({TRIAL: comparable}).to_dataframe()
-    lowest = errors.groupby("rank")["error"].min()
+    tried = trials.to_dataframe()
+    chosen = tried.iloc[trials.attrs["chosen"]]
+    comparable = (tried["loss"] == chosen["loss"]) & np.isfinite(tried["error"])
+    lowest = tried[comparable].groupby("rank")["error"].min()
     ranks, rank = lowest.index.to_numpy(), int(chosen["rank"])
     if ranks.size < 2:
         return ""

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.sparse import SparseObservations
 
 from .latent_draws import first_cuts, middles
@@ -44,7 +43,7 @@ from .priors import (
     first_groups,
 )
 from .problem import SampledProblem, problem_of_rows
-from .random_numbers import COLUMNS, HYPER, ROWS, Keys, numbers
+from .random_numbers import COLUMNS, HYPER, ROWS, numbers
 from .row_updates import StreamId, each_share
 
 
@@ -162,7 +161,7 @@ def one_sweep(problem: SampledProblem, state: ChainState) -> ChainState:
     rng = numbers(state.seed, state.sweep, HYPER)
     state.row_prior = _draw_prior_of_rows(problem, state, rng)
     losses = draw_T(problem, state)
-    T = without_season(problem, state)
+    T = state.T - season_at_entries(problem, state)
     draw_rows(problem, state, T)
     draw_noise(problem, state, sums_of_squares(problem, state, T), losses, rng)
     columns = Groups.apart(problem.column_groups, problem.units[1] ** 2, problem.prior.strength)
@@ -260,7 +259,7 @@ def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> None
         used, labels = np.unique(labels, return_inverse=True)
         prior = RowPrior(*(each[used] for each in prior[:3]))
     other = problem.factor(state.columns, for_rows=True)
-    key = StreamId(state.seed, state.sweep, ROWS, problem.keys.rows)
+    key = StreamId(state.seed, state.sweep, ROWS, problem.keys)
     if prior.phi is None:
         problem.updates[0].draw(T, state.rows, other, prior, state.rho, key, labels)
     else:
@@ -301,24 +300,16 @@ def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.G
             state.log_likelihood += levels.draw(v, ends, steps, rng, tune=tune)
 
 
-def season_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray | None:
-    """Return the season at the stored entries; None if there is none."""
+def season_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray | int:
+    """Return the season at the stored entries; 0 if there is none."""
     if state.season is None:
-        return None
+        return 0
     return state.season.ravel()[problem.season_of_entries].astype(problem.dtype)
-
-
-def without_season(problem: SampledProblem, state: ChainState) -> FloatArray:
-    """Return T without the season."""
-    season = season_at_entries(problem, state)
-    return state.T if season is None else state.T - season
 
 
 def linear_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray:
     """Return WH with offsets, and with the season, at the stored entries."""
-    products = problem.products(state.rows, state.columns)
-    season = season_at_entries(problem, state)
-    return products if season is None else products + season
+    return problem.products(state.rows, state.columns) + season_at_entries(problem, state)
 
 
 def linear_at(
@@ -351,9 +342,7 @@ def draw_new_rows(
     What is drawn for a row depends on its key, and not on its position; with an order it depends on
     all of them, and fitted rows stand behind the new ones, without entries.
     """
-    of_entries = np.repeat(row_keys, np.diff(observations.indptr))
-    keys = Keys(row_keys, mixed_with(of_entries, observations.indices))
-    problem = problem_of_rows(observations, keys=keys, **known)
+    problem = problem_of_rows(observations, keys=row_keys, **known)
     n_new = row_keys.size if problem.order is None else np.count_nonzero(~problem.order.is_known)
     states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
     for number, (member, rows, cuts, taken) in enumerate(draws_of_H):
@@ -401,7 +390,7 @@ def _draw_rows_alone(problem: SampledProblem, state: ChainState, sweeps: Iterabl
     for state.sweep in sweeps:
         state.groups.labels[:] = UNLABELLED if state.row_prior.shares.size > 1 else 0
         draw_T(problem, state)
-        draw_rows(problem, state, without_season(problem, state))
+        draw_rows(problem, state, state.T - season_at_entries(problem, state))
 
 
 def first_season(problem: SampledProblem, T: FloatArray) -> Doubles:

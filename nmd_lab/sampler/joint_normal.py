@@ -440,7 +440,7 @@ def joint_draws(
     )
     cuts = cut_points(full)
     scores, tried = (scores_of(each, table, cuts) for each in (full, trial))
-    cells, seed = _hidden_cells(ensemble, cuts), members[0].state.seed
+    cells, seed = _hidden_cells(ensemble, scores), members[0].state.seed
     rngs = [np.random.default_rng([seed, len(members), k]) for k in range(N_CHAINS + 1)]
     chosen, threads = [JointChain.first(tried, rngs[0])], options.compute.threads or all_threads()
     best = ensemble.log_densities(members)[cells.of_hidden]
@@ -485,15 +485,13 @@ def _is_better(logs: Array, simpler: Array) -> bool:
     return bool(gains.size and gains.mean() > max(MAX_LOSS, 2 * error))
 
 
-def _hidden_cells(ensemble: Ensemble, cuts: Array) -> Cells:
-    """Return the hidden cells of an ensemble but for those of categories."""
-    hidden, table = ensemble.hidden, ensemble.observations.labels.table
+def _hidden_cells(ensemble: Ensemble, scores: Scores) -> Cells:
+    """Return the hidden cells of an ensemble but for those of categories, given all scores."""
+    hidden, n = ensemble.hidden, ensemble.problem.shape[1]
     assert hidden is not None
     is_class = np.zeros(hidden.values.size, bool)
     is_class[hidden.is_level] = hidden.is_indicator
     at = np.flatnonzero(~is_class)
-    columns, values, is_level = hidden.columns[at], hidden.values[at], hidden.is_level[at]
-    code = np.where(is_level, values, 0).astype(np.intp)
-    low, high = (np.where(is_level, cuts[columns, k], values) for k in (code, code + is_level))
-    scored = np.searchsorted(columns_with_scores(table, cuts.shape[0]), columns)
-    return Cells(hidden.rows[at], scored, low, high, at)
+    scored = columns_with_scores(ensemble.observations.labels.table, n)
+    i, k = hidden.rows[at], np.searchsorted(scored, hidden.columns[at])
+    return Cells(i, k, scores.low[i, k], scores.high[i, k], at)

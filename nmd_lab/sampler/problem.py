@@ -6,7 +6,7 @@ It has the form in which the sweeps use it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import AT_MOST
+from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.units import Facts, smallest_value, units_of_groups
@@ -30,7 +31,7 @@ from nmd_lab.request.options import SampleOptions
 from .latent_draws import DRAWS_OF_X, LEVEL, Batch, Levels, latent_kernel
 from .ordered_rows import PHIS, RowOrder
 from .priors import Prior
-from .random_numbers import NO_KEYS, Keys
+from .random_numbers import NO_KEYS
 from .row_updates import Labels, OtherFactor, RowUpdate, each_share
 from .sampled_model import NoiseKind, knows_T, noise_of, sampled_model
 
@@ -53,8 +54,8 @@ class SampledProblem:
         Scales of the priors.
     observations : SparseObservations
         Data, in the units of the problem.
-    keys : Keys
-        What stands for the positions of new rows and their entries in random streams.
+    keys : ndarray of int64 (m,)
+        What stands for the positions of new rows in random streams; empty for others.
     order : RowOrder or None
         Order of the rows, if they have one.
     """
@@ -66,7 +67,7 @@ class SampledProblem:
     prior: Prior
     observations: SparseObservations
     threads: int
-    keys: Keys = NO_KEYS
+    keys: NDArray[np.int64] = field(default_factory=lambda: NO_KEYS)
     order: RowOrder | None = None
 
     @cached_property
@@ -249,6 +250,9 @@ class SampledProblem:
                 arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
                 alike.setdefault((noise, kind.structure, arguments), (kind, []))[1].append(k)
         found, shift, weights = list[Batch](), 0, self.observations.weights
+        keys = self.keys
+        if keys.size:
+            keys = mixed_with(keys[self.observations.rows], self.storage.indices)
         for (noise, *_), (kind, some) in alike.items():
             at: Any = slice(None)
             starts = self.storage.indptr.astype(np.int64, copy=False)
@@ -257,7 +261,7 @@ class SampledProblem:
                 starts = np.concatenate([[0], np.cumsum(self.counts[some])])
             here = np.empty(0, self.dtype) if weights is None else weights[at]
             known = here, self.limits[0][at], self.limits[1][at]
-            key = shift, self.keys.entries[at] if self.keys.entries.size else NO_KEYS.entries
+            key = shift, keys[at] if keys.size else keys
             kernel = latent_kernel(noise, kind.structure)
             found.append(Batch(kernel, kind.arguments, some, at, starts, known, key))
             shift += len(some)

@@ -19,7 +19,7 @@ more than one at two.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -41,14 +41,8 @@ ROWS, COLUMNS, LATENT, HYPER = range(4)
 """Kinds of random numbers."""
 
 
-class Keys(NamedTuple):
-    """Keys of rows, and of their entries; empty where positions stand for them."""
-
-    rows: NDArray[np.int64] = np.empty(0, np.int64)
-    entries: NDArray[np.int64] = np.empty(0, np.int64)
-
-
-NO_KEYS = Keys()
+NO_KEYS: NDArray[np.int64] = np.empty(0, np.int64)
+"""Keys of rows, or of entries, where positions stand for them."""
 
 
 def numbers(seed: int, sweep: int, kind: int) -> np.random.Generator:

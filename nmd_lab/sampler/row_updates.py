@@ -273,7 +273,7 @@ class StreamId(NamedTuple):
     seed: int
     sweep: int
     kind: int
-    keys: NDArray[np.int64] = NO_KEYS.rows
+    keys: NDArray[np.int64] = NO_KEYS
 
 
 def draw_alike(

@@ -197,11 +197,11 @@ class Chains:
             np.array([chain[:sweeps] for chain in trace[:n_chains]])
             for trace in (run.log_likelihood, run.products)
         )
-        i, j = (np.tile(at, n_chains * sweeps) for at in self._probes)
-        predictions = self.ensemble.problem.model.modelled(products.ravel(), i, j)
+        products = products.reshape(n_chains, sweeps, N_PROBES)
+        predictions = self.ensemble.problem.model.modelled(products, *self._probes)
         return arrays | {
             "log_likelihood": log_likelihood,
-            "predictions": predictions.astype(np.float32).reshape(n_chains, sweeps, N_PROBES),
+            "predictions": predictions.astype(np.float32),
             "probe_rows": self._probes[0],
             "probe_columns": self._probes[1],
         }

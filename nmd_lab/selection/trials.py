@@ -236,23 +236,23 @@ class Trials:
             engine: FitEngine = Refined(plan) if plan else Admm()
             with np.errstate(over="ignore", invalid="ignore"):
                 for iterate in iterates(engine, problem, start):
-                    state = state_of(problem, iterate, model=model)
-                    losses = score.scores(state.W_aug, state.H_aug, self.metric) / self.mean_weight
+                    of_X = state_of(problem, iterate) if problem.units.exponent else iterate
+                    losses = score.scores(of_X.W_aug, of_X.H_aug, self.metric) / self.mean_weight
                     mean = mean_score(losses, self.metric)
                     progress.add(mean, iterate.objective, iterate.relative_residual)
                     if progress.keeps_best:
                         curve.append(losses)
                     if progress.is_over or self.stopped() or not iterate.is_finite:
-                        end = _start_from(state)
+                        end = _start_from(state_of(problem, iterate, model=model))
                         return FoldResult(losses, end, progress.count, progress.counts, curve)
                     if progress.may_learn:
+                        state = state_of(problem, iterate, model=model)
                         learned = learned_state(problem, state, state)
                         progress.is_learned = learned is None
                         if learned is not None:
                             break
             assert learned is not None
-            assert learned.model is not None
-            problem = with_learned(problem, learned.model, learned.penalty)
+            problem = with_learned(problem, learned.model or model, learned.penalty)
             start = problem.units.scaled_start(_start_from(learned))
             progress.begin_round()
 

@@ -12,7 +12,6 @@ from helpers import PLAIN, given, prepare, some
 from oracles import PAIRS, forward
 from scipy import sparse
 
-import nmd_lab
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
 from nmd_lab.engines.refined import NEARLY_EXACT, Refined
@@ -40,11 +39,11 @@ def instance(seed):
         "alpha": float(rng.choice([0, 0, 0.3])),
         "init": str(rng.choice(["auto", "svd", "random"])),
         "random_state": seed,
-        "solver": nmd_lab.ADMM(rho=str(rng.choice(["auto", "balanced"]))),
+        "solver": nmd.ADMM(rho=str(rng.choice(["auto", "balanced"]))),
     }
     if form != "zeros":
         options["offsets"] = str(rng.choice(["none", "none", "global", "rows", "both"]))
-    verb = nmd_lab.complete if form in ("stored", "few") else nmd_lab.decompose
+    verb = nmd.complete if form in ("stored", "few") else nmd.decompose
     if form in ("masked", "few"):
         X = np.where(seen, X, np.nan)
     elif form == "weighted":
@@ -56,7 +55,7 @@ def instance(seed):
 
 def changed(options, how):
     """Return options with other settings of the solver, which has those of before beside them."""
-    return options | {"solver": replace(options.get("solver", nmd_lab.ADMM()), **how)}
+    return options | {"solver": replace(options.get("solver", nmd.ADMM()), **how)}
 
 
 @pytest.mark.parametrize("seed", some(range(60), 5))
@@ -84,16 +83,16 @@ def factors(seed=4):
 
 
 PLAINLY = [
-    {"solver": nmd_lab.ADMM(rho=1.0)},
-    {"solver": nmd_lab.ADMM(rho=nmd_lab.PenaltyRule(initial=0.5, factor=np.inf))},
-    {"solver": nmd_lab.ADMM(rho="paper")},
-    {"init": factors(), "tol": 0, "solver": nmd_lab.ADMM(rho="balanced")},
-    {"nonlinearity": "identity", "solver": nmd_lab.ADMM(split="observed")},
+    {"solver": nmd.ADMM(rho=1.0)},
+    {"solver": nmd.ADMM(rho=nmd.PenaltyRule(initial=0.5, factor=np.inf))},
+    {"solver": nmd.ADMM(rho="paper")},
+    {"init": factors(), "tol": 0, "solver": nmd.ADMM(rho="balanced")},
+    {"nonlinearity": "identity", "solver": nmd.ADMM(split="observed")},
 ]
 ACCELERATED = [
-    {"init": factors(), "solver": nmd_lab.ADMM(rho="balanced")},
-    {"tol": 0, "solver": nmd_lab.ADMM(rho="balanced")},
-    {"solver": nmd_lab.ADMM(rho="paper", initial_rho=0.5, polish=True)},
+    {"init": factors(), "solver": nmd.ADMM(rho="balanced")},
+    {"tol": 0, "solver": nmd.ADMM(rho="balanced")},
+    {"solver": nmd.ADMM(rho="paper", initial_rho=0.5, polish=True)},
     {"init": factors(), "tol": 0},
     {"nonlinearity": "square", "init": factors(2), "tol": 0},
 ]
@@ -105,7 +104,7 @@ ACCELERATED = [
 )
 def test_only_what_asks_for_the_plain_algorithm_gets_it(options, is_plain):
     options = {"nonlinearity": "relu", "max_iter": 200, "random_state": 0, **options}
-    fits = [nmd_lab.decompose(noisy(), 3, **changed(options, how)) for how in ({}, NOTHING_BESIDE)]
+    fits = [nmd.decompose(noisy(), 3, **changed(options, how)) for how in ({}, NOTHING_BESIDE)]
     by_default, plain = (fit.history["objective"].values for fit in fits)
     assert by_default.min() < plain.min() * (1 - 1e-4) or is_plain
     assert not is_plain or np.array_equal(by_default, plain)
@@ -118,9 +117,9 @@ def test_only_what_asks_for_the_plain_algorithm_gets_it(options, is_plain):
 def test_a_polish_alone(f, loss):
     """Asked for, it comes with a fixed ρ too; the iteration goes on as it would."""
     options = {"init": factors(), "max_iter": 600, "tol": 0}
-    solver = nmd_lab.ADMM(rho=1.0, **NOTHING_BESIDE)
+    solver = nmd.ADMM(rho=1.0, **NOTHING_BESIDE)
     polished, plain = (
-        nmd_lab.decompose(noisy(f), 3, given(f), loss, solver=each, **options).history
+        nmd.decompose(noisy(f), 3, given(f), loss, solver=each, **options).history
         for each in (replace(solver, polish=True), solver)
     )
     lowest = np.minimum.accumulate(plain["objective"].values)
@@ -134,9 +133,9 @@ def test_a_polish_alone(f, loss):
 def test_a_homotopy_alone():
     X = np.clip(noisy("minmax"), 0, 1)
     options = {"init": "svd", "max_iter": 200, "tol": 0, "random_state": 0}
-    solver = nmd_lab.ADMM(rho=1.0, **NOTHING_BESIDE)
+    solver = nmd.ADMM(rho=1.0, **NOTHING_BESIDE)
     wide, plain = (
-        nmd_lab.decompose(X, 3, "minmax", "l1", solver=each, **options)
+        nmd.decompose(X, 3, "minmax", "l1", solver=each, **options)
         for each in (replace(solver, homotopy=True), solver)
     )
     assert wide.objective < 0.9 * plain.history["objective"].min()

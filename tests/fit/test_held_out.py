@@ -240,11 +240,7 @@ ARRAY = xr.DataArray(HOLED.reshape(3, 4, 8), dims=("year", "month", "place"))
         (sparse.csr_array(np.nan_to_num(HOLED)), sparse.csr_array(MASK), {}),
         (sparse.csr_array(np.nan_to_num(HOLED)), MASK, {}),
         (ARRAY, MASK.reshape(3, 4, 8), {"sample_dims": ("year", "month")}),
-        (
-            ARRAY,
-            xr.DataArray(MASK.reshape(3, 4, 8), dims=ARRAY.dims).transpose(),
-            {"sample_dims": ("year", "month")},
-        ),
+        (ARRAY, ARRAY.copy(data=MASK.reshape(3, 4, 8)).T, {"sample_dims": ("year", "month")}),
     ],
 )
 def test_a_mask_hides_observed_entries_of_the_last_fit(data, mask, how):
@@ -293,29 +289,19 @@ LABELLED = xr.DataArray(
 )
 
 
-@pytest.mark.parametrize(
-    ("data", "groups"),
-    [
-        (HOLED, GROUPS),
-        (HOLED, GROUPS.tolist()),
-        (HOLED, np.array(["one", "two", "three"], dtype=object)[GROUPS]),
-        (FRAME, pd.Series(GROUPS, index=FRAME.index)[::-1]),
-        (BY_INDEX, "who"),
-        (BY_INDEX.rename_axis(index=["visit", "row"]), "row"),
-        (FRAME.assign(who=GROUPS * 1.0), "who"),
-        (LABELLED, "who"),
-    ],
-    ids=[
-        "array",
-        "list",
-        "text",
-        "series",
-        "index level",
-        "level with the name of a dimension",
-        "column",
-        "coordinate",
-    ],
-)
+GROUPED = {
+    "array": (HOLED, GROUPS),
+    "list": (HOLED, GROUPS.tolist()),
+    "text": (HOLED, np.array(["one", "two", "three"], dtype=object)[GROUPS]),
+    "series": (FRAME, pd.Series(GROUPS, index=FRAME.index)[::-1]),
+    "index level": (BY_INDEX, "who"),
+    "level with the name of a dimension": (BY_INDEX.rename_axis(index=["visit", "row"]), "row"),
+    "column": (FRAME.assign(who=GROUPS * 1.0), "who"),
+    "coordinate": (LABELLED, "who"),
+}
+
+
+@pytest.mark.parametrize(("data", "groups"), GROUPED.values(), ids=GROUPED)
 def test_groups_are_labels_or_a_name(data, groups):
     found, _ = held_by(data, nmd.Choice(splitter=GroupKFold(3), groups=groups))
     for fold in found.folds:

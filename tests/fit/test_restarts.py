@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from helpers import given, prepare
 
-import nmd_lab
 import nmd_lab as nmd
 from nmd_lab.api.fits import ResumableFit
 from nmd_lab.datasets import synthetic
@@ -53,7 +52,7 @@ def outcomes(monkeypatch):
                                                  ("relu", "random", "random"),
                                                  ("relu", PAIR, "given")])  # fmt: skip
 def test_every_start_has_its_row(noisy, f, init, kind):
-    fit = nmd_lab.decompose(noisy, 3, given(f), init=init, **OPTIONS)
+    fit = nmd.decompose(noisy, 3, given(f), init=init, **OPTIONS)
     assert set(fit.starts.data_vars) == VARIABLES
     assert fit.starts.sizes == {"start": 4}
     assert list(fit.starts["kind"].values) == [kind, "random", "random", "random"]
@@ -67,7 +66,7 @@ def test_every_start_has_its_row(noisy, f, init, kind):
 @pytest.mark.parametrize("all_run", [True, False])
 def test_the_account_survives_a_file(noisy, all_run, read_back):
     exact, most = synthetic(30, 20, 2, random_state=0).X, {"max_iter": 500}
-    fit = nmd_lab.decompose(noisy if all_run else exact, 2, **OPTIONS | ({} if all_run else most))
+    fit = nmd.decompose(noisy if all_run else exact, 2, **OPTIONS | ({} if all_run else most))
     loaded = read_back(fit)
     assert loaded.starts.identical(fit.starts)
     codes = [start["stop_reason"].code for start in loaded.parameters["starts"]]
@@ -83,29 +82,21 @@ def test_the_account_survives_a_file(noisy, all_run, read_back):
 @pytest.mark.parametrize("f", ["square", "modulus", "minmax"])
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_the_best_comes_back(noisy, f, loss):
-    fit = nmd_lab.decompose(noisy, 3, given(f), loss, init="random", **OPTIONS)
+    fit = nmd.decompose(noisy, 3, given(f), loss, init="random", **OPTIONS)
     objectives = fit.starts["objective"].values
     assert fit.objective == objectives.min()
     assert len(set(objectives)) == 4
-    alone = nmd_lab.decompose(noisy, 3, given(f), loss, init="random", **{**OPTIONS, "n_init": 1})
+    alone = nmd.decompose(noisy, 3, given(f), loss, init="random", **{**OPTIONS, "n_init": 1})
     assert objectives[0] == alone.objective
     values = fit.loss(noisy, fit.reconstruct().values).sum()
     assert values == pytest.approx(fit.objective, rel=1e-9)
 
 
 def test_validation_decides_if_there_is_one(noisy, outcomes):
-    better = 0
+    better, given = 0, {"init": "random", "validation": 0.3, "solver": nmd.ADMM(patience=100)}
     for seed in range(6):
         outcomes.clear()
-        fit = nmd_lab.decompose(
-            noisy,
-            5,
-            "square",
-            init="random",
-            validation=0.3,
-            solver=nmd_lab.ADMM(patience=100),
-            **{**OPTIONS, "random_state": seed},
-        )
+        fit = nmd.decompose(noisy, 5, "square", **OPTIONS | given | {"random_state": seed})
         errors = [min(outcome.history["validation_rmse"]) for outcome in outcomes]
         assert len(errors) == 4
         assert fit.history["validation_rmse"].values.min() == min(errors)
@@ -119,7 +110,7 @@ def test_validation_decides_if_there_is_one(noisy, outcomes):
 
 def test_a_start_that_is_behind_is_given_up(noisy):
     options = {"n_init": 8, "max_iter": 400, "random_state": 0, "init": "random"}
-    fit = nmd_lab.decompose(noisy, 3, "square", "l1", **options)
+    fit = nmd.decompose(noisy, 3, "square", "l1", **options)
     behind = fit.starts["stop_reason"].str.startswith("behind").values
     assert behind.any()
     assert not behind[0]
@@ -130,7 +121,7 @@ def test_a_start_that_is_behind_is_given_up(noisy):
         "behind: it would not reach the first start any more"
     }
     assert fit.stop_reason.code != "behind"
-    every = nmd_lab.decompose(noisy, 3, "square", "l1", tol=0, **options | {"max_iter": 150})
+    every = nmd.decompose(noisy, 3, "square", "l1", tol=0, **options | {"max_iter": 150})
     assert np.all(every.starts["n_iter"] == 150)  # without tolerance
 
 
@@ -147,7 +138,7 @@ def test_a_stop_ends_all_starts(noisy, start, how, interactive):
             return True
         return False
 
-    fit = nmd_lab.decompose(noisy, 3, "modulus", callback=callback, **OPTIONS)
+    fit = nmd.decompose(noisy, 3, "modulus", callback=callback, **OPTIONS)
     reasons = list(fit.starts["stop_reason"].values)
     assert fit.stop_reason.startswith(how)
     assert reasons[start] == fit.stop_reason
@@ -160,7 +151,7 @@ def test_a_stop_ends_all_starts(noisy, start, how, interactive):
 
 def test_the_time_limit_bounds_every_warm_up(noisy, clock):
     options = {"n_init": 5, "max_iter": 5, "time_limit": 3.0, "random_state": 0}
-    fit = nmd_lab.decompose(noisy[:16, :12], 3, "modulus", "l1", **options)
+    fit = nmd.decompose(noisy[:16, :12], 3, "modulus", "l1", **options)
     run = fit.starts["n_iter"].values > 0
     assert run.sum() == 2  # the first warm-up takes more than half of the time
     assert fit.starts["seconds"].values[run].sum() < 3.2
@@ -168,7 +159,7 @@ def test_the_time_limit_bounds_every_warm_up(noisy, clock):
 
 
 def test_the_time_limit_is_for_all_starts_together(noisy, clock):
-    fit = nmd_lab.decompose(noisy, 3, "square", "kl", n_init=50, max_iter=100, time_limit=8.0,
+    fit = nmd.decompose(noisy, 3, "square", "kl", n_init=50, max_iter=100, time_limit=8.0,
                             random_state=0)  # fmt: skip
     run = fit.starts["n_iter"].values > 0
     seconds = fit.starts["seconds"].values[run]

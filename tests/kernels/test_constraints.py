@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers import some
+from helpers import NONNEGATIVE, some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import best_rows, distance
@@ -15,8 +15,6 @@ from sklearn.decomposition import NMF
 
 import nmd_lab as nmd
 from nmd_lab.kernels.row_steps import ConstrainedColumns, solver_for
-
-BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 
 
 class Box(nmd.FactorConstraint):
@@ -113,7 +111,7 @@ def test_frobenius_ends_at_or_below_scikit_learn(refine):
     X = parts(60, 40, 5, 0.1)
     theirs = NMF(5, init="nndsvda", tol=1e-10, max_iter=5000).fit(X).reconstruction_err_ ** 2 / 2
     options = {"tol": 0, "random_state": 0, "solver": nmd.ADMM(refine=refine)}
-    fit = nmd.decompose(X, 5, "identity", **BOTH, max_iter=1500, **options)
+    fit = nmd.decompose(X, 5, "identity", **NONNEGATIVE, max_iter=1500, **options)
     W, H = fit._factors
     assert W.min() >= 0 <= H.min()
     assert 0.5 * np.sum((X - W @ H) ** 2) <= theirs * (1 + (1e-3 if refine else 0.01))
@@ -125,7 +123,7 @@ def test_the_divergence_ends_at_or_below_scikit_learn():
     X = rng.poisson(3 * rng.random((50, 4)) @ rng.random((4, 30))).astype(float)
     options = {"init": "nndsvda", "solver": "mu", "beta_loss": "kullback-leibler"}
     theirs = NMF(4, **options, tol=0, max_iter=3000).fit(X).reconstruction_err_ ** 2 / 2
-    fit = nmd.decompose(X, 4, "identity", "kl", **BOTH, tol=0, max_iter=1000, random_state=0)
+    fit = nmd.decompose(X, 4, "identity", "kl", **NONNEGATIVE, tol=0, max_iter=1000, random_state=0)
     assert np.isclose(float(fit.objective), distance("kl", X, np.matmul(*fit._factors)).sum())
     assert fit.objective <= theirs * (1 + 1e-6)
     assert fit.parameters["optimality"] < 1e-3
@@ -245,7 +243,7 @@ def test_two_constraints_hold_together(W_constraint, H_constraint):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_descent_is_monotone(loss, dtype):
     X = parts(50, 40, 4, 0.1).astype(dtype)
-    fit = nmd.decompose(X, 4, "identity", loss, **BOTH, tol=0, max_iter=200, random_state=1)
+    fit = nmd.decompose(X, 4, "identity", loss, **NONNEGATIVE, tol=0, max_iter=200, random_state=1)
     objective = fit.history.objective.values
     assert np.all(np.diff(objective) <= 1e-12 * objective[0])
     assert objective[-1] < 0.9 * objective[0]
@@ -258,8 +256,8 @@ def test_holes_are_not_fitted(loss):
     mask = rng.random(X.shape) < 0.6
     wrong = np.where(mask, X, 1e3)
     options = {"observed": mask, "alpha": 0, "tol": 1e-8, "max_iter": 1500, "random_state": 0}
-    fit = nmd.complete(wrong, 3, "identity", loss, **BOTH, **options)
-    other = nmd.complete(np.where(mask, X, 0), 3, "identity", loss, **BOTH, **options)
+    fit = nmd.complete(wrong, 3, "identity", loss, **NONNEGATIVE, **options)
+    other = nmd.complete(np.where(mask, X, 0), 3, "identity", loss, **NONNEGATIVE, **options)
     np.testing.assert_array_equal(fit.W.values, other.W.values)
     assert np.abs(fit.reconstruct().values - X)[~mask].mean() < 0.02
 
@@ -267,7 +265,7 @@ def test_holes_are_not_fitted(loss):
 def test_a_descent_on_the_divergence_takes_weights_as_repetitions():
     rng = np.random.default_rng(0)
     X = rng.poisson(2 * rng.random((20, 3)) @ rng.random((3, 15))).astype(float)
-    options = {"tol": 0, "max_iter": 15, **BOTH}
+    options = {"tol": 0, "max_iter": 15, **NONNEGATIVE}
     start = rng.random((20, 3)), rng.random((3, 15))
     weights = np.ones_like(X)
     weights[4] = 2
@@ -285,9 +283,9 @@ def test_given_factors_are_first_moved_to_the_nearest_that_are_allowed():
     X, rng = parts(), np.random.default_rng(0)
     W, H = rng.normal(size=(30, 3)), rng.normal(size=(3, 20))
     options = {"tol": 0, "max_iter": 5, "solver": nmd.ADMM(rho=1.0)}
-    fit = nmd.decompose(X, 3, "identity", init=(W, H), **BOTH, **options)
+    fit = nmd.decompose(X, 3, "identity", init=(W, H), **NONNEGATIVE, **options)
     allowed = np.maximum(W, 0), np.maximum(H, 0)
-    same = nmd.decompose(X, 3, "identity", init=allowed, **BOTH, **options)
+    same = nmd.decompose(X, 3, "identity", init=allowed, **NONNEGATIVE, **options)
     np.testing.assert_array_equal(fit.W, same.W)
     assert fit.W.min() >= 0
 
@@ -318,7 +316,7 @@ def test_rows_and_columns_without_an_entry_keep_what_is_allowed_near_0(split):
     X[3], X[:, 5] = np.nan, np.nan
     options = {"alpha": 0.1, "solver": nmd.ADMM(split=split), "max_iter": 20, "tol": 0}
     for side, (constraint, nearest) in itertools.product(
-        BOTH, (("simplex", 1 / 3), ("nonnegative", 0))
+        NONNEGATIVE, (("simplex", 1 / 3), ("nonnegative", 0))
     ):
         with pytest.warns(nmd.warnings.UnobservedWarning):
             fit = nmd.complete(X, 3, "identity", **{side: constraint}, **options)
@@ -337,7 +335,7 @@ def test_what_is_chosen_is_chosen_under_the_constraints(given):
     X = parts(40, 30, 2)
     mask = np.random.default_rng(0).random(X.shape) < 0.7
     options = {"rank": 2, "nonlinearity": "identity", "random_state": 0} | given
-    fit = nmd.complete(X, observed=mask, **BOTH, **options)
+    fit = nmd.complete(X, observed=mask, **NONNEGATIVE, **options)
     assert fit.W.min() >= 0 <= fit.H.min()
     error = np.sqrt(np.mean((fit.reconstruct().values - X)[~mask] ** 2))
     assert error < 0.1 < X.std()

@@ -16,45 +16,20 @@ from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 
 PIECES = ("piecewise_linear", (-1.0, 0.5, 2.0), (-0.5, 2.0, 0.0, 1.0), (0.0, 0.3))
 KNOTS = ("monotone", (-2.0, -1.0, 0.0, 0.5, 1.0, 2.5), (-1.0, -0.5, 0.5, 0.75, 1.5, 2.0))
-MODELS = {
-    ("identity",): nmd.Identity(),
-    ("relu",): nmd.ReLU(),
-    ("minmax", 0.0, 1.0): nmd.MinMax(0, 1),
-    ("minmax", 0.2, 1.5): nmd.MinMax(0.2, 1.5),
-    ("minmax", -2.0, 0.5): nmd.MinMax(-2, 0.5),
-    ("minmax", -3.0, -1.0): nmd.MinMax(-3, -1),
-    ("minmax", 0.5, 0.5): nmd.MinMax(0.5, 0.5),
-    ("minmax", 0.0, np.inf): nmd.MinMax(0, np.inf),
-    ("minmax", -np.inf, 1.0): nmd.MinMax(-np.inf, 1),
-    ("modulus",): nmd.Modulus(),
-    ("square",): nmd.Square(),
-    ("leaky_relu", 0.1): nmd.nonlinearities.LeakyReLU(0.1),
-    ("soft_threshold", 0.5): nmd.nonlinearities.SoftThreshold(0.5),
-    ("absolute_offset", 0.2): nmd.nonlinearities.AbsoluteOffset(0.2),
-    PIECES: nmd.nonlinearities.PiecewiseLinear(*PIECES[1:]),
-    KNOTS: nmd.nonlinearities.Monotone(*KNOTS[1:]),
-    ("wrap", 4.0): nmd.nonlinearities.Wrap(4.0),
-    ("wrap", 6.0, -1.0): nmd.nonlinearities.Wrap(6.0, -1.0),
-    ("sigmoid",): nmd.nonlinearities.Sigmoid(),
-    ("softplus",): nmd.nonlinearities.Softplus(),
-    ("exp",): nmd.nonlinearities.Exp(),
-    ("tanh",): nmd.nonlinearities.Tanh(),
-    ("power", 1.5): nmd.nonlinearities.Power(1.5),
-}
-LIKELIHOODS = {
-    ("frobenius",): nmd.Frobenius(),
-    ("l1",): nmd.L1(),
-    ("kl",): nmd.KL(),
-    ("huber", 0.5): nmd.losses.Huber(0.5),
-    ("quantile", 0.8): nmd.losses.Quantile(0.8),
-    ("logistic",): nmd.losses.Logistic(0),
-    ("negative_binomial", 0.5): nmd.losses.NegativeBinomial(0.5),
-    ("itakura_saito",): nmd.losses.ItakuraSaito(),
-    ("squared_log",): nmd.losses.SquaredLog(),
-    ("ordinal", (1.0, 2.0, 3.0, 4.0), (-0.7, 0.2, 2.0)): nmd.losses.Ordinal(
-        [1, 2, 3, 4], [-0.7, 0.2, 2]
-    ),
-}
+ORDINAL = ("ordinal", (1.0, 2.0, 3.0, 4.0), (-0.7, 0.2, 2.0))
+FUNCTIONS = [
+    ("identity",), ("relu",), ("minmax", 0.0, 1.0), ("minmax", 0.2, 1.5), ("minmax", -2.0, 0.5),
+    ("minmax", -3.0, -1.0), ("minmax", 0.5, 0.5), ("minmax", 0.0, np.inf), ("minmax", -np.inf, 1.0),
+    ("modulus",), ("square",), ("leaky_relu", 0.1), ("soft_threshold", 0.5),
+    ("absolute_offset", 0.2), PIECES, KNOTS, ("wrap", 4.0), ("wrap", 6.0, -1.0), ("sigmoid",),
+    ("softplus",), ("exp",), ("tanh",), ("power", 1.5),
+]  # fmt: skip
+DISTANCES = [
+    ("frobenius",), ("l1",), ("kl",), ("huber", 0.5), ("quantile", 0.8), ("logistic",),
+    ("negative_binomial", 0.5), ("itakura_saito",), ("squared_log",), ORDINAL,
+]  # fmt: skip
+MODELS = {f: NONLINEARITY_CLASSES[f[0]](*f[1:]) for f in FUNCTIONS}
+LIKELIHOODS = {d: LOSSES[d[0]](*d[1:]) for d in DISTANCES} | {("logistic",): LOSSES["logistic"](0)}
 CHOSEN = {
     "identity": ("huber", "ordinal", "itakura_saito", "squared_log"),
     "relu": ("quantile", "logistic"),

@@ -117,7 +117,7 @@ def test_explained_shares(fit):
     assert np.isfinite(fit.rotate("varimax").H).all()
 
 
-def test_a_ridge_counts_the_new_factors(small, read_back):
+def test_a_ridge_counts_the_new_factors(small):
     fit = nmd_lab.decompose(small, 3, alpha=0.5, max_iter=30, tol=0)
     assert fit.rotate("size").objective == fit.objective
     other = fit.rotate("svd")
@@ -125,6 +125,3 @@ def test_a_ridge_counts_the_new_factors(small, read_back):
     data = fit.objective - 0.25 * sum(np.sum(f**2) for f in fit._factors)
     assert other.objective == pytest.approx(data + 0.25 * (np.sum(W**2) + np.sum(H**2)))
     assert "optimality" not in other.parameters
-    again = read_back(other)
-    assert again.objective == other.objective
-    xr.testing.assert_identical(again.W, other.W)

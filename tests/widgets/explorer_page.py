@@ -27,16 +27,6 @@ def control(explorer, name):
     return next(each for each in explorer.controls if each["name"] == name)
 
 
-def button(explorer, name):
-    """Return what a button shows."""
-    return explorer.status["buttons"][name]
-
-
-def said(explorer):
-    """Return the status line."""
-    return explorer.status["message"]
-
-
 def sentence(explorer):
     """Return the sentence on top."""
     return "".join(words for words, _ in explorer.status["sentence"]).replace("\N{WORD JOINER}", "")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, acted, arrays_of, done, painted, picture, plain, repeats, said
+from explorer_page import act, acted, arrays_of, done, painted, picture, plain, repeats
 from helpers import wait_for
 
 import nmd_lab as nmd
@@ -190,4 +190,4 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     acted(explorer, "undo")
     assert not np.isnan(explorer.state.fit.data.observed).any()
     act(explorer, "brush", picture=0, points=[(20, 30)], radius=100)
-    assert "the brush would mask all of it" in said(explorer)
+    assert "the brush would mask all of it" in explorer.status["message"]

@@ -8,23 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import xarray as xr
-from explorer_page import (
-    act,
-    acted,
-    arrays_of,
-    button,
-    control,
-    done,
-    enter,
-    lists,
-    painted,
-    picture,
-    plain,
-    repeats,
-    said,
-    sentence,
-    sure,
-)
+from explorer_page import act, acted, control, done, enter, picture, plain, repeats, sentence, sure
 from fits import of_digits
 from helpers import PATIENCE, Clock, check_all_refused, wait_for
 from PIL import Image
@@ -57,7 +41,7 @@ def test_a_picture_is_read_with_its_colours(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (12, 9, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "colours.png")
     explorer = widgets.explore(tmp_path / "colours.png", rank=2, iterations=5)
-    assert said(explorer) == "an image of 12 x 9 pixels in colours"
+    assert explorer.status["message"] == "an image of 12 x 9 pixels in colours"
     np.testing.assert_allclose(picture(explorer, "original")[0], pixels / 255, rtol=1e-6)
     repeats(done(explorer))
     Image.fromarray(pixels[..., 0]).save(tmp_path / "grey.png")
@@ -71,21 +55,22 @@ def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
     path = tmp_path / "ratings.csv"
     renamed("userId", "movieId", "rating").to_csv(path, index=False)
     act(explorer, "open", path.read_bytes(), name="ratings.csv")
-    assert "15 columns (movieId)" in said(explorer)
+    assert "15 columns (movieId)" in explorer.status["message"]
     assert explorer.state.observations.shape == (20, 15)
     assert 'read_matrix("ratings.csv")' in explorer.code_text
-    wait_for(lambda: "15 columns" not in said(explorer))  # a fit has begun by itself, and ended
+    # A fit has begun by itself, and ended
+    wait_for(lambda: "15 columns" not in explorer.status["message"])
     fit.save(tmp_path / "fit.nc")
     act(explorer, "open", (tmp_path / "fit.nc").read_bytes(), name="fit.nc")
     assert explorer.result.W.identical(fit.W)
     act(explorer, "open", name=str(path))
     assert str(path) in explorer.code_text
     act(explorer, "open", b"hello", name="text.doc")
-    assert "unknown ending" in said(explorer)
-    assert "nmd-lab-" not in said(explorer)  # the folder of the upload
+    assert "unknown ending" in explorer.status["message"]
+    assert "nmd-lab-" not in explorer.status["message"]  # the folder of the upload
     assert explorer.state.observations.shape == (20, 15)  # what was shown stays
     act(explorer, "open", b"hello", name="../../etc/x.png")
-    assert "x.png holds no image" in said(explorer)
+    assert "x.png holds no image" in explorer.status["message"]
 
 
 @pytest.fixture
@@ -208,7 +193,7 @@ def test_a_file_is_read_as_asked_and_its_code_reads_it_again(tmp_path):
     columns = {"row": "who", "column": "where", "value": "how_often"}
     explorer = widgets.explore(path, rank=2, alpha=15.0, iterations=5, **columns)
     assert explorer.state.observations.labels.dims == ("who", "where")
-    assert said(explorer) == read_file(path, **columns)[1]
+    assert explorer.status["message"] == read_file(path, **columns)[1]
     repeats(done(explorer))
     assert str(path) in explorer.code()
 
@@ -266,7 +251,7 @@ def test_other_data_are_shown_without_the_old_model():
     act(explorer, "lasso", rows=[1700, 1750])
     before = explorer.state.fit
     enter(explorer, "data", "photograph of a palace")
-    assert not explorer.status["failed"], said(explorer)
+    assert not explorer.status["failed"], explorer.status["message"]
     assert explorer.selection is None
     assert control(explorer, "data")["value"] == "photograph of a palace"
     assert picture(explorer, "seen").shape[1:3] == explorer.state.shape
@@ -310,7 +295,7 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
     else:
         held_out = explorer.state.fit.resumable.decided.held_out
         unseen = set(zip(*(each.tolist() for each in held_out.positions), strict=True))
-    marks = {line["column"]: line["hidden"] for line in lists(explorer, "known")}
+    marks = {line["column"]: line["hidden"] for line in explorer.facts["lists"]["known"]}
     assert {k for k, is_marked in marks.items() if is_marked} == {k for i, k in unseen if i == 0}
     assert list(marks.values()) == sorted(marks.values(), reverse=True)  # they come first
     assert set(marks.values()) == {True, False}
@@ -366,7 +351,7 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("nmd_lab.widgets.fitting.prepare", fails)
-        assert said(done(explorer)) == "MemoryError: no room for T & U"
+        assert done(explorer).status["message"] == "MemoryError: no room for T & U"
     assert explorer.status["failed"]
     assert explorer.state.fit.phase == "failed"
     assert explorer.state.fit.cannot_proceed()
@@ -375,8 +360,8 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
     explorer.state.run()
     assert explorer.join(PATIENCE)
     assert (explorer.status["phase"], explorer.status["failed"]) == ("finished", True)
-    assert "ZeroDivisionError" in said(explorer)
-    assert not button(explorer, "run")["disabled"]
+    assert "ZeroDivisionError" in explorer.status["message"]
+    assert not explorer.status["buttons"]["run"]["disabled"]
 
 
 @pytest.mark.parametrize(
@@ -407,9 +392,10 @@ def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgot
     second = two_runs.runs[1]
     number = two_runs.status["headline"]  # one page, one number
     assert (second["off"], second["error"]) == (pytest.approx(number["off"]), number["value"])
-    assert second["off"] > min(arrays_of(two_runs.curves)["hidden"][1])  # which nobody saves
+    hidden = [point["y"] for point in two_runs.curves["points"] if point["label"] == "hidden"]
+    assert second["off"] > min(hidden)  # which nobody saves
     for x in (1, 2, 3):
-        painted(two_runs, [(x, x)], 1)
+        acted(two_runs, "brush", picture=0, points=[(x, x)], radius=1)
     assert [line["text"] for line in two_runs.runs][:2] == ["2 components", "5 components"]
     assert "painted" in two_runs.runs[2]["text"]
     assert [line["current"] for line in two_runs.runs] == [False, False, True]

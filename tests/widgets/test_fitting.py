@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from explorer_page import act, arrays_of, button, control, done, ended, executed, lists, plain, said
+from explorer_page import acted, arrays_of, control, done, ended, executed, lists, plain
 from helpers import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -168,12 +168,6 @@ def made_up(setting=SETTING):
     return SimpleNamespace(problem=problem, summary=summary, options=SimpleNamespace(**setting))
 
 
-def result_of(state):
-    assert state.fit.join(PATIENCE)
-    assert state.fit.phase == "finished", state.fit.message
-    return state.fit.result
-
-
 def test_everything_is_chosen_and_the_code_has_the_numbers():
     state = RatingsState(GENERATED, iterations=40)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
@@ -214,8 +208,7 @@ def test_what_the_user_changes_meanwhile_stays(monkeypatch):
 
 def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     explorer = plain(widgets.Explorer, datasets.digits(80), rank="auto", alpha=1.0, iterations=20)
-    explorer.start()
-    assert result_of(explorer.state).rank == explorer.rank
+    assert done(explorer).result.rank == explorer.rank
     trials = explorer.result.selection
     of_rank, _, error = explorer.status["why"].partition(": held-out error ")
     assert of_rank == f"{explorer.rank} components"
@@ -231,8 +224,8 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     shapes = {each["name"]: each for each in explorer.facts["shapes"]}
     assert [name for name, each in shapes.items() if each["chosen"]] == ["relu"]
     assert {each["error"] for each in shapes.values()} == {""}  # only this shape was tried
-    act(explorer, "point", chart="ranks", id=ranks[0])
-    assert result_of(explorer.state).rank == ranks[0]
+    acted(explorer, "point", chart="ranks", id=ranks[0])
+    assert explorer.result.rank == ranks[0]
     assert explorer.dots["ranks"]["points"] == line  # another point can follow
     assert explorer.status["why"] == f"{of_rank}: held-out error {error}"
 
@@ -243,9 +236,7 @@ def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen(monkeypa
     state = explorer.state
     assert [control(explorer, name)["value"] for name in CHOOSABLE] == ["auto"] * 5
     explorer.state.set("low", -9.0)
-    explorer.start()
-    fit = result_of(state)
-    assert fit.nonlinearity == nmd.MinMax(1, 5)
+    assert done(explorer).result.nonlinearity == nmd.MinMax(1, 5)
     shown = {each["name"]: each["value"] for each in explorer.controls}
     assert shown | {"nonlinearity": "minmax", "rank": "3", "alpha": "2.346"} == shown
     assert (state.values["low"], state.values["high"]) == (1, 5)
@@ -263,10 +254,10 @@ def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
     explorer = widgets.Explorer(data="generated", iterations=5)
     explorer.start()
     state, thread = explorer.state, explorer.state.fit._thread
-    assert button(explorer, "run")["disabled"]
-    wait_for(lambda: "choosing by held-out entries" in said(explorer))
+    assert explorer.status["buttons"]["run"]["disabled"]
+    wait_for(lambda: "choosing by held-out entries" in explorer.status["message"])
     assert state.fit.cannot_proceed()
-    explorer.close() if how == "close" else act(explorer, how)
+    getattr(explorer, how)()
     thread.join(PATIENCE)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
     assert state.fit.result is None

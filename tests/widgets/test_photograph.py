@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
-from explorer_page import act, acted, done, painted, photo, picture, said, sentence
+from explorer_page import act, acted, done, painted, photo, picture, sentence
 from helpers import PATIENCE, wait_for
 from scipy.interpolate import griddata
 
@@ -91,7 +91,7 @@ def test_a_stroke_is_filled_at_once_where_it_was():
     explorer = filled()
     before, result = explorer.state.fit.mean.copy(), explorer.result
     act(explorer, "brush", rain=True, picture=0, points=[(40, 50)], radius=8)
-    wait_for(lambda: "groups so far" in said(explorer))
+    wait_for(lambda: "groups so far" in explorer.status["message"])
     during = explorer.code_text
     now = explorer.state.fit.mean
     rows, columns = np.nonzero(now != before)
@@ -139,7 +139,7 @@ def test_a_run_that_is_stopped_has_no_result():
     explorer.start()
     acted(explorer, "stop")
     assert explorer.result is None
-    assert said(explorer) == "stopped before it was done"
+    assert explorer.status["message"] == "stopped before it was done"
     assert "no result" in explorer.status["save"]
     repeats(done(explorer), GREY)
 

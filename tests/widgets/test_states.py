@@ -5,21 +5,7 @@ import re
 import numpy as np
 import pytest
 import xarray as xr
-from explorer_page import (
-    act,
-    acted,
-    button,
-    done,
-    ended,
-    executed,
-    lists,
-    plain,
-    repeats,
-    said,
-    sentence,
-    sure,
-    table,
-)
+from explorer_page import act, acted, done, ended, executed, plain, repeats, sentence, sure, table
 from helpers import PATIENCE, check_all_refused, wait_for
 from scipy import sparse
 
@@ -323,13 +309,13 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
 def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
     explorer = widgets.Explorer(GENERATED, **MODEL, draws=20)
     acted(explorer, "opened")
-    wait_for(lambda: lists(explorer, "top")[0]["ends"])
-    assert said(explorer).startswith("not settled after 5 iterations")  # of the fit
+    wait_for(lambda: explorer.facts["lists"]["top"][0]["ends"])
+    assert explorer.status["message"].startswith("not settled after 5 iterations")  # of the fit
     assert explorer.posterior.draws.sizes["draw"] == 20
     explorer.state.set("draws", 100_000)
     done(explorer)
     wait_for(lambda: explorer.state.sample.phase == "running")
-    assert not button(explorer, "run")["disabled"]
+    assert not explorer.status["buttons"]["run"]["disabled"]
     act(explorer, "sample")  # from now on it is shown, and can be stopped
-    wait_for(lambda: "drawing: " in said(explorer))
+    wait_for(lambda: "drawing: " in explorer.status["message"])
     acted(explorer, "stop")
