@@ -49,7 +49,7 @@ from nmd_lab.model.positive import KL_FLOOR
 from nmd_lab.problem.initialization import Start, svd_start
 from nmd_lab.problem.problem import Problem
 from nmd_lab.problem.state import Iterate
-from nmd_lab.request.constraints import FactorConstraint, InUnits, Simplex, is_nonnegative
+from nmd_lab.request.constraints import Simplex, is_nonnegative
 
 
 def kind_of_descent(problem: Problem) -> str | None:
@@ -527,18 +527,14 @@ def with_simplex(problem: Problem, start: Start) -> Start:
     """Return a start in which rows that must sum to one do so, at nearly the same product."""
     constraints, size = problem.constraints, 2.0**problem.units.exponent
     W, H = start.W, start.H
-    if _is_simplex(constraints.W):
+    if isinstance(constraints.W, Simplex):
         W, mean = _normalized(W, size)
         H = H * H.dtype.type(mean)
-    if _is_simplex(constraints.H):
+    if isinstance(constraints.H, Simplex):
         columns, mean = _normalized(H.T, size)
         H = np.ascontiguousarray(columns.T)
-        W = W * W.dtype.type(mean) if not _is_simplex(constraints.W) else W
+        W = W if isinstance(constraints.W, Simplex) else W * W.dtype.type(mean)
     return start._replace(W=np.ascontiguousarray(W), H=np.ascontiguousarray(H))
-
-
-def _is_simplex(constraint: FactorConstraint | None) -> bool:
-    return isinstance(constraint.plain if isinstance(constraint, InUnits) else constraint, Simplex)
 
 
 def _normalized(rows: FloatArray, size: float) -> tuple[FloatArray, float]:

@@ -36,7 +36,7 @@ from nmd_lab.problem.columns import (
     with_data,
 )
 from nmd_lab.problem.initialization import Start, given_start, svd_memory
-from nmd_lab.problem.problem import OffsetColumns, Problem, Scaling, scaling_for
+from nmd_lab.problem.problem import Problem, Scaling, scaling_for
 from nmd_lab.request.constraints import GivenConstraints
 from nmd_lab.request.options import Options, suitable_functions
 from nmd_lab.request.penalty import as_penalty_rule
@@ -281,14 +281,8 @@ def make_problem(
         device=device,
         scaling=scaling,
     )
-    ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
-    mean = 0.0 if options.offsets == "none" else plain.mean_of_T
-    columns = OffsetColumns(options.offsets, mean, scaling.ones)
-    problem = plain.changed(
-        rule=plain.penalty_rule(options.solver.rho, options.solver.initial_rho),
-        offset_alpha=ridge * columns.constant**2,
-        offset_columns=columns,
-    )
+    rule = plain.penalty_rule(options.solver.rho, options.solver.initial_rho)
+    problem = plain.with_offsets(options.offsets, options.offset_alpha).changed(rule=rule)
     if any(options.factor_constraints):
         return _with_constraints(problem, options)
     return problem

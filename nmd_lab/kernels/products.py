@@ -143,9 +143,9 @@ class CsrStorage:
 
     def all_products(self, W: FloatArray, H: FloatArray) -> FloatArray:
         """Return WH at every entry, flat."""
-        H_packed, out = self.pack(H), np.empty(self.n_entries, dtype=W.dtype)
-        for block in self.blocks():
-            self.products(block, W, H_packed, out[block.entries])
+        whole = Block(slice(0, self.shape[0]), slice(0, self.n_entries))
+        out = np.empty(self.n_entries, dtype=W.dtype)
+        self.products(whole, W, self.pack(H), out)
         return out
 
     def _call(self, kernel: Callable[..., None], block: Block, *arrays: FloatArray) -> None:

@@ -427,8 +427,9 @@ class Loss(ModelPart):
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
-        both = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
-        x, y = (each.copy() for each in both)  # Numba may not touch what it returns
+        x, y = np.array(x, float), np.array(y, float)  # Numba compiles anew for read-only ones
+        if x.shape != y.shape:
+            x, y = (each.copy() for each in np.broadcast_arrays(x, y))
         return values_of(self, x.ravel(), y.ravel(), self.floors).reshape(x.shape)
 
 

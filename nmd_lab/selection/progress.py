@@ -252,8 +252,14 @@ class Progress:
         self._residual = self._lowest_here = self._before_round = math.inf
         self._is_slow, self.is_learned = is_slow, not learns
 
-    def add(self, mean: float, objective: float = math.nan, residual: float = math.inf) -> None:
-        """Record the mean score at held-out entries after an iteration, and what else is known."""
+    def add(
+        self, mean: float | None, objective: float = math.nan, residual: float = math.inf
+    ) -> None:
+        """Record the mean score at held-out entries after an iteration, and what else is known.
+
+        There may be no score where it is not needed.
+        """
+        mean = 0.0 if mean is None else mean  # which nothing reads
         self.count += 1
         self._means.append(mean)
         self._objectives.append(objective)
@@ -266,6 +272,12 @@ class Progress:
         self._before_round = self._means[-1]
         self._means, self._objectives = [], []
         self.fewest, self.is_learned = MIN_ITERATIONS, False
+
+    @property
+    def needs_score(self) -> bool:
+        """Whether the score after the next iteration decides, now or later."""
+        late = self.count >= self.fewest - MIN_ITERATIONS
+        return late or self.keeps_best or not self.is_learned
 
     @property
     def is_over(self) -> bool:

@@ -347,7 +347,7 @@ class Search:
         space = self.space
         rank = (space.rank_candidates or (1,))[0]
         setting = Setting(f, loss, rank, space.alpha or 1.0, space.kinds[0], 1.0)
-        problem = self.trials.problems(setting)[0]
+        problem = self.trials.problem(setting)
         data, rng = problem.starting_data, np.random.default_rng(0)
         start = svd_start(*data, 1, problem.offsets, rng, "randomized")
         largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
@@ -366,7 +366,8 @@ class Search:
     def offsets_alone(self, setting: Setting) -> Trial:
         """Return a trial with offsets and without components."""
         starts = []
-        for problem in self.trials.problems(setting):
+        for index in range(len(self.trials.folds)):
+            problem = self.trials.problem(setting, index)
             (m, n), dtype = problem.observations.shape, problem.observations.dtype
             W, H = np.zeros((m, setting.rank), dtype), np.zeros((setting.rank, n), dtype)
             offsets = problem.units.given_offsets(problem.offsets)

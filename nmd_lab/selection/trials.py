@@ -102,7 +102,8 @@ class Trials:
         self._estimates_sd, self.limits = math.isnan(known.limits.sd), known.limits
         if self._estimates_sd:
             self.limits = known.limits._replace(sd=first_sd(rest))
-        self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
+        self._first_limits = self.limits
+        self._problems: dict[tuple[Nonlinearity, Loss, int], Problem] = {}
         self._squares: Squares | None = None
 
     @property
@@ -112,28 +113,26 @@ class Trials:
 
     def may_follow_path(self, setting: Setting) -> bool:
         """Return whether a fit may begin with a path of ridges and end early."""
-        options, problem = self.options, self.problems(setting)[0]
+        options, problem = self.options, self.problem(setting)
         begins = options.init == "auto" and options.n_init == 1 and setting.alpha > 0
         ends = options.tol == Options.tol and not options.validation.stops_early
         model = problem.units.model
         simple = not (self.is_mixed or model.learns or model.even or problem.is_constrained)
         return begins and ends and simple and is_automatic(options.solver)
 
-    def problems(self, setting: Setting) -> list[Problem]:
-        """Return the problem of each fold, with the ridges of a setting."""
-        f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
-        if (f, loss, kind) not in self._problems:
-            options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
-            model = self._known.model_with(f, loss).with_limits(self.limits)
+    def problem(self, setting: Setting, index: int = 0) -> Problem:
+        """Return the problem of a fold, with the ridges of a setting."""
+        f, loss = setting.nonlinearity, setting.loss
+        if (f, loss, index) not in self._problems:
+            options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets="none")
+            model = self._known.model_with(f, loss).with_limits(self._first_limits)
             scaling = scaling_for(model, self._known.size)
-            self._problems[f, loss, kind] = [
-                make_problem(fold.rest, scaling, options, self._on_observed) for fold in self.folds
-            ]
-        base = self._problems[f, loss, kind]
-        ridged = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
-        if self._estimates_sd:
-            return [with_sd(problem, self.limits.sd) for problem in ridged]
-        return ridged
+            plain = make_problem(self.folds[index].rest, scaling, options, self._on_observed)
+            self._problems[f, loss, index] = plain.with_cached_statistics()
+        base = self._problems[f, loss, index]
+        problem = base.with_offsets(setting.offsets, setting.offset_alpha)
+        problem = problem.changed(alpha=base.units.scaled_alpha(setting.alpha))
+        return with_sd(problem, self.limits.sd) if self._estimates_sd else problem
 
     def run(
         self, setting: Setting, starts: list[Start] | None = None, *, kind: Kind = "short"
@@ -145,9 +144,10 @@ class Trials:
         ends_early = kind in ("short", "long_trial", "cold_start")
         to_beat = min(alike, default=None) if ends_early else None
         began, path = time.perf_counter(), kind == "ridge_path"
-        problems, runs, ending = self.problems(setting), list[FoldResult](), None
+        runs, ending, indices = list[FoldResult](), None, range(len(self.folds))
         squares = self.metric in ("deviance", "rmse") and not (path or self.refined)
-        if squares and suits(problems[0], setting.rank):
+        if squares and suits(self.problem(setting), setting.rank):
+            problems = [self.problem(setting, index) for index in indices]
             begin = self._begin(setting.rank, problems, starts, kind)
             if self._squares is None:
                 self._squares = Squares(problems, self.folds)
@@ -155,14 +155,14 @@ class Trials:
             losses, ends, n_iter = self._squares.run(problems, begin, lowest, fewest)
         else:
             # Of a path, a few folds are followed at every iteration.
-            for index, problem in enumerate(problems[: 3 if path else None]):
+            for index in indices[: 3 if path else None]:
                 start = None if starts is None else starts[index]
-                runs.append(self._on_fold(index, problem, setting, start, kind, to_beat))
+                runs.append(self._on_fold(index, setting, start, kind, to_beat))
                 losses = np.concatenate([run.losses for run in runs])
                 if to_beat is not None and to_beat.prunes(losses):
                     break
             ends = [run.start for run in runs]
-            ends += (starts or ends[-1:] * len(problems))[len(runs) :]
+            ends += (starts or ends[-1:] * len(indices))[len(runs) :]
             n_iter = sum(run.n_iter for run in runs)
             if path:
                 ending, losses = best_ending(runs, self.metric, self.options.max_iter)
@@ -185,15 +185,10 @@ class Trials:
         return trial
 
     def _on_fold(
-        self,
-        index: int,
-        problem: Problem,
-        setting: Setting,
-        start: Start | None,
-        kind: Kind,
-        best: Trial | None,
+        self, index: int, setting: Setting, start: Start | None, kind: Kind, best: Trial | None
     ) -> FoldResult:
         """Return how a trial ends on a fold."""
+        problem = self.problem(setting, index)
         if self.have_zeros:
             return self._as_fit(index, problem, setting.rank)
         learns = problem.units.model.learns
@@ -236,13 +231,16 @@ class Trials:
             engine: FitEngine = Refined(plan) if plan else Admm()
             with np.errstate(over="ignore", invalid="ignore"):
                 for iterate in iterates(engine, problem, start):
-                    of_X = state_of(problem, iterate) if problem.units.exponent else iterate
-                    losses = score.scores(of_X.W_aug, of_X.H_aug, self.metric) / self.mean_weight
-                    mean = mean_score(losses, self.metric)
+                    ends, mean = self.stopped() or not iterate.is_finite, None
+                    if ends or progress.needs_score:
+                        of_X = state_of(problem, iterate) if problem.units.exponent else iterate
+                        losses = score.scores(of_X.W_aug, of_X.H_aug, self.metric)
+                        losses = losses / self.mean_weight
+                        mean = mean_score(losses, self.metric)
                     progress.add(mean, iterate.objective, iterate.relative_residual)
                     if progress.keeps_best:
                         curve.append(losses)
-                    if progress.is_over or self.stopped() or not iterate.is_finite:
+                    if ends or progress.is_over:
                         end = _start_from(state_of(problem, iterate, model=model))
                         return FoldResult(losses, end, progress.count, progress.counts, curve)
                     if progress.may_learn:
@@ -292,15 +290,6 @@ def _start_from(state: State) -> Start:
     """Return the start of another trial, with what was learned."""
     model = state.model if state.model is not None and state.model.learns else None
     return Start(state.W, state.H, True, state.offsets, model)
-
-
-def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:
-    """Return the problem with other ridges, which are in the units of X."""
-    units, constant = problem.units, problem.offset_columns.constant
-    return problem.with_cached_statistics().changed(
-        alpha=units.scaled_alpha(alpha),
-        offset_alpha=units.scaled_offset_alpha(offset_alpha, constant),
-    )
 
 
 MAX_STEPS = 30  # iterations
