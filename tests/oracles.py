@@ -42,6 +42,11 @@ def best_rows(H, Z, seen, ridge):
     return np.array([np.linalg.solve(part @ part.T + ridge, part @ z) for part, z in pairs])
 
 
+def all_rows(H, Z, seen, ridge):
+    """The ridge regression of each row on all columns of H."""
+    return np.linalg.solve(H @ H.T + ridge, H @ Z.T).T
+
+
 class Trace(NamedTuple):
     """What ``plain_admm`` saw after each iteration, and the last W."""
 
@@ -68,22 +73,26 @@ def errors(X, A, f, loss, mask, kl_floor, a=0.0, b=1.0) -> tuple[float, float]:
 
 def plain_admm(
     X, W0, H0, nonlinearity, loss, observed=None, n_iter=20, penalty="balanced", epsilon=1e-10,
-    alpha=0.0, a=0.0, b=1.0, kl_floor=1e-10,
+    alpha=0.0, a=0.0, b=1.0, kl_floor=1e-10, observed_only=False,
 ) -> Trace:  # fmt: skip
-    """Algorithm 1 on dense matrices, one line per line of the book."""
+    """Algorithm 1 on dense matrices, one line per line of the book.
+
+    In the observed-only form, each row and column is solved at its observed entries.
+    """
     mask = np.ones(X.shape, dtype=bool) if observed is None else observed
     X = np.where(mask, X, 0.0).astype(float)
     W, H = W0.astype(float), H0.astype(float)
     identity = np.eye(W.shape[1])
     T = np.sqrt(np.maximum(X, 0)) if nonlinearity == "square" else X.copy()
+    least_squares = best_rows if observed_only else all_rows
     U = np.zeros_like(X)
     rho, trace = 1.0 if isinstance(penalty, str) else float(penalty), []
     for _ in range(n_iter):
         Z = T + U
         ridge = epsilon * (H**2).sum() + alpha / rho
-        W = np.linalg.solve(H @ H.T + ridge * identity, H @ Z.T).T
+        W = least_squares(H, Z, mask, ridge * identity)
         ridge = epsilon * (W**2).sum() + alpha / rho
-        H = np.linalg.solve(W.T @ W + ridge * identity, W.T @ Z)
+        H = least_squares(W.T, Z.T, mask.T, ridge * identity).T
         A = W @ H
         V = A - U
         previous = T

@@ -61,14 +61,11 @@ def check_filled(filled, frame):
         return
     assert type(filled) is type(frame)
     assert filled.schema == frame.schema
-    for name in frame.schema.names if hasattr(frame, "column_names") else frame.columns:
-        after, before = cells(filled[name]), cells(frame[name])
+    filled, frame = (pl.DataFrame(each) for each in (filled, frame))
+    for name in frame.columns:
+        after, before = filled[name].to_list(), frame[name].to_list()
         assert None not in after
         assert [None if b is None else a for a, b in zip(after, before, strict=True)] == before
-
-
-def cells(column):
-    return column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
 
 
 @pytest.fixture(params=[of_polars, of_arrow, of_pandas])

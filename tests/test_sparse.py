@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import NONNEGATIVE, peak, stored
-from oracles import PAIRS, best_rows, forward
+from oracles import PAIRS, forward, plain_admm
 from scipy import sparse
 
 import nmd_lab as nmd
@@ -19,25 +19,6 @@ def example(f, loss, shape=(300, 200), rank=5, share=0.1, seed=0):
     X = np.abs(X) if loss == "kl" else X
     seen = rng.random(shape) < share
     return X, seen, (rng.standard_normal((m, rank)), rng.standard_normal((rank, n)))
-
-
-def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
-    """The observed-only form at ρ = 1, one row and one column at a time."""
-    rank = H.shape[0]
-    T = np.where(seen, np.sqrt(np.maximum(X, 0)) if f == "square" else X, 0.0)
-    U, Z = np.zeros_like(T), T
-    epsilon = np.finfo(float).eps
-    for _ in range(n_iter):
-        ridge = (epsilon * np.sum(H**2) + alpha) * np.eye(rank)
-        W = best_rows(H, Z, seen, ridge)
-        ridge = (epsilon * np.sum(W**2) + alpha) * np.eye(rank)
-        H = best_rows(W.T, Z.T, seen.T, ridge).T
-        A = W @ H
-        V = A - U
-        T = np.where(seen, nmd.prox(V, np.where(seen, X, 0), 1.0, nonlinearity=f, loss=loss), 0.0)
-        U = np.where(seen, T - V, 0.0)
-        Z = T + U
-    return A
 
 
 @pytest.mark.parametrize("offsets", ["global", "rows", "columns", "both"])
@@ -58,7 +39,8 @@ def test_holes_begin_at_the_offsets_in_dense_data_too(init, offsets):
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
     X, seen, (W, H) = example(f, loss)
-    expected = observed_only(X, seen, W, H, f, loss, alpha=0.1, n_iter=20)
+    given = {"penalty": 1.0, "epsilon": np.finfo(float).eps, "alpha": 0.1, "observed_only": True}
+    expected = plain_admm(X, W, H, f, loss, seen, **given).product[-1]
     solver = nmd.ADMM(rho=1.0, epsilon=0, split="observed")
     options = {"init": (W, H), "tol": 0, "max_iter": 20, "alpha": 0.1, "solver": solver}
     for data in (

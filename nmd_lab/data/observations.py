@@ -63,6 +63,10 @@ class Observations(ABC):
         Dimensions and coordinates for results.
     limits : EntryLimits or None
         Limits of the stored entries; None if all observed values are known.
+    pattern : tuple of ndarray or None
+        `indptr` and `indices` of the entries that a solver stores; None if it stores all.
+    absent_are_zeros : bool
+        Whether entries without a stored value are observed and equal to 0.
     scratch : Scratch or None
         Folder for arrays of the size of X, if X lies in a file; None (default) if not.
     remote : bool
@@ -74,6 +78,8 @@ class Observations(ABC):
     weights: NDArray[Any] | None
     labels: Labels
     limits: EntryLimits | None
+    pattern: tuple[IntArray, IntArray] | None
+    absent_are_zeros: bool
     scratch: Scratch | None = None
     remote: ClassVar[bool] = False
 
@@ -91,16 +97,6 @@ class Observations(ABC):
     def n_observed(self) -> int:
         """Number of observed entries."""
         return int(self.counts(1).sum())
-
-    @property
-    @abstractmethod
-    def pattern(self) -> tuple[IntArray, IntArray] | None:
-        """`indptr` and `indices` of the entries that a solver stores; None if it stores all."""
-
-    @property
-    @abstractmethod
-    def absent_are_zeros(self) -> bool:
-        """Whether entries without a stored value are observed and equal to 0."""
 
     @property
     def in_memory(self) -> bool:
@@ -290,10 +286,9 @@ class Observations(ABC):
         digest = hashlib.sha256(f"{self.dtype} {self.shape} {self.absent_are_zeros}".encode())
         for block in self.row_ranges():
             rows = self.of_rows(block).as_sparse()
-            limits = (
-                (None, None) if rows.limits is None else (rows.limits.codes, rows.limits.uppers)
-            )
-            for array in (rows.values, rows.indices, rows.indptr, rows.weights, *limits):
+            limits = {} if rows.limits is None else vars(rows.limits)
+            stored = (rows.values, rows.indices, rows.indptr, rows.weights, *limits.values())
+            for array in stored:
                 digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 

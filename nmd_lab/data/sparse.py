@@ -87,7 +87,7 @@ class SparseObservations(Observations):
         check_arrays(name, sparse.csr_array, self.shape, self.values, self.indices, self.indptr)
 
     @property
-    def pattern(self) -> tuple[IntArray, IntArray] | None:
+    def pattern(self) -> tuple[IntArray, IntArray] | None:  # type: ignore[override]
         """`indptr` and `indices`, or None if absent entries are zeros."""
         return None if self.absent_are_zeros else (self.indptr, self.indices)
 

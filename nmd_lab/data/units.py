@@ -124,8 +124,7 @@ def facts_of(observations: Observations, *, by_column: bool) -> Facts:
         is_amount = (different >= 8) | ((different == 1) & (size >= min(20, m / 2)))
         often = [is_binary | (is_amount & (at >= 0.1 * size)) for at in (at_lowest, at_highest)]
         low, high = np.where(has_ends & often, (lowest, highest), [[-np.inf], [np.inf]])
-        squares = np.square(x - units_of_groups(j, x, n).mean[j])
-        deviation = np.sqrt(np.bincount(j, squares, n) / np.maximum(size, 1)) * (different > 1)
+        deviation = units_of_groups(j, x, n).deviation * (different > 1)
         share, ends = at_lowest / np.maximum(size, 1), np.column_stack([low, high])
         columns = Columns(lowest, highest, deviation, share, ends, is_binary & is_number)
     return Facts(

@@ -280,10 +280,8 @@ def movielens_small(path: PathLike | None = None) -> pd.DataFrame:
     <nmd_lab.SparseObservations>  user: 671, item: 9066, 100004 stored entries (1.64 %), float64
     """
     folder = small_folder(path)
-    if folder is None:
-        table = movielens("latest-small", path)
-    else:
-        table = read_table(SMALL, *find_files(SMALL, folder))
+    edition = MOVIELENS["latest-small"] if folder is None else SMALL
+    table = read_table(edition, *find_files(edition, folder or path))
     table.attrs["edition"] = "September 2018" if folder is None else "October 2016"
     return table
 

@@ -132,7 +132,8 @@ class HeldOut:
         if rest is not None and plain and model.loss.noise_model == POISSON:
             self._floor = independent_means(rest, observations.rows, observations.indices)
         self.values: NDArray[Any] = observations.values
-        weights, self.limits = observations.weights, observations.limits
+        weights = observations.weights
+        self.limits = None if observations.exact.all() else observations.limits
         self.weights = np.ones(observations.values.size) if weights is None else weights
         self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
         self.positions = observations.rows, observations.indices
@@ -156,8 +157,10 @@ class HeldOut:
     def _squares(self, W_aug: FloatArray, H_aug: FloatArray, model: Model | None) -> FloatArray:
         """Return the squared error of each entry."""
         model, t = self.model if model is None else model, self.storage.all_products(W_aug, H_aug)
-        expected = model.expected(t, *self.positions)
-        errors = model.in_units(self._targets(expected) - expected, *self.positions)
+        expected, x = model.expected(t, *self.positions), self.values
+        if self.limits is not None:  # those that the expected ones are nearest to
+            x = self.limits.nearest(x, expected, self.model.limits.smallest)
+        errors = model.in_units(x - expected, *self.positions)
         return np.asarray(np.square(errors, dtype=np.float64))
 
     def scores(self, W_aug: FloatArray, H_aug: FloatArray, metric: str) -> FloatArray:
@@ -175,28 +178,13 @@ class HeldOut:
         return self.weights * scores
 
     def _losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
-        """Return the loss of each entry, in the units of X."""
-        model, x, limits = self.model, self.values, self.limits
-        t = self.storage.all_products(W_aug, H_aug)
-        if self._floor is not None:
-            (means, shares), y = self._floor, model.modelled(t).astype(np.float64)
-            y = np.clip(y, *model.loss.domain)
-            return model.loss(x, y + shares * (means - y))
-        if limits is None:
-            return model.losses(x.astype(np.float64), t, *self.positions)
-        y = model.modelled(t, *self.positions).astype(np.float64)
-        compared = model.compares(*self.positions)
-        losses = model.losses(np.where(compared, self._targets(y), x), t, *self.positions)
-        at = ~compared & (limits.codes != 0)
-        i, j = (each[at] for each in self.positions)
-        losses[at] = model.losses(x[at], t[at], i, j, limits.at(at))
-        return losses
-
-    def _targets(self, model: FloatArray) -> FloatArray:
-        """Return the values to compare a model with."""
-        if self.limits is None:
-            return self.values
-        return self.limits.nearest(self.values, model, self.model.limits.smallest)
+        """Return the loss of each entry, in the units of X, with limits as a fit has it."""
+        model, x, t = self.model, self.values, self.storage.all_products(W_aug, H_aug)
+        if self._floor is None:
+            return model.losses(x, t, *self.positions, self.limits)
+        (means, shares), y = self._floor, model.modelled(t).astype(np.float64)
+        y = np.clip(y, *model.loss.domain)
+        return model.loss(x, y + shares * (means - y))
 
 
 def independent_means(

@@ -135,9 +135,9 @@ class FitProgress:
     round_length, round_end : int
         Iterations of the present round of learning, and the number of its last one; 0 if nothing is
         learned.
-    round_start, round_best : State or None
-        State with whose learned parameters the round began, None in the first one, and the state of
-        lowest objective in the round.
+    round_best : State or None
+        State of lowest objective in the round, which is at first that with the learned parameters;
+        None before the first iteration, and if nothing is learned.
     stop_reason : StopReason
         Why it ended or paused.
     result : State or None
@@ -153,7 +153,6 @@ class FitProgress:
     lowest: list[float] = field(default_factory=list)
     round_length: int = 0
     round_end: int = 0
-    round_start: State | None = None
     round_best: State | None = None
     stop_reason: StopReason = UNDER_WAY
     result: State | None = None
@@ -184,15 +183,14 @@ class FitProgress:
 
     def with_learned(self, problem: Problem) -> Problem:
         """Return the problem of the present round of learning."""
-        state = self.round_start
+        state = self.round_best
         if state is None or state.model is None:
             return problem
         return with_learned(problem, state.model, state.penalty)
 
     def begin(self, problem: Problem, start: Callable[[], Start]) -> Start:
         """Return where the engine begins: at the start, or with what has been learned."""
-        state = self.round_start
-        if state is not None:
+        if (state := self.round_best) is not None:
             return problem.units.scaled_start(Start(state.W, state.H, True, state.offsets))
         first = start()  # at the factors of a fit, parameters are learned after one iteration
         self.round_length = 1 if first.kind in ("chosen", "given") else N_FIRST_ITERATIONS
@@ -210,7 +208,7 @@ class FitProgress:
         self.round_end = state.iteration + self.round_length
         if learned is None:
             return state
-        self.round_start = self.round_best = learned
+        self.round_best = learned
         self.engine = None  # the next round begins there
         return learned
 

@@ -336,7 +336,7 @@ def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
                     bar=options.progress,
                     save=decided.save,
                 )
-                run.engine = run.last = run.best = run.round_start = run.round_best = None
+                run.engine = run.last = run.best = run.round_best = None
                 if run.stop_reason.code == "time_limit":  # that of all starts
                     run.stop_reason = over
                 if run.stop_reason.code in UNFINISHED:
@@ -352,8 +352,13 @@ def solve(decided: Decided) -> tuple[FitProgress, list[dict[str, Any]]]:
         rows = [run.row() for run in runs] + [not_run.row()] * (options.n_init - len(runs))
         best = min((run for run in runs if run.result is not None), key=lambda run: run.score)
         best.stop_reason = stopped or best.stop_reason
-        if problem.units.model.learns:
-            _learn_at_the_end(problem, best)
+        state = best.result
+        assert state is not None
+        # The run may have ended before the next round of learning, or even before the first one.
+        if problem.units.model.learns and (learned := learned_state(problem, state, state)):
+            for name in ("objective", "relative_error"):
+                best.history[name][state.iteration - 1] = getattr(learned, name)
+            best.result = replace(learned, stop_reason=state.stop_reason)
         return stopped_by(interruption, best), rows
 
 
@@ -362,20 +367,6 @@ def stopped_by(interruption: Interruption, run: FitProgress) -> FitProgress:
     if interruption and not interruption.reported:
         run.stop_reason = interruption.reason(run.n_iter)
     return run
-
-
-def _learn_at_the_end(problem: Problem, run: FitProgress) -> None:
-    """Learn at the factors of a result.
-
-    A run may end before the next round, or by `max_iter` before the first one.
-    """
-    state = run.result
-    assert state is not None
-    learned = learned_state(problem, state, state)
-    if learned is not None:
-        for name in ("objective", "relative_error"):
-            run.history[name][state.iteration - 1] = getattr(learned, name)
-        run.result = replace(learned, stop_reason=state.stop_reason)
 
 
 def _why_not_run(first: FitProgress, stopped: StopReason | None) -> StopReason:

@@ -36,7 +36,7 @@ from nmd_lab.problem.columns import (
     with_data,
 )
 from nmd_lab.problem.initialization import Start, given_start, svd_memory
-from nmd_lab.problem.problem import Problem, Scaling, scaling_for
+from nmd_lab.problem.problem import OffsetColumns, Problem, Scaling, scaling_for
 from nmd_lab.request.constraints import GivenConstraints
 from nmd_lab.request.options import Options, suitable_functions
 from nmd_lab.request.penalty import as_penalty_rule
@@ -282,10 +282,17 @@ def make_problem(
         scaling=scaling,
     )
     rule = plain.penalty_rule(options.solver.rho, options.solver.initial_rho)
-    problem = plain.with_offsets(options.offsets, options.offset_alpha).changed(rule=rule)
+    problem = with_offsets(plain, options.offsets, options.offset_alpha).changed(rule=rule)
     if any(options.factor_constraints):
         return _with_constraints(problem, options)
     return problem
+
+
+def with_offsets(problem: Problem, kind: str, alpha: float) -> Problem:
+    """Return the problem with a kind of offsets, and their ridge in the units of X."""
+    mean, one = 0.0 if kind == "none" else problem.mean_of_T, problem.units.ones
+    ridge = problem.units.scaled_offset_alpha(alpha, one)
+    return problem.changed(offset_columns=OffsetColumns(kind, mean, one), offset_alpha=ridge)
 
 
 def _with_constraints(problem: Problem, options: Options) -> Problem:

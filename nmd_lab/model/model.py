@@ -239,11 +239,6 @@ class Model:
         """Return the starting T, finite, with f near what suits X."""
         return self._each(lambda kind, x: kind.pseudo_inverse(x), rows, columns, x)
 
-    def compares(self, rows: Any = 0, columns: Any = 0) -> Any:
-        """Whether the loss of an entry is a distance of x and f(WH), no likelihood of classes."""
-        each = np.array([kind.loss.smallest_at_x for kind in self.column_models])
-        return each[self.index_at(rows, columns)]
-
     def losses(
         self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0, limits: Any = None
     ) -> FloatArray:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import needs_library
-from nmd_lab.data.matching import match_data
-from nmd_lab.result.decomposition import Decomposition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,20 +111,6 @@ def hide_frame(ax: Axes) -> None:
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     ax.grid(False)
-
-
-def rows_of(
-    fit: Decomposition, X: Any, positions: list[int] | None, observed: ArrayLike | None = None
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return rows of X as a matrix in the order of the fit, and all observed values of X."""
-    data, (m, n) = match_data(fit._labels, X, observed=observed), fit._shape
-    is_sparse = data.observations.pattern is not None
-    if positions is None and is_sparse and m * n > 25_000_000:
-        raise ValueError(
-            f"X is sparse and has {m} x {n} entries, too many for one image: choose rows=."
-        )
-    rows = np.arange(m) if positions is None else np.array(positions, dtype=np.intp)
-    return data.to_rows(rows, fit._shape), data.observations.observed()[0]
 
 
 def color_limit(values: Any, percentile: float = 99.5) -> float:

@@ -160,7 +160,11 @@ def residuals(
     """
     from scipy import stats
 
-    values, name, model = _loss_residuals(fit, X, observed)
+    x, fitted, _ = compared_entries(fit, X, observed)
+    values, name = fit.loss.residuals(x, fitted), fit.loss.residual_name
+    if name == "residual" and hasattr(X, "attrs") and hasattr(X, "dims"):
+        name = f"residual of {quantity(X, 'X')}"
+    model = "Laplace" if fit.loss.noise == "Laplace" else "Gaussian"
     noise = stats.laplace if model == "Laplace" else stats.norm
     # maximum-likelihood scale of a distribution centred at zero
     scale = np.mean(np.abs(values)) if noise is stats.laplace else np.sqrt(np.mean(values**2))
@@ -186,18 +190,6 @@ def residuals(
     for panel in drawn:
         finished(panel)
     return drawn
-
-
-def _loss_residuals(
-    fit: Decomposition, X: Any, observed: ArrayLike | None
-) -> tuple[NDArray[np.floating], str, str]:
-    """Return residuals that suit the loss, their name, and the name of the noise model."""
-    x, model, _ = compared_entries(fit, X, observed)
-    residuals, name = fit.loss.residuals(x, model), fit.loss.residual_name
-    units = quantity(X, "X") if hasattr(X, "attrs") and hasattr(X, "dims") else ""
-    if units and name == "residual":
-        name = f"residual of {units}"
-    return residuals, name, "Laplace" if fit.loss.noise == "Laplace" else "Gaussian"
 
 
 def nonlinearity(

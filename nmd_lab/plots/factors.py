@@ -27,7 +27,6 @@ from ._canvas import (
     hide_frame,
     pyplot,
     quantity,
-    rows_of,
     text_color,
 )
 
@@ -348,12 +347,19 @@ def reconstruction(
     >>> len(ax.images)  # observed, reconstruction and residual of two digits
     6
     """
-    positions = None if rows is None else positions_of(fit._labels, "rows", rows).ravel().tolist()
-    original, values = rows_of(fit, X, positions)
-    seen = original
+    (m, n), positions = fit._shape, np.arange(fit._shape[0])
+    if rows is not None:
+        positions = positions_of(fit._labels, "rows", rows).ravel()
+    data = match_data(fit._labels, X)
+    if rows is None and data.observations.pattern is not None and m * n > 25_000_000:
+        raise ValueError(
+            f"X is sparse and has {m} x {n} entries, too many for one image: choose rows=."
+        )
+    original = seen = data.to_rows(positions, (m, n))
     if observed is not None:
-        seen, values = rows_of(fit, X, positions, observed)
-    model = fit._fitted.block(slice(None) if positions is None else positions)
+        data = match_data(fit._labels, X, observed=observed)
+        seen = data.to_rows(positions, (m, n))
+    model, values = fit._fitted.block(positions), data.observations.observed()[0]
     panels = {"observed": seen, "reconstruction": model, "residual": original - model}
     if np.any(np.isnan(seen) & ~np.isnan(original)):
         panels = {"original": original, **panels}
@@ -363,7 +369,7 @@ def reconstruction(
     low, high = float(values.min()), float(values.max())
     of_data = _grey_style(low, high) if low >= 0 else {"vmin": -most, "vmax": most}
     styles = dict.fromkeys(panels, of_data) | {"residual": {"vmin": -limit, "vmax": limit}}
-    names = [_row_label(fit, position) for position in positions or ()]
+    names = [] if rows is None else [_row_label(fit, row) for row in positions.tolist()]
     return _draw(ax, panels, picture, styles, {"residual": f"residual, ±{limit:.2g}"}, names)
 
 

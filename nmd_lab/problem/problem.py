@@ -408,13 +408,6 @@ class Problem:
         scaling = replace(self.units, model=model)
         return self.with_cached_statistics().changed(model=scaling.scaled_model(), scaling=scaling)
 
-    def with_offsets(self, kind: str, alpha: float) -> Problem:
-        """Return the problem with a kind of offsets, and their ridge in the units of X."""
-        mean = 0.0 if kind == "none" else self.mean_of_T
-        columns = OffsetColumns(kind, mean, self.units.ones)
-        ridge = self.units.scaled_offset_alpha(alpha, columns.constant)
-        return self.changed(offset_columns=columns, offset_alpha=ridge)
-
     def with_cached_statistics(self) -> Problem:
         """Compute the statistics of X now, so that changed copies share them."""
         for name in ("reference", "penalty_scale", "norm_of_initial_T", "empty"):

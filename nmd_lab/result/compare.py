@@ -39,15 +39,15 @@ def class_errors(result: Any, X: Observations, model: FloatArray) -> dict[str, F
     for column, at in () if X.labels.table is None else X.labels.table.blocks():
         if not column.is_class:
             continue
-        inside = (columns >= at[0]) & (columns <= at[-1])
-        encoded = np.full((2, X.shape[0], at.size), np.nan)
-        encoded[:, rows[inside], columns[inside] - at[0]] = values[inside], model[inside]
-        right, most_probable = map(column.nearest, encoded)
+        first = np.flatnonzero(columns == at[0])
+        cells = first[:, None] + np.arange(at.size)  # the entries of a cell follow one another
+        right, most_probable = (column.nearest(each[cells]) for each in (values, model))
         with suppress(AttributeError, KeyError, ValueError):
-            most_probable = result.probabilities(column.name).to_numpy().argmax(axis=1)
-        name, first, distance = error_of(column), columns == at[0], np.abs(most_probable - right)
+            shares = result.probabilities(column.name).to_numpy()
+            most_probable = shares.argmax(axis=1)[rows[first]]
+        name, distance = error_of(column), np.abs(most_probable - right)
         each = errors.setdefault(name, np.full(values.size, np.nan))
-        each[first] = (distance if name == "level_error" else distance > 0)[rows[first]]
+        each[first] = distance if name == "level_error" else distance > 0
     return errors
 
 

@@ -15,13 +15,13 @@ from nmd_lab.data.inputs import GivenLimits
 from nmd_lab.data.labels import COMPONENT, Labels, any_frame
 from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues, Offsets
 
-from .entries import Unknown, entries_of, explained_share
+from .entries import Unknown, compared_entries, entries_of
 from .fill import fill_by_fit
 from .fitted import Fitted
 from .fold_in import append, fold_in, row_model
 from .loadings import Rotation, main_components, rotate
 from .netcdf import dataset_of_fit
-from .selection import chosen_arguments, starts_of, trials_of
+from .selection import chosen_arguments, trials_of
 from .summary import fit_facts, formula_of, summary_of
 
 if TYPE_CHECKING:
@@ -155,7 +155,10 @@ class Decomposition(Fitted):
         >>> fit.starts.kind.values.tolist()
         ['random', 'random']
         """
-        return starts_of(self.parameters)
+        table = self.parameters.get("starts", [])
+        names = table[0] if table else ()
+        columns = {name: ("start", [row[name] for row in table]) for name in names}
+        return xr.Dataset(columns, coords={"start": np.arange(len(table))})
 
     @property
     def selection(self) -> xr.Dataset:
@@ -293,7 +296,9 @@ class Decomposition(Fitted):
         >>> 0.8 < nmd.complete(train, 5, alpha=1, random_state=0).score(test) < 1
         True
         """
-        return explained_share(self, X, observed, weights)
+        x, y, w = compared_entries(self, X, observed, weights)
+        error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
+        return 1.0 - error / size if size > 0 else float(error == 0)
 
     @any_frame
     def impute(self, X: Any) -> Any:

@@ -65,24 +65,16 @@ def index_of(labels: Labels, axis: Axis) -> Any:
     return labels.coords.indexes.get(dims[0]) if len(dims) == 1 else None
 
 
-def is_single(labels: Labels, axis: Axis, wanted: Any) -> bool:
-    """Return whether one row or column is named: not an array, or one tuple of several levels."""
-    index = index_of(labels, axis)
-    if isinstance(wanted, tuple) and index is not None and index.nlevels > 1:
-        return _is_flat(wanted)
-    return not isinstance(wanted, list | tuple) and np.ndim(wanted) == 0
-
-
 def _listed(index: Any, wanted: Any) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Return what is named as a flat array, and the shape of the result."""
+    """Return what is named as a flat array, and the shape of the result, () for a single name."""
     levels = 1 if index is None else index.nlevels
     if levels > 1 and isinstance(wanted, tuple) and _is_flat(wanted):
-        wanted = [wanted]
+        return _listed(index, [wanted])[0], ()  # one tuple of several levels
     if isinstance(wanted, list | tuple) and (levels > 1 or _is_flat(wanted)):
         # NumPy would make one type of 1 and "1"
         return np.fromiter(wanted, dtype=object, count=len(wanted)), (len(wanted),)
     array = np.asarray(wanted)
-    return array.ravel(), array.shape or (1,)
+    return array.ravel(), array.shape
 
 
 def _is_flat(wanted: Sequence[Any]) -> bool:
@@ -212,13 +204,6 @@ def compared_entries(
     i, j, *_ = entries_in(data)
     model = fit._fitted.at(i, j)
     return values, model.astype(np.float64), own_weights
-
-
-def explained_share(fit: Any, X: Any, observed: Any, weights: Any) -> float:
-    """Return the fraction of X that f(WH) explains; see `Decomposition.score`."""
-    x, y, w = compared_entries(fit, X, observed, weights)
-    error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
-    return 1.0 - error / size if size > 0 else float(error == 0)
 
 
 def refuse_sparse(X: Any) -> None:

@@ -30,7 +30,6 @@ from nmd_lab.data.matching import (
     row_places,
 )
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.column_model import LimitModel
 from nmd_lab.model.fitted_values import RowModel
@@ -258,17 +257,30 @@ def draw_new_rows(
     Rows in an order need no entries of their own.  Their places are those of their labels, unless
     they are given.
     """
+    from nmd_lab.sampler.chain import draw_new_rows as draw_rows
+    from nmd_lab.sampler.ordered_rows import RowOrder
+
     if places is None and draws.places is not None:
         places = places_of_new_rows(labels, draws, new)
     observations, columns = match_rows(labels, new, unknown if places is None else "offsets")
     check_values(draws.model, columns, observations)
     m, n = observations.shape[0], draws.shape[1]
     more = 0 if places is None else draws.shape[0]  # fitted rows, behind the new ones
-    labels = Labels.plain((m + more, n))
-    seen = MatchedData(observations, np.arange(m), columns).as_sparse(labels)
-    seed = int(as_generator(random_state).integers(2**62))
-    keys = row_keys(seen, numbered=numbered or places is not None)
-    return _draw_rows(draws, seen, keys, seed, places)
+    seen = MatchedData(observations, np.arange(m), columns).as_sparse(Labels.plain((m + more, n)))
+    both = "row_offsets" in draws.numbers, "column_offsets" in draws.numbers
+    kind = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(both)
+    vectors = draw_rows(
+        seen,
+        _draws_of_H(draws, seen.dtype, in_order=places is not None),
+        int(as_generator(random_state).integers(2**62)),
+        row_keys=row_keys(seen, numbered=numbered or places is not None),
+        model=draws.model,
+        noises=tuple("gaussian" if noise == "clipped" else noise for noise in draws.noises),
+        rank=draws.rank,
+        offsets=(kind or "global", draws.mean),
+        order=None if places is None else RowOrder.of(places, draws.places),
+    )
+    return draws.with_rows(np.stack([each.astype(draws.W.dtype) for each in vectors]), places)
 
 
 def places_of_new_rows(labels: Labels, draws: Draws, new: Observations) -> RowPlaces:
@@ -302,35 +314,8 @@ def _is_unlabelled(labels: Labels, name: str) -> bool:
 
 def unknown_row(draws: Draws) -> Draws:
     """Return the draws of a row of which nothing is observed, from its prior."""
-    seen = observe_dense(np.full((1, draws.shape[1]), np.nan), may_be_empty=True).as_sparse()
-    return _draw_rows(draws, seen, row_keys(seen), int(as_generator(0).integers(2**62)))
-
-
-def _draw_rows(
-    draws: Draws,
-    seen: SparseObservations,
-    keys: NDArray[np.int64],
-    seed: int,
-    places: RowPlaces | None = None,
-) -> Draws:
-    """Return the draws of rows, given their observed entries at their places among all columns."""
-    from nmd_lab.sampler.chain import draw_new_rows
-    from nmd_lab.sampler.ordered_rows import RowOrder
-
-    both = "row_offsets" in draws.numbers, "column_offsets" in draws.numbers
-    kind = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(both)
-    vectors = draw_new_rows(
-        seen,
-        _draws_of_H(draws, seen.dtype, in_order=places is not None),
-        seed,
-        row_keys=keys,
-        model=draws.model,
-        noises=tuple("gaussian" if noise == "clipped" else noise for noise in draws.noises),
-        rank=draws.rank,
-        offsets=(kind or "global", draws.mean),
-        order=None if places is None else RowOrder.of(places, draws.places),
-    )
-    return draws.with_rows(np.stack([each.astype(draws.W.dtype) for each in vectors]), places)
+    nothing = observe_dense(np.full((1, draws.shape[1]), np.nan), may_be_empty=True)
+    return draw_new_rows(nothing.labels, replace(draws, places=None), nothing)
 
 
 def _draws_of_H(draws: Draws, dtype: Any, *, in_order: bool) -> Iterator[Any]:

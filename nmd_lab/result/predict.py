@@ -34,7 +34,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import each_group
 
 from .draws import ALL, Draws, Positions
-from .entries import Entries, entries_at, entries_in, entries_of, index_of, is_single, positions_of
+from .entries import Entries, entries_at, entries_in, entries_of, index_of, positions_of
 from .predictive import Array, Predictive, level_masses
 
 OWNER = "the posterior"
@@ -275,10 +275,11 @@ def top(result: Any, row: Any, k: Any, by: str, exclude: Any) -> xr.DataArray:
     """Return the largest predictions of rows, by label or position; see `Fitted.top`."""
     check_word("by", by, ["mean", "lower", "upper"])
     labels: Labels = result._labels
-    rows = positions_of(labels, "rows", row, name="row").ravel()
+    at = positions_of(labels, "rows", row, name="row")
+    rows, single = at.ravel(), at.ndim == 0
     k, excluded = check_integer("k", k, 1), _known_columns(labels, exclude)
     best = [_best(labels, _ranked(result, by, i), k, excluded(i)) for i in rows.tolist()]
-    single, labels = is_single(labels, "rows", row), labels.rename(labels.clashes(OF_TOP))
+    labels = labels.rename(labels.clashes(OF_TOP))
     along = _flat(labels.labelled(np.empty(labels.matrix_shape[0]), labels.rows), "row_")
     chosen = _labelled(labels, along[rows[0] if single else rows], best, k)
     if single:

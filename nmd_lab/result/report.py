@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import many
 from nmd_lab._runtime.machine import check_target, write_atomically
@@ -18,7 +17,6 @@ from nmd_lab._version import __version__
 from nmd_lab.data.cell_numbers import date_texts
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, first_few
-from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.data.units import facts_of, names_of_codes
 
 from .draws import CHAIN, GROUP, Draws, Positions
@@ -93,26 +91,12 @@ class PosteriorReport:
 
     def __repr__(self) -> str:
         """Return the report as Markdown."""
-        blocks = []
-        for title, content in self._sections:
-            if isinstance(content, tuple):
-                content = "\n".join(f"- {line}" for line in content)
-            text = content if isinstance(content, str) else _markdown_table(content)
-            blocks += [f"## {title}", text]
+        blocks = [f"## {title}\n\n{_as_markdown(content)}" for title, content in self._sections]
         return "\n\n".join(["# Imputation", *blocks]) + "\n"
 
     def _repr_html_(self) -> str:
         """Return the report as HTML, which notebooks show."""
-        blocks = []
-        for title, content in self._sections:
-            blocks.append(f"<h3>{escape(title)}</h3>")
-            if isinstance(content, str):
-                blocks.append(f"<p>{escape(content)}</p>")
-            elif isinstance(content, tuple):
-                lines = "".join(f"<li>{escape(line)}</li>" for line in content)
-                blocks.append(f"<ul>{lines}</ul>")
-            else:
-                blocks.append(content.map(as_text).to_html(index=False, border=0))
+        blocks = [f"<h3>{escape(title)}</h3>\n{_as_html(each)}" for title, each in self._sections]
         return "\n".join(["<h2>Imputation</h2>", *blocks])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -151,12 +135,25 @@ def check_report(path: str | os.PathLike[str], name: str = "path") -> str:
     return ending
 
 
-def _markdown_table(frame: pd.DataFrame) -> str:
-    """Return a table of Markdown."""
-    names: list[Any] = list(frame.columns)
-    lines = [names, ["---"] * len(names), *frame.itertuples(index=False)]
+def _as_markdown(content: Any) -> str:
+    """Return a text, a list or a table as Markdown."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, tuple):
+        return "\n".join(f"- {line}" for line in content)
+    names: list[Any] = list(content.columns)
+    lines = [names, ["---"] * len(names), *content.itertuples(index=False)]
     cells = ([as_text(value).replace("|", "\\|") for value in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _as_html(content: Any) -> str:
+    """Return a text, a list or a table as HTML."""
+    if isinstance(content, str):
+        return f"<p>{escape(content)}</p>"
+    if isinstance(content, tuple):
+        return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in content)}</ul>"
+    return str(content.map(as_text).to_html(index=False, border=0))
 
 
 UNCERTAINTY = "“Uncertainty” is 0 for a certain cell, and 1 if the column alone predicts it."
@@ -377,54 +374,34 @@ def cells_at(draws: Draws, i: Positions, j: Positions, values: Array | None = No
     """Return the cells of the table at entries of the matrix, with what is observed if given.
 
     Columns `row` and `column` are positions in the matrix, of the first indicator for a category.
+    The error of numbers and levels is in units of the spread of the column in an unknown row; a
+    wrong class is an error of one.
     """
-    unknown = unknown_row(draws)
-    columns = [] if draws.table is None else list(draws.table.blocks())
-    classes = [(c, at) for c, at in columns if c.kind in ("boolean", "categories")]
+    unknown, blocks = unknown_row(draws), [] if draws.table is None else list(draws.table.blocks())
+    classes = [(c, at) for c, at in blocks if c.kind in ("boolean", "categories")]
     of_classes = np.concatenate([np.empty(0, np.intp), *(at for _, at in classes)])
     at = np.flatnonzero(~np.isin(j, of_classes))
-    spread = stds(unknown, entries_at(0, np.arange(draws.shape[1])))[j[at]]
-    groups = [_numbers(draws, i[at], j[at], spread, None if values is None else values[at])]
+    numbers = entries_at(i[at], j[at])
+    predicted = means(draws, numbers)
+    spread = stds(unknown, entries_at(0, np.arange(draws.shape[1])))[numbers.j]
+    found = {"kind": "number", "predicted": predicted.astype(object)}
+    found["uncertainty"] = _ratio(stds(draws, numbers), spread)
+    if values is not None:
+        found["observed"] = values[at].astype(object)
+        found["wrong"] = _ratio(values[at] - predicted, spread)
+    groups = [pd.DataFrame({"row": numbers.i, "column": numbers.j} | found)]
     for column, positions in classes:
-        at, codes = np.flatnonzero(j == positions[0]), None
+        at = np.flatnonzero(j == positions[0])
+        p, names = mean_shares(draws, i[at], positions), np.array([*column.classes, None], object)
+        best, known = p.argmax(axis=1), mean_shares(unknown, np.zeros(1, np.intp), positions).max()
+        found = {"kind": "class", "predicted": names[best], "probability": p.max(axis=1)}
+        found["uncertainty"] = _ratio(1 - p.max(axis=1), np.full(best.size, 1 - known))
         if values is not None:  # those of a cell follow one another
             codes = column.nearest(values[at[:, None] + np.arange(positions.size)])
-        known = mean_shares(unknown, np.zeros(1, np.intp), positions).max()
-        cells = _classes(mean_shares(draws, i[at], positions), column, known, codes)
-        groups.append(pd.DataFrame({"row": i[at], "column": j[at]}).join(cells))
+            found["observed"] = names[codes.astype(np.intp)]
+            found["wrong"] = (best != codes).astype(np.float64)
+        groups.append(pd.DataFrame({"row": i[at], "column": j[at]} | found))
     return pd.concat([group for group in groups if len(group)] or groups[:1], ignore_index=True)
-
-
-def _numbers(
-    draws: Draws, i: Positions, j: Positions, spread: Array, x: Array | None
-) -> pd.DataFrame:
-    """Return cells of numbers and levels: their error is in units of the spread of the column."""
-    entries = entries_at(i, j)
-    predicted = means(draws, entries)
-    cells = pd.DataFrame({"row": i, "column": j, "kind": "number"})
-    cells["predicted"] = predicted.astype(object)
-    cells["uncertainty"] = _ratio(stds(draws, entries), spread)
-    if x is not None:
-        cells["observed"] = x.astype(object)
-        cells["wrong"] = _ratio(x - predicted, spread)
-    return cells
-
-
-def _classes(
-    p: Array, column: TypedColumn, known: float, codes: NDArray[Any] | None
-) -> pd.DataFrame:
-    """Return cells of booleans or categories: a wrong class is an error of one.
-
-    `p` are the probabilities of the classes, and `known` the largest one in an unknown row.
-    """
-    classes, best = np.array([*column.classes, None], dtype=object), p.argmax(axis=1)
-    cells = pd.DataFrame({"kind": "class", "predicted": classes[best]})
-    cells["probability"] = p.max(axis=1)
-    cells["uncertainty"] = _ratio(1 - p.max(axis=1), np.full(best.size, 1 - known))
-    if codes is not None:
-        cells["observed"] = classes[codes.astype(np.intp)]
-        cells["wrong"] = (best != codes).astype(np.float64)
-    return cells
 
 
 def _ratio(numbers: Array, of: Array) -> Array:

@@ -28,16 +28,6 @@ SETTINGS = ("refine", "homotopy", "polish", "limit_noise")
 """Settings of the algorithm that a choice may decide."""
 
 
-def starts_of(parameters: Mapping[str, Any]) -> xr.Dataset:
-    """Return the starts among the parameters of a fit as a table; see `Decomposition.starts`."""
-    table = parameters.get("starts", [])
-    names = table[0] if table else ()
-    return xr.Dataset(
-        {name: ("start", [row[name] for row in table]) for name in names},
-        coords={"start": np.arange(len(table))},
-    )
-
-
 def chosen_arguments(fit: Any) -> dict[str, Any]:
     """Return the arguments that repeat a fit without a choice; see `Decomposition.chosen`."""
     from nmd_lab.request.settings import ADMM

@@ -161,7 +161,7 @@ def one_sweep(problem: SampledProblem, state: ChainState) -> ChainState:
     rng = numbers(state.seed, state.sweep, HYPER)
     state.row_prior = _draw_prior_of_rows(problem, state, rng)
     losses = draw_T(problem, state)
-    T = state.T - season_at_entries(problem, state)
+    T = with_season(problem, state, state.T, -1.0)
     draw_rows(problem, state, T)
     draw_noise(problem, state, sums_of_squares(problem, state, T), losses, rng)
     columns = Groups.apart(problem.column_groups, problem.units[1] ** 2, problem.prior.strength)
@@ -300,23 +300,27 @@ def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.G
             state.log_likelihood += levels.draw(v, ends, steps, rng, tune=tune)
 
 
-def season_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray | int:
-    """Return the season at the stored entries; 0 if there is none."""
+def with_season(
+    problem: SampledProblem, state: ChainState, numbers: FloatArray, times: float = 1.0
+) -> FloatArray:
+    """Return numbers at the stored entries plus a multiple of the season, if there is one."""
     if state.season is None:
-        return 0
-    return state.season.ravel()[problem.season_of_entries].astype(problem.dtype)
+        return numbers
+    season = state.season.ravel()[problem.season_of_entries]
+    return numbers + times * season.astype(problem.dtype)
 
 
 def linear_at_entries(problem: SampledProblem, state: ChainState) -> FloatArray:
     """Return WH with offsets, and with the season, at the stored entries."""
-    return problem.products(state.rows, state.columns) + season_at_entries(problem, state)
+    return with_season(problem, state, problem.products(state.rows, state.columns))
 
 
 def linear_at(
     problem: SampledProblem, state: ChainState, i: NDArray[np.intp], j: NDArray[np.intp]
 ) -> FloatArray:
     """Return WH with offsets, and with the season, at single entries, rows i and columns j."""
-    v = problem.at(state.rows, state.columns, i, j)
+    A, B = problem.augmented(state.rows[i], state.columns[j])
+    v: FloatArray = np.einsum("ij,ij->i", A, B)
     if state.season is None or problem.order is None:
         return v
     return v + state.season[problem.order.phases[i], j].astype(v.dtype)
@@ -390,7 +394,7 @@ def _draw_rows_alone(problem: SampledProblem, state: ChainState, sweeps: Iterabl
     for state.sweep in sweeps:
         state.groups.labels[:] = UNLABELLED if state.row_prior.shares.size > 1 else 0
         draw_T(problem, state)
-        draw_rows(problem, state, state.T - season_at_entries(problem, state))
+        draw_rows(problem, state, with_season(problem, state, state.T, -1.0))
 
 
 def first_season(problem: SampledProblem, T: FloatArray) -> Doubles:

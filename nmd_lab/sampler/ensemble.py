@@ -20,6 +20,15 @@ classes are raised to the power of one over a temperature (C. Guo, G. Pleiss, Y.
 Weinberger, "On calibration of modern neural networks", ICML 2017), with which their log score is
 highest.  Those of classes are first divided by their frequencies, and then multiplied by them: the
 evidence of a row gets weaker or stronger, and a class without any keeps its frequency.
+
+A chain with as many components as columns may begin at the columns: W is T, and H the identity.
+Such a member is a Gaussian with a full covariance, or a mixture of them.  It knows exact relations
+of columns, such as a column that is the sum of others, which a few components with a noise for each
+column do not.  It takes the position of a level, or 0 and 1, for a number with normal noise.  So
+does linear regression, while the other members draw T between cut points.  Each kind is ahead on
+some tables.  A draw of such a member is one of the other kind with cut points half-way between the
+levels, in units in which the noise is 1.  Draws of both kinds are kept in this form, with zeros for
+the components that one of the other kind does not have.
 """
 
 from __future__ import annotations
@@ -47,9 +56,12 @@ from nmd_lab.model.ordinal import interval_mass
 from nmd_lab.request.options import SampleOptions
 
 from .chain import ChainState, Draw, draw_of, first_T, linear_at, unhide_cells
-from .first_state import COLUMNS, with_cut_points, with_rank
+from .latent_draws import first_cuts
 from .problem import SampledProblem, problem_of
 from .sampled_model import knows_T
+
+COLUMNS = "columns"
+"""Name of the start at the columns."""
 
 MIN_PROBABILITY = 1e-12
 """Smallest probability of a hidden level, so that one cell does not decide."""
@@ -443,6 +455,33 @@ class Ensemble:
             member.groups = member.state.groups.labels.copy()
             if count:
                 member.state = unhide_cells(problem, member.state)
+
+
+def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainState) -> ChainState:
+    """Return the state of a member of full rank with cut points for the levels."""
+    at = np.flatnonzero(np.array(problem.noises) == "ordinal")
+    centres, sizes = full.units_of_kinds[at].T
+    roots, scale = np.sqrt(state.rho[at]), np.ones_like(state.rho)
+    scale[at] = roots
+    columns = state.columns * scale[:, None].astype(problem.dtype)
+    columns[at, -1] += roots * centres / sizes
+    rho, (ends, _) = np.where(scale == 1, state.rho, 1.0), first_cuts(problem.levels)
+    season = None if state.season is None else state.season * scale
+    for j, root, size in zip(at, roots, sizes, strict=True):
+        values = np.asarray(problem.model.column_models[j].loss.level_values)
+        ends[j, 1 : values.size] = 0.5 * (values[1:] + values[:-1]) * root / size
+    return replace(state, columns=columns, rho=rho, ends=ends, season=season)
+
+
+def with_rank(draw: Draw, rank: int, more: int) -> Draw:
+    """Return a draw with `more` components after the first `rank`, of which H is zero."""
+    names, at, new = ("rows", "columns", "row_means"), [rank] * more, range(rank, rank + more)
+    precisions = np.insert(np.insert(draw["row_precisions"], at, 0, axis=1), at, 0, axis=2)
+    precisions[:, new, new] = 1.0
+    padded = {name: np.insert(draw[name], at, 0, axis=1) for name in names}
+    if "phi" in draw:
+        padded["phi"] = np.insert(draw["phi"], at, 0)
+    return draw | padded | {"row_precisions": precisions}
 
 
 def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -185,13 +185,6 @@ class SampledProblem:
         A = np.hstack([rows, np.ones((len(rows), 1), rows.dtype)])
         return A, np.hstack([vectors, constants[:, None]])
 
-    def at(
-        self, rows: FloatArray, columns: FloatArray, i: NDArray[np.intp], j: NDArray[np.intp]
-    ) -> FloatArray:
-        """Return WH with offsets at single entries, rows i and columns j."""
-        A, B = self.augmented(rows[i], columns[j])
-        return np.asarray(np.einsum("ij,ij->i", A, B))
-
     def kinds_of(self, columns: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the position of the kind of each of some columns."""
         return columns if self.model.is_mixed else np.zeros_like(columns)

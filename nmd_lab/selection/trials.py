@@ -42,7 +42,7 @@ from nmd_lab.fit.starts import (
     warmed_up,
     with_sd,
 )
-from nmd_lab.fit.summary import DataSummary, make_problem, observed_only
+from nmd_lab.fit.summary import DataSummary, make_problem, observed_only, with_offsets
 from nmd_lab.kernels.products import CsrStorage
 from nmd_lab.kernels.row_steps import Ridge, chunk_of_rows, update_rows
 from nmd_lab.model.loss import Loss
@@ -130,7 +130,7 @@ class Trials:
             plain = make_problem(self.folds[index].rest, scaling, options, self._on_observed)
             self._problems[f, loss, index] = plain.with_cached_statistics()
         base = self._problems[f, loss, index]
-        problem = base.with_offsets(setting.offsets, setting.offset_alpha)
+        problem = with_offsets(base, setting.offsets, setting.offset_alpha)
         problem = problem.changed(alpha=base.units.scaled_alpha(setting.alpha))
         return with_sd(problem, self.limits.sd) if self._estimates_sd else problem
 

@@ -499,15 +499,6 @@ def shown_by(explorer: Any) -> Record:
     }
 
 
-def saved_facts(facts: Any) -> Record:
-    """Return facts without what would fit something, or is not in a file."""
-    saved: Record = {k: each for k, each in (facts or {}).items() if k not in ("swap", "shapes")}
-    if lists := saved.get("lists"):
-        known = [each | {"rating": each.get("rating", "")} for each in lists["known"]]
-        saved["lists"] = lists | {"fields": [], "known": known}
-    return saved
-
-
 def answers_of(state: Any, parts: Record) -> dict[str, Record]:
     """Return what a click on a component changes in cells and lists; pictures the page draws.
 
@@ -525,10 +516,17 @@ def answers_of(state: Any, parts: Record) -> dict[str, Record]:
 
 
 def answering(state: Any, parts: Record) -> Record:
-    """Return the parts of a page that a click on a component may change."""
+    """Return the parts of a page that a click on a component may change.
+
+    They are without what would fit something, or is not in a file.
+    """
     said = [piece for piece in state.status(None)["sentence"] if piece[1] != "take"]
     shown = {name: parts.get(name) for name in ("grid", "components")}
-    return shown | {"facts": saved_facts(parts["facts"]), "status": {"sentence": said}}
+    facts = {k: each for k, each in parts["facts"].items() if k not in ("swap", "shapes")}
+    if lists := facts.get("lists"):
+        known = [each | {"rating": each.get("rating", "")} for each in lists["known"]]
+        facts["lists"] = lists | {"fields": [], "known": known}
+    return shown | {"facts": facts, "status": {"sentence": said}}
 
 
 def changes(now: Any, old: Any) -> Any:

@@ -22,21 +22,15 @@ def chromium():
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory, chromium):
+def one_page(tmp_path_factory, chromium):
     folder = tmp_path_factory.mktemp("lab")
     with serve(folder) as address:
-        yield address, folder
-
-
-@pytest.fixture(scope="session")
-def one_page(lab, chromium):
-    address, folder = lab
-    context = chromium.new_context()
-    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
-    opened = Notebook(context.new_page(), address, folder)
-    yield opened
-    opened.end_kernels()
-    context.close()
+        context = chromium.new_context()
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+        opened = Notebook(context.new_page(), address, folder)
+        yield opened
+        opened.end_kernels()
+        context.close()
 
 
 @pytest.fixture

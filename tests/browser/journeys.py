@@ -1,7 +1,6 @@
 """Acts of a user on the page of an explorer, answers of the page, and checks by axe-core."""
 
 import re
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -69,12 +68,6 @@ TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 """Of the rules that are checked."""
 
 
-@cache
-def _source() -> str:
-    script = files("axe_playwright_python") / "axe.min.js"
-    return script.read_text(encoding="utf-8")
-
-
 def violations(page: Any, where: str) -> list[str]:
     """Return what axe-core finds in the elements that a CSS selector matches, in shadow trees too.
 
@@ -92,7 +85,8 @@ def violations(page: Any, where: str) -> list[str]:
         to do.
     """
     if not page.evaluate("() => 'axe' in window"):
-        page.evaluate(_source())
+        script = files("axe_playwright_python") / "axe.min.js"
+        page.evaluate(script.read_text(encoding="utf-8"))
     found = page.locator(where).evaluate_all(RUN, TAGS)
     return [f"{rule['id']} ({rule['impact']}): {node}" for rule in found for node in rule["nodes"]]
 

@@ -3,12 +3,12 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import textwrap
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -27,16 +27,8 @@ IGNORED = (
     "(reading 'schema')",  # Notebook 7 itself, at its start
     "Command 'filebrowser:open-path' not registered",  # the same
 )
-HOMES = {
-    "JUPYTER_CONFIG_DIR": "config",
-    "JUPYTER_DATA_DIR": "data",
-    "JUPYTER_RUNTIME_DIR": "runtime",
-    "IPYTHONDIR": "ipython",
-    "XDG_CONFIG_HOME": "xdg/config",
-    "XDG_STATE_HOME": "xdg/state",
-    "XDG_CACHE_HOME": "xdg/cache",
-}
-"""Where servers keep their files, so that those of the user neither matter nor change."""
+OF_USER = ("JUPYTER", "IPYTHON", "XDG")
+"""How variables begin that say where a user has files; those neither matter nor change here."""
 
 
 @contextlib.contextmanager
@@ -61,11 +53,11 @@ def serve_module(
     str
         The address, without a slash at the end.
     """
-    environment = os.environ | {name: str(folder / home) for name, home in HOMES.items()}
+    environment = {k: each for k, each in os.environ.items() if not k.startswith(OF_USER)}
+    environment |= {"HOME": str(folder), "JUPYTER_CONFIG_DIR": str(folder / "config")}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment |= {"JUPYTER_PLATFORM_DIRS": "1", "MARIMO_SKIP_UPDATE_CHECK": "1"}
-    for home in [*HOMES.values(), "work"]:
-        (folder / home).mkdir(parents=True, exist_ok=True)
+    (folder / "work").mkdir(exist_ok=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -76,7 +68,7 @@ def serve_module(
         )
     try:
         address = f"http://127.0.0.1:{port}"
-        wait_for(lambda: server.poll() is not None or _answers(f"{address}/api"))
+        wait_for(lambda: server.poll() is not None or _listens(port))
         if server.poll() is not None:
             raise RuntimeError(f"{module} did not start:\n{(folder / 'log').read_text()}")
         yield address
@@ -88,14 +80,9 @@ def serve_module(
             server.kill()
 
 
-def _answers(address: str) -> bool:
-    try:
-        urllib.request.urlopen(address, timeout=10).close()
-    except urllib.error.HTTPError:
-        return True  # it does not have the page
-    except OSError:
-        return False
-    return True
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def write_notebook(path: Path, cells: Sequence[str]) -> None:
@@ -121,32 +108,25 @@ class Shown:
     Attributes
     ----------
     errors : list of str
-        What the page threw, and the errors in its console.
-    outside : list of str
-        What it asked of other servers.
+        What the page threw, and the errors in its console but for what it asked of other servers.
     """
 
     def __init__(self, page: Any, address: str) -> None:
         self.page, self.address = page, address
         self.errors: list[str] = []
-        self.outside: list[str] = []
         page.set_default_timeout(1000 * PATIENCE)
         page.on("pageerror", lambda error: self._note(str(error)))
         page.on("console", self._console)
-        page.on("request", self._request)
 
     def _console(self, message: Any) -> None:
         where = message.location.get("url", "")
-        if message.type == "error" and where not in self.outside:
+        outside = where.startswith("http") and not where.startswith(self.address)
+        if message.type == "error" and not outside:
             self._note(f"{message.text} ({where})")
 
     def _note(self, error: str) -> None:
         if not any(word in error for word in IGNORED):
             self.errors.append(error)
-
-    def _request(self, request: Any) -> None:
-        if request.url.startswith("http") and not request.url.startswith(self.address):
-            self.outside.append(request.url)
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -230,7 +210,7 @@ class Notebook(Shown):
         write_notebook(self.folder / "work" / name, cells)
         self.page.goto(f"{self.address}/{where.format(name)}")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
-        self.page.wait_for_function(KERNEL_IDLE)
+        self.page.wait_for_function(IDLE)
         self.command("notebook:run-all-cells")
 
     def command(self, name: str) -> None:
@@ -243,11 +223,7 @@ class Notebook(Shown):
         before = page.locator(".jp-Notebook .jp-CodeCell").count()
         page.evaluate(NEW_CELL, code)
         cell = page.locator(".jp-Notebook .jp-CodeCell").nth(before)
-        prompt = cell.locator(".jp-InputPrompt")
-        prompt.filter(has_text="[*]").or_(prompt.filter(has_text="[")).wait_for()
-        done = "n => {const p=document.querySelectorAll('.jp-Notebook .jp-CodeCell')[n]"
-        done += "?.querySelector('.jp-InputPrompt'); return /\\[\\d+\\]/.test(p?.textContent||'')}"
-        page.wait_for_function(done, arg=before)
+        cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for()
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts()).strip()
 
     def end_kernels(self) -> None:
@@ -262,10 +238,7 @@ class Notebook(Shown):
             urllib.request.urlopen(request, timeout=PATIENCE).close()
 
 
-KERNEL_IDLE = (
-    "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
-    " === 'idle'"
-)
+IDLE = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
 
 SHARED = "shared.ipynb"
 

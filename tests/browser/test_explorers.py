@@ -164,7 +164,7 @@ def test_photograph_by_patches_with_rain(notebook):
     assert np.isnan(values(page, seen)).sum() > before + 100
     assert not np.isnan(values(page, f"{PICTURES}.values.model")).any()
 
-    # Uncertainty is a colour on the picture, and the code repeats all
+    # Uncertainty is a colour on the picture
     page.click(".nmd-tools button:has-text('uncertainty')")
     legend = page.locator(".nmd-pictures > .nmd-read", has_text="or more (purple)")
     legend.wait_for()
@@ -176,8 +176,6 @@ def test_photograph_by_patches_with_rain(notebook):
     read = page.locator(".nmd-pictures > .nmd-read", has_text=re.compile(r"SD \S+ / \S+ / \S+$"))
     read.wait_for()  # one for each channel, as the data and the model
     page.click(".nmd-tools button:has-text('data | model')")
-    notebook.run("exec(explorer.state.code('photo'))")
-    assert notebook.run("print(filled.identical(explorer.result))") == "True"
     assert violations(page, ".nmd-explorer") == []
 
     # As a matrix on request
@@ -256,17 +254,13 @@ def test_ratings_with_stars_and_intervals(notebook):
     said = status_says(page, r"drawing: \d+ of \d+(, about .*)?$")  # after the tuning
     assert number_after("of", said) == 20_100
     page.click(".nmd-stop")
-    said = status_says(page, r"stopped after \d+ draws")
+    status_says(page, r"stopped after \d+ draws")
     page.click(".nmd-action.nmd-more")
     page.locator(".nmd-popover .nmd-chart svg").wait_for()
     page.keyboard.press("Escape")
     first = page.locator(".nmd-top li .nmd-predicted").first
     low, high = map(float, re.findall(r"[\d.]+", first.get_attribute("title"))[1:])
     assert low <= float(first.inner_text()) <= high + 0.05
-    notebook.run(copied(page))
-    assert notebook.run("print(posterior.draws.identical(explorer.posterior.draws))") == "True"
-    sweeps = notebook.run('print(explorer.posterior.trace.sizes["sweep"])')
-    assert number_after("stopped after", said) == float(sweeps)
 
 
 def test_a_study(notebook):
@@ -288,16 +282,9 @@ def test_a_study(notebook):
     assert violations(page, ".nmd-explorer") == []
 
 
-RERUN = """async () => {
-  window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0;
-  await window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
+FIRST_CELL = "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0; }"
 RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
-SAVE = "async () => { await window.jupyterapp.commands.execute('docmanager:save'); }"
-COUNTED = """
-from ipywidgets.widgets.widget import _instances
-print(len(_instances))
-"""
+COUNTED = "from ipywidgets.widgets.widget import _instances; print(len(_instances))"
 SMALL = """
 settings = {"nonlinearity": "relu", "rank": 6, "alpha": 0.1, "iterations": 30, "draws": 10}
 explorer = nmd.widgets.explore(nmd.datasets.digits(300), **settings)
@@ -319,14 +306,15 @@ def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
     frame = page.locator(".nmd-static iframe")
     frame.wait_for(state="attached")
     assert not page.locator(".nmd-static").is_visible()  # next to the living explorer
-    page.evaluate(RERUN)  # which ends the explorer of before
+    page.evaluate(FIRST_CELL)
+    notebook.command("notebook:run-cell")  # which ends the explorer of before
     assert notebook.run(COUNTED) == "1"
     page.locator(".nmd-sentence", has_text="90 % intervals cover").wait_for()
     page.wait_for_timeout(1000)
     sentence = page.inner_text(".nmd-sentence").split()
 
     # The kernel ends: what needs none stays alive
-    page.evaluate(SAVE)
+    notebook.command("docmanager:save")
     page.evaluate(RESTART)
     status_says(page, "The kernel was restarted")
     switch_off(page, 2)

@@ -2,15 +2,12 @@
 
 import contextlib
 
-import fits
 import numpy as np
 import pytest
-from explorer_page import EVIL, act, done, plain, sure
-from helpers import people, with_holes
+from explorer_page import EVIL, KINDS, act
 from journeys import PICTURES, violations
 from site_modules import site_module
 
-from nmd_lab import datasets, widgets
 from nmd_lab.widgets.charts import oriented
 
 pytestmark = pytest.mark.browser
@@ -36,12 +33,8 @@ def opened(chromium, path, theme="light"):
     context.close()
 
 
-def digits():
-    return sure(done(plain(widgets.explore, datasets.digits(60), iterations=20, draws=10)))
-
-
 def test_digits(chromium, tmp_path):
-    explorer = digits()
+    explorer = KINDS["digits"]()
     fitted, ids = oriented(explorer.result._fitted), explorer.pictures["ids"]
     sentence = "".join(text for text, *_ in explorer.status["sentence"])
     with opened(chromium, explorer.save(tmp_path / "digits.html"), "dark") as page:
@@ -95,36 +88,6 @@ def test_digits(chromium, tmp_path):
         assert violations(page, ".nmd-explorer") == []
 
 
-def table():
-    frame = with_holes(people(60)).rename(columns={"kg": EVIL})
-    return sure(done(widgets.explore(frame, rank=2, alpha=1.0, iterations=20, draws=10)))
-
-
-def photograph():
-    grey = np.add.outer(np.sin(np.arange(60) / 9), np.cos(np.arange(80) / 7))
-    return done(widgets.explore(grey, groups=2))
-
-
-def matrix():
-    X = np.random.default_rng(0).random((70, 80))
-    return done(plain(widgets.explore, X, rank=3, iterations=5, missing=0.1))
-
-
-def ratings():
-    settings = {"rank": 3, "alpha": 2.0, "nonlinearity": "identity", "iterations": 20}
-    explorer = done(widgets.Explorer(data="generated", **settings))
-    act(explorer, "ask", name="row", value="you")
-    return explorer
-
-
-KINDS = {
-    **{make.__name__: make for make in (digits, table, photograph, matrix, ratings)},
-    "study": lambda: widgets.Explorer(fits.study()),
-    "fit": lambda: widgets.explore(fits.of_digits()),
-    "posterior": lambda: widgets.explore(fits.of_people()[2]),
-}
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_looks_alive_works(chromium, tmp_path, kind):
@@ -145,7 +108,7 @@ def test_what_looks_alive_works(chromium, tmp_path, kind):
 
 
 def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
-    explorer = table()
+    explorer = KINDS["table"]()
     column = explorer.grid["columns"][0]
     missing = column["state"].index(2)
     with opened(chromium, explorer.save(tmp_path / "table.html")) as page:

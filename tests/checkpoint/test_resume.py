@@ -43,6 +43,7 @@ class Ticks:
         self.number, self.last = 0, last
         with contextlib.suppress(Killed):
             run()
+        self.last = 0
 
 
 @pytest.fixture
@@ -66,7 +67,6 @@ def check(run: Run, ticks: Ticks, path: Path, seed: int) -> None:
     assert path.exists()
     ticks.until(int(rng.integers(1, total - first + 2)), again)
     ticks.until(1, again)  # before anything is done
-    ticks.last = 0
     given = {each: options[each] for each in GIVEN_AGAIN if each in options}
     assert bits_of(nmd.resume(path, arguments[0], **given)) == expected
 
@@ -102,7 +102,6 @@ def test_the_time_of_a_choice_counts_when_its_fit_goes_on(ticks, tmp_path, clock
     options = options | {"time_limit": 4.0, "tol": 0, "max_iter": 10**6}
     ticks.until(0, lambda: nmd.complete(*arguments, **kept(options, path)))
     ticks.until(ticks.number - 5, lambda: nmd.complete(*arguments, **kept(options, path)))
-    ticks.last = 0
     fit = nmd.resume(path, *arguments, observed=options["observed"])
     spent = float(fit.selection["seconds"].sum())
     assert spent > 1.0
@@ -114,7 +113,6 @@ def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_pat
     whole = {}
     for last in (12, 3):
         ticks.until(last, lambda: nmd.decompose(*arguments, **kept(options, path)))
-        ticks.last = 0
         saved = path.read_bytes()
         whole[last] = bits_of(nmd.resume(path, arguments[0]))
         path.write_bytes(saved)
@@ -123,7 +121,6 @@ def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_pat
 
 def stopped(path: Path, ticks: Ticks, *arguments: Any, **options: Any) -> None:
     ticks.until(9, lambda: nmd.decompose(*arguments, **kept(options, path)))
-    ticks.last = 0
 
 
 def test_other_data_and_options_are_refused(ticks, tmp_path):

@@ -18,23 +18,6 @@ def fit_of(X, **options):
     return nmd_lab.decompose(X, 3, **({"nonlinearity": "identity", "max_iter": 5} | options))
 
 
-@pytest.fixture
-def cube(rng):
-    return xr.DataArray(
-        rng.random((7, 4, 5)),
-        dims=("time", "lat", "lon"),
-        coords={
-            "time": pd.date_range("2021-03-01", periods=7),
-            "lat": ("lat", [60.0, 30.0, 0.0, -30.0], {"units": "degrees north"}),
-            "lon": [10, 20, 30, 40, 50],
-            "season": ("time", list("sssuuuu")),
-            "height": (("lat", "lon"), rng.random((4, 5))),
-            "scenario": "historical",
-        },
-        name="rain",
-    )
-
-
 TWENTY, FIFTEEN = range(20), range(15)
 PAIRED = [list("abcd"), range(5)]
 FRAMES = {
@@ -69,7 +52,16 @@ def test_frame_in_labels_out(case, small):
         (("lon", "time"), ("lon", "time"), ("lat",)),
     ],
 )
-def test_more_dimensions_are_stacked_and_unstacked(sample_dims, W_dims, H_dims, cube, read_back):
+def test_more_dimensions_are_stacked_and_unstacked(sample_dims, W_dims, H_dims, rng, read_back):
+    coords = {
+        "time": pd.date_range("2021-03-01", periods=7),
+        "lat": ("lat", [60.0, 30.0, 0.0, -30.0], {"units": "degrees north"}),
+        "lon": [10, 20, 30, 40, 50],
+        "season": ("time", list("sssuuuu")),
+        "height": (("lat", "lon"), rng.random((4, 5))),
+        "scenario": "historical",
+    }
+    cube = xr.DataArray(rng.random((7, 4, 5)), coords, ("time", "lat", "lon"), name="rain")
     options = {"sample_dims": sample_dims, "observed": cube > 0.05}
     fit = fit_of(cube, **options)
     assert fit.W.dims == (*W_dims, "component")

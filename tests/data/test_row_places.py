@@ -67,10 +67,8 @@ BY_STATION = {
     "levels in other order": (with_levels("day", "station"), "day"),
     "both levels by name": (with_levels("day", "station"), ["station", "day"]),
     "two columns": (frame(station=STATIONS, day=DATES), ["station", "day"]),
-    "categories": (
-        frame(station=pd.Categorical(STATIONS, ["y", "x"]), day=DATES),
-        ["station", "day"],
-    ),
+    "categories": (frame(station=pd.Categorical(STATIONS, ["y", "x"]), day=DATES),
+                   ["station", "day"]),
     "a column and a level": (frame(day=DATES).set_index("day").assign(station=STATIONS),
                              ["station", "day"]),
     "numbers": (frame(number=[1.5, 2, 1.5, 2, 2, 1.5], day=DATES), ["number", "day"]),

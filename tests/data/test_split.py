@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import mask_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -84,11 +85,8 @@ def with_gaps(length, share, seed=0, *, m=M, n=N, columns=None):
 def hidden_of(X, share, seed=0, sequence=None):
     """Return which cells are hidden, (m, n)."""
     sequence = np.arange(len(X)) if sequence is None else sequence
-    observations = observe(X)
-    i, j, _ = observations.entries()
-    hidden = np.zeros(X.shape, bool)
-    hidden[i, j] = moved_runs(observations, share, np.random.default_rng(seed), sequence)
-    return hidden
+    observations, rng = observe(X), np.random.default_rng(seed)
+    return mask_of(observations.select(moved_runs(observations, share, rng, sequence)))
 
 
 def runs(mask):
@@ -185,18 +183,13 @@ def test_the_correlation_with_the_next_row_decides():
     assert 3 < sum(said) < 37
 
 
-NO_RUNS = [
-    np.ones((M, N)),
-    np.array([[1.0, np.nan, 2.0]]),
-    sparse.random_array((400, 300), density=0.02, rng=np.random.default_rng(0)),
-]
-
-
-@pytest.mark.parametrize("X", NO_RUNS, ids=["nothing missing", "one row", "sparse"])
-def test_what_has_no_runs(X, monkeypatch):
-    if sparse.issparse(X):  # which have no mask
-        monkeypatch.setattr(Observations, "missing", None)
-    assert not missing_in_runs(observe(X), np.arange(X.shape[0]))
+def test_what_has_no_runs(monkeypatch):
+    full, one_row = np.ones((M, N)), np.array([[1.0, np.nan, 2.0]])
+    few = sparse.random_array((400, 300), density=0.02, rng=np.random.default_rng(0))
+    for X in (full, one_row, few):
+        if X is few:  # sparse data have no mask
+            monkeypatch.setattr(Observations, "missing", None)
+        assert not missing_in_runs(observe(X), np.arange(X.shape[0]))
 
 
 @pytest.mark.parametrize("columns", [1, 2, 8])

@@ -25,22 +25,15 @@ from nmd_lab.datasets.film_ratings import CHECKOUT, SMALL, read_ratings
 from nmd_lab.widgets.explorer import library
 
 EXPECTED = pd.DataFrame(
-    {
-        "user": [7, 7, 2],
-        "item": [31, 4, 31],
-        "rating": [4.0, 3.0, 5.0],
-        "title": ["Amélie (2001)", "Heat, The (1995)", "Amélie (2001)"],
-    }
+    [(7, 31, 4.0, "Amélie (2001)"), (7, 4, 3.0, "Heat, The (1995)"), (2, 31, 5.0, "Amélie (2001)")],
+    columns=["user", "item", "rating", "title"],
 )
 
 
-def lines(separator, header=""):
-    stamp = 881250949
-    body = [
-        separator.join(map(str, (user, item, rating, stamp)))
-        for user, item, rating in EXPECTED[["user", "item", "rating"]].itertuples(index=False)
-    ]
-    return "\n".join([header] * bool(header) + body) + "\n"
+def lines(separator, *header):
+    rows = EXPECTED[["user", "item", "rating"]].assign(time=881250949)
+    body = (separator.join(map(str, row)) for row in rows.itertuples(index=False))
+    return "\n".join([*header, *body, ""])
 
 
 def write_set(folder, edition):
@@ -88,18 +81,13 @@ DAMAGED = [
     ("100k", "u.data", "2\t31\t9\t881250949\n", "line 3 is no user, item and rating from 1 to 5"),
     ("100k", "u.data", "7\t-4\t4\t881250949\n", "line 3 is no"),
     ("100k", "u.data", "x7\t31\t4\t881250949\n", "x7"),
-    (
-        "25m",
-        "ratings.csv",
-        "1,3,4,\n",
-        "line 4 is no user, item and rating from 0.5 to 5 in 4 fields",
-    ),
-    *(("25m", "ratings.csv", line, "line 4 is no .* in 4 fields") for line in ("1,3,4\n", "1,3\n")),
+    *(("25m", "ratings.csv", line, "line 4 is no .* and rating from 0.5 to 5 in 4 fields")
+      for line in ("1,3,4,\n", "1,3,4\n", "1,3\n")),
     ("25m", "ratings.csv", "1,3,4,7,7\n", "4 fields in line 4"),
     ("1m", "ratings.dat", "1::3::4\n", "line 3 is no"),
     ("1m", "movies.dat", "31\n", r"movies\.dat' cannot be read: item 31 has no title"),
     ("1m", "movies.dat", "\nthirty::Amélie::Comedy\n", r"movies\.dat' cannot be read: .*thirty"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("edition", "name", "last", "words"), DAMAGED)
@@ -162,11 +150,6 @@ def test_generated_ratings_are_like_real_ones():
     assert popularity.corr(table.groupby("item")["rating"].mean()) > 0.1
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture
 def no_data(monkeypatch):
     monkeypatch.delenv("NMD_LAB_DATA", raising=False)
@@ -178,7 +161,8 @@ def server(tmp_path, monkeypatch, no_data):
     pooch = pytest.importorskip("pooch")
     folder = tmp_path / "served"
     folder.mkdir()
-    handler = partial(Quiet, directory=folder)
+    monkeypatch.setattr(http.server.SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}/"

@@ -147,19 +147,15 @@ def test_the_left_panel_has_a_line_for_each_rank_and_the_right_its_lowest_error_
     assert set(colors[0]) <= set(colors[1])  # a rank has one colour
 
 
-def test_the_chosen_trial_need_not_be_the_lowest(plain):
-    left, right = drawn(plain, trials(RANKS, ALPHAS), chosen=1)
-    error = trials([4], [1.0])[0]["error"]
-    assert ring(left) == [1.0, error]
-    assert ring(right) == [4, error]
-
-
 def test_other_models_have_their_own_line_after_the_chosen_one(plain):
     relu = [row | {"error": row["error"] - 0.5} for row in trials([4, 8], [1, 3])]
     relu = [row | {"nonlinearity": "ReLU()", "loss": "l1"} for row in relu]
-    left, right = drawn(plain, relu + trials([4, 8, 16], [1, 3]), chosen=7)
+    rows = relu + trials([4, 8, 16], [1, 3])
+    left, right = drawn(plain, rows, chosen=6)  # which need not be the lowest
+    assert ring(left) == [1, rows[6]["error"]]
+    assert ring(right) == [8, rows[6]["error"]]
     assert words(right) == ["MinMax(0, 16), frobenius", "ReLU(), l1"]
-    assert right.get_title() == "chosen: MinMax(0, 16), rank 8, alpha 3"
+    assert right.get_title() == "chosen: MinMax(0, 16), rank 8, alpha 1"
     styles = [line.get_linestyle() for line in right.lines if len(line.get_xdata()) > 1]
     assert styles[:2] == ["-", "--"]
     assert len(curves(left)) == 5

@@ -126,7 +126,6 @@ def test_some_columns_by_label_are_enough(rng):
     for rows in (
         frame,
         frame.iloc[0],
-        xr.DataArray(frame, dims=("sample", "column")),
         xr.DataArray(frame, dims=("sample", "column")).transpose(),
         nmd_lab.observations_from_table(table, "row", "column", "value"),
         nmd_lab.observations_from_sparse(sparse.csr_array(frame), ["new"], frame.columns),

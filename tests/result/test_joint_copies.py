@@ -3,47 +3,29 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import check_all_refused, check_filled
+from helpers import check_all_refused, check_filled, people, with_holes
 from scipy.special import ndtri
 
 import nmd_lab as nmd
 from nmd_lab.result.draws import MIN_REPEATS, N_PRIOR_CELLS, RepeatedValues
 
-N = 400
 
-
-def table(seed=0, share=0.3):
-    """Return generated columns of every kind, with one factor and a weak effect of t on y."""
-    rng = np.random.default_rng(seed)
-    f = rng.normal(size=N)
-    t = rng.normal(size=N)
-    frame = pd.DataFrame(
-        {
-            "a": f + rng.normal(size=N),
-            "t": t,
-            "y": 0.3 * t + rng.normal(size=N),
-            "dose": np.exp(0.8 * f + 0.6 * rng.normal(size=N)),
-            "percent": np.clip(70 + 20 * f + 10 * rng.normal(size=N), 1, 99),
-            "yes": pd.array(f + rng.normal(size=N) > 0.5, "boolean"),
-            "level": pd.Categorical(pd.cut(f + rng.normal(size=N), 3, labels=False), ordered=True),
-            "kind": pd.Categorical(
-                np.array(list("uvw"))[1 * (f + rng.normal(size=N) > 0) + (t > 1)]
-            ),
-        }
-    )
-    return frame, frame.mask(rng.random(frame.shape) < share)
+def table():
+    """Return a table of every kind with holes, in which doses are positive and percent bounded."""
+    frame = people(400)
+    percent = (frame["cm"] + frame["kg"] - 190).clip(1, 99)
+    return with_holes(frame.assign(dose=np.exp(frame["kg"] / 12 - 6), percent=percent), 0.3)
 
 
 @pytest.fixture(scope="module")
 def sampled():
-    frame, holed = table()
-    bounds = {"percent": (0, 100)}
-    return frame, holed, nmd.sample(holed, draws=60, bounds=bounds, random_state=0)
+    holed = table()
+    return holed, nmd.sample(holed, draws=60, bounds={"percent": (0, 100)}, random_state=0)
 
 
 def test_copies_repeat_and_keep_what_is_observed_within_bounds_and_positive(sampled, read_back):
     """With a seed, and after a file."""
-    _, holed, posterior = sampled
+    holed, posterior = sampled
     assert posterior._joint is not None
     copies = posterior.impute(holed, n=50, random_state=0)
     for each in (posterior, read_back(posterior)):
@@ -62,9 +44,9 @@ def test_copies_repeat_and_keep_what_is_observed_within_bounds_and_positive(samp
 
 
 def test_new_rows_are_completed_given_what_they_show(sampled):
-    _, holed, posterior = sampled
-    new = holed.iloc[:2].assign(a=[-3.0, 3.0], percent=np.nan, dose=[0.1, 8.0])
-    new.index = [1000, 1001]
+    holed, posterior = sampled
+    new = holed.iloc[:2].assign(cm=np.float64([145, 195]), kg=np.float32([40, 100]), percent=np.nan)
+    new = new.set_axis(["small", "tall"])
     low, high = np.mean(
         [copy["percent"] for copy in posterior.impute(new, n=50, random_state=0)], 0
     )
@@ -72,20 +54,19 @@ def test_new_rows_are_completed_given_what_they_show(sampled):
 
 
 def test_wrong_bounds_are_refused_in_words():
-    impute = lambda bounds: nmd.impute(table()[1], bounds=bounds)  # noqa: E731
+    impute = lambda bounds: nmd.impute(table(), bounds=bounds)  # noqa: E731
     check_all_refused([
         (r"bounds\['percent'\]=\(10, 20\) leaves out values", impute, {"percent": (10, 20)}),
-        ("bounds has 'yes', which is no column of numbers", impute, {"yes": (0, 1)}),
+        ("bounds has 'smokes', which is no column of numbers", impute, {"smokes": (0, 1)}),
         ("bounds has 'no', which is no column of numbers", impute, {"no": (0, 1)}),
     ])  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("rows", "options"), [(N, {"rank": 2}), (N, {"groups": 1}), (60, {})], ids=str
+    ("rows", "options"), [(400, {"rank": 2}), (400, {"groups": 1}), (60, {})], ids=str
 )
 def test_a_model_that_was_asked_for_or_of_few_rows_makes_the_copies(rows, options):
-    _, holed = table()
-    assert nmd.sample(holed[:rows], draws=20, tune=20, random_state=0, **options)._joint is None
+    assert nmd.sample(table()[:rows], draws=20, tune=20, random_state=0, **options)._joint is None
 
 
 OBSERVED = np.repeat([0.0, 1.5, 2.0, 2.5, 4.0, 7.0], [12, 1, 4, 1, 6, 1])

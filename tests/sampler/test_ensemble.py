@@ -13,9 +13,8 @@ from nmd_lab.data.units import facts_of
 from nmd_lab.request.options import SampleOptions
 from nmd_lab.sampler import joint_normal, run
 from nmd_lab.sampler.ensemble import PRIOR, Size, stacked
-from nmd_lab.sampler.first_state import first_chain
 from nmd_lab.sampler.problem import prepare_sample
-from nmd_lab.sampler.run import SIZES, ensemble_for
+from nmd_lab.sampler.run import SIZES, ensemble_for, first_chain
 
 QUICK = {"draws": 40, "tune": 5, "random_state": 0}
 

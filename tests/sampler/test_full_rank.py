@@ -7,8 +7,9 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 import nmd_lab as nmd
-from nmd_lab.sampler.chain import draw_of, one_sweep
-from nmd_lab.sampler.first_state import first_chain, with_rank
+from nmd_lab.sampler.chain import draw_of, linear_at, one_sweep
+from nmd_lab.sampler.ensemble import with_rank
+from nmd_lab.sampler.run import first_chain
 
 from .test_ensemble import prepared
 
@@ -57,14 +58,14 @@ def test_cut_points_give_the_probabilities_of_numbers_with_normal_noise():
     np.testing.assert_array_equal(state.rho, before[1])
     i, j = np.arange(20), np.full(20, 3)
     centre, size = full.units_of_kinds[3]
-    mean = centre + size * full.at(state.rows, state.columns, i, j)
+    mean = centre + size * linear_at(full, state, i, j)
     ends = np.array([-np.inf, 0.5, 1.5, np.inf])
     expected = np.diff(norm.cdf(ends, mean[:, None], size / np.sqrt(state.rho[3])))
-    v = ensemble.problem.at(kept.rows, kept.columns, i, j)
+    v = linear_at(ensemble.problem, kept, i, j)
     found = np.diff(norm.cdf(kept.ends[3], v[:, None]))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    numbers = ensemble.problem.at(kept.rows, kept.columns, i, np.full(20, 11))
-    np.testing.assert_allclose(numbers, full.at(state.rows, state.columns, i, np.full(20, 11)))
+    numbers = linear_at(ensemble.problem, kept, i, np.full(20, 11))
+    np.testing.assert_allclose(numbers, linear_at(full, state, i, np.full(20, 11)))
 
 
 def test_added_components_change_no_prediction():

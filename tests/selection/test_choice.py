@@ -2,6 +2,7 @@
 
 import math
 import signal
+import sys
 from functools import cache
 
 import numpy as np
@@ -32,13 +33,8 @@ def holes(*arguments, **options):
     return np.where(seen, X, np.nan)
 
 
-def chosen(fit):
-    trials = fit.selection
-    return trials.isel(trial=trials.attrs["chosen"])
-
-
 def rmse(fit, X, at):
-    return math.sqrt(np.mean((fit.reconstruct().values - X)[at] ** 2))
+    return nmd.metrics.rmse(X, fit.reconstruct().values, observed=at)
 
 
 @cache
@@ -57,11 +53,11 @@ def test_the_choice_is_good_and_recorded():
         for alpha in (0.1, 0.3, 1, 3)
     )
     assert rmse(fit, X, ~seen) < 1.2 * tuned
-    row, parameters = chosen(fit), fit.parameters
+    trials, parameters = fit.selection, fit.parameters
+    row = trials.isel(trial=trials.attrs["chosen"])
     for name in ("rank", "alpha", "offsets", "offset_alpha"):
         assert row[name] == parameters[name]
     assert row["nonlinearity"] == repr(fit.nonlinearity)
-    trials = fit.selection
     assert 5 < trials.sizes["trial"] <= TRIALS
     assert trials.attrs["held_out_drawn"] == "at random"
     assert set(trials.attrs["options"].split(", ")) == {"rank", "alpha", "offsets", "offset_alpha"}
@@ -102,8 +98,7 @@ def test_noise_without_holes_is_removed():
 
 
 def test_the_rank_of_a_decomposition():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)) + 0.1 * rng.normal(size=(40, 30))
+    X, _ = table(noise=0.1, offsets=False)
     fit = nmd.decompose(np.maximum(X, 0), random_state=0)
     assert 1 <= fit.parameters["rank"] <= 4
     assert fit.parameters["alpha"] == 0
@@ -238,13 +233,8 @@ def survey(m=200, n=6, seed=0):
     scores = rng.normal(size=(m, 1)) @ rng.normal(size=(1, n)) + 0.7 * rng.normal(size=(m, n))
     levels = np.searchsorted([-1.0, 0.0, 1.0], scores)
     seen = rng.random((m, n)) < 0.8
-    columns = {
-        f"q{j}": pd.Categorical(
-            np.where(seen[:, j], levels[:, j], np.nan), categories=range(4), ordered=True
-        )
-        for j in range(n)
-    }
-    return pd.DataFrame(columns), levels, seen
+    answers = pd.DataFrame(np.where(seen, levels, np.nan)).add_prefix("q")
+    return answers.astype(pd.CategoricalDtype(range(4), ordered=True)), levels, seen
 
 
 @cache
@@ -257,28 +247,23 @@ def test_a_survey_is_not_overfitted():
     (table, levels, seen), fit = survey(), of_survey()
     filled = fit.impute(table).astype(float).to_numpy()
     median = np.nanmedian(np.where(seen, levels, np.nan), axis=0)
-    error, simple = (
-        np.sqrt(np.mean((y - levels)[~seen] ** 2)) for y in (filled, median + 0 * seen)
-    )
+    guesses = filled, median + 0 * seen
+    error, simple = (nmd.metrics.rmse(levels, y, observed=~seen) for y in guesses)
     assert error < 0.9 * simple
     assert fit.parameters["alpha"] > 0.1
 
 
 @pytest.mark.parametrize("kind", ["array", "relu", "survey", "numbers", "picture", "limits"])
 def test_what_was_chosen_repeats_the_fit(kind):
-    X, seen = table()
-    given = {}
-    if kind == "survey":
-        X, _, seen = survey()
-    elif kind == "numbers":
-        X = pd.DataFrame(np.where(seen, X, np.nan)[:, :8] * np.arange(1, 9))
-    elif kind == "picture":
-        X, _ = picture()
-    elif kind == "limits":
-        given = {"at_most": seen & (X < 2)}
-        X = np.where(seen, np.maximum(X, 2), np.nan)
-    else:
-        X = np.where(seen, np.maximum(X - 3, 0) if kind == "relu" else X, np.nan)
+    X = {
+        "array": holes(),
+        "relu": np.maximum(holes() - 3, 0),
+        "survey": survey()[0],
+        "numbers": pd.DataFrame(holes()[:, :8] * np.arange(1, 9)),
+        "picture": picture()[0],
+        "limits": np.maximum(holes(), 2),
+    }[kind]
+    given = {"at_most": holes() < 2} if kind == "limits" else {}
     made = {"survey": of_survey, "picture": of_picture, "array": default}.get(kind)
     fit = made() if made else nmd.complete(X, random_state=0, **given)
     again = nmd.complete(X, **fit.chosen, **given, random_state=1)
@@ -298,7 +283,7 @@ def test_a_choice_for_data_without_noise_repeats():
     fit = nmd.complete(np.where(seen, X, np.nan), random_state=2)
     again = nmd.complete(np.where(seen, X, np.nan), **fit.chosen, random_state=9)
     for each in (fit, again):
-        assert np.sqrt(np.mean((each.reconstruct().values - X)[~seen] ** 2)) < 0.01
+        assert rmse(each, X, ~seen) < 0.01
 
 
 @pytest.mark.parametrize("kind", ["classes", "levels"])
@@ -335,10 +320,7 @@ def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
         X, **{k: v for k, v in fit.chosen.items() if k not in ("init", "max_iter", "tol")}
     )
     truth = load_digits().data[:400]
-    errors = [
-        np.sqrt(np.mean((f.reconstruct().values - truth)[hidden] ** 2)) for f in (fit, converged)
-    ]
-    assert errors[0] < 0.99 * errors[1]
+    assert rmse(fit, truth, hidden) < 0.99 * rmse(converged, truth, hidden)
 
 
 def test_a_learned_model_is_not_that_of_another_loss():
@@ -357,13 +339,9 @@ def test_a_learned_model_is_not_that_of_another_loss():
 def test_a_choice_that_had_ended_is_not_repeated(tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 2)) @ np.ones((2, 8))
     whole = nmd.complete(X, random_state=0)
-
-    def killed(state):
-        raise SystemExit
-
     compute = nmd.Compute(checkpoint=tmp_path / "run", checkpoint_every=0)
     with pytest.raises(SystemExit):
-        nmd.complete(X, random_state=0, compute=compute, callback=killed)
+        nmd.complete(X, random_state=0, compute=compute, callback=sys.exit)
     monkeypatch.setattr("nmd_lab.api.fits.choose", None)
     fit = nmd.resume(tmp_path / "run", X)
     np.testing.assert_array_equal(fit.W, whole.W)

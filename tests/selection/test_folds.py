@@ -8,22 +8,9 @@ import pandas as pd
 import pytest
 from helpers import mask_of
 from scipy import sparse
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    LeaveOneGroupOut,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn import model_selection as sk
 
-from nmd_lab.data import folds as module
-from nmd_lab.data.folds import (
-    draw_folds,
-    holes_depend_on_each_other,
-    row_folds,
-    row_splits,
-    without,
-)
+from nmd_lab.data import folds as folding
 from nmd_lab.data.inputs import observe
 
 
@@ -50,8 +37,8 @@ def hidden_square(shape=(64, 48), size=20):
     return X
 
 
-def draw(X, seed=0):
-    return draw_folds(observe(X), np.random.default_rng(seed))
+def draw(X, seed=0, *how):
+    return folding.draw_folds(observe(X), np.random.default_rng(seed), *how)
 
 
 def masks(fold):
@@ -88,7 +75,7 @@ HOLES = [
 
 @pytest.mark.parametrize(("depend", "X"), HOLES)
 def test_holes_at_random_and_blocks_are_known(depend, X):
-    assert holes_depend_on_each_other(observe(X)) == depend
+    assert folding.holes_depend_on_each_other(observe(X)) == depend
 
 
 # What is held out ---------------------------------------------------------------------------------
@@ -118,7 +105,7 @@ def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
     shares = [fold.held_out.n_observed / n_observed for fold in folds]
     assert min(shares) >= 0.01  # moved holes are few
     assert max(shares) <= 0.2
-    assert 1 < len(folds) <= module.MAX_FOLDS
+    assert 1 < len(folds) <= folding.MAX_FOLDS
     first, second = (masks(fold)[1] for fold in folds[:2])
     assert np.any(first != second)
 
@@ -126,12 +113,12 @@ def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
 def test_one_part_is_enough_for_many_entries():
     folds, _ = draw(random_holes((200, 150), 0.9))
     assert len(folds) == 1
-    assert folds[0].held_out.n_observed >= module.MIN_HELD_OUT
+    assert folds[0].held_out.n_observed >= folding.MIN_HELD_OUT
 
 
 def test_no_more_are_held_out_than_are_needed(monkeypatch):
-    monkeypatch.setattr(module, "MIN_HELD_OUT", 100)
-    monkeypatch.setattr(module, "MAX_HELD_OUT", 300)
+    monkeypatch.setattr(folding, "MIN_HELD_OUT", 100)
+    monkeypatch.setattr(folding, "MAX_HELD_OUT", 300)
     (fold,), _ = draw(random_holes((100, 80), 0.9))
     assert fold.held_out.n_observed == 300
 
@@ -169,7 +156,7 @@ def test_entries_of_another_matrix_are_left_out():
     seen, other = np.random.default_rng(0).random((2, 6, 5)) < 0.5
     X = observe(np.where(seen, 1.0, np.nan))
     for held in (other, ~seen):
-        rest, _ = without(X, observe(np.where(held, 1.0, np.nan)))
+        rest, _ = folding.without(X, observe(np.where(held, 1.0, np.nan)))
         np.testing.assert_array_equal(mask_of(rest), seen & ~held)
 
 
@@ -186,7 +173,7 @@ def test_missing_entries_move_by_a_quarter_to_three_quarters_of_the_rows(m, rows
     X, found = np.ones((m, 40)), set()
     X[0, :4] = np.nan
     for seed in range(4):
-        for fold in draw_folds(observe(X), np.random.default_rng(seed), "blocks")[0]:
+        for fold in draw(X, seed, "blocks")[0]:
             to, columns, _ = fold.held_out.entries()
             np.testing.assert_array_equal(columns, np.arange(to.size) % 4)
             found |= set(to.tolist())
@@ -197,7 +184,9 @@ def test_test_rows_are_judged_where_their_row_and_column_stay_known():
     X = np.ones((6, 4))
     X[5, 1:] = np.nan  # nothing would be left of this row
     X[:4, 3] = np.nan  # nor of this column
-    folds = row_folds([(np.arange(4), np.arange(4, 6))], observe(X), np.random.default_rng(0))
+    folds = folding.row_folds(
+        [(np.arange(4), np.arange(4, 6))], observe(X), np.random.default_rng(0)
+    )
     held = np.sum([masks(fold)[1] for fold in folds], axis=0)
     np.testing.assert_array_equal(np.argwhere(held), [[4, 0], [4, 1], [4, 2]])
 
@@ -211,30 +200,25 @@ GROUPS = np.arange(M) % 6
 def masks_of(splitter, data=X, groups=None, seed=0):
     """Return the splits and, for each fold, masks of what it fits and of what it holds out."""
     observations, rng = observe(data), np.random.default_rng(seed)
-    splits = row_splits(splitter, groups, data, observations, rng)
-    folds = row_folds(splits, observations, rng)
+    splits = folding.row_splits(splitter, groups, data, observations, rng)
+    folds = folding.row_folds(splits, observations, rng)
     return splits, [tuple(mask_of(part) for part in fold) for fold in folds]
-
-
-def split_of(held_out, splits):
-    """Return the split whose test rows have the held-out entries."""
-    rows = np.flatnonzero(held_out.any(axis=1))
-    return next(split for split in splits if np.isin(rows, split[1]).all())
 
 
 @pytest.mark.parametrize("data", [X, HOLED], ids=["complete", "holes"])
 @pytest.mark.parametrize(
-    "splitter", [KFold(5), GroupKFold(3), LeaveOneGroupOut(), ShuffleSplit(4)], ids=repr
+    "splitter", [sk.KFold(5), sk.GroupKFold(3), sk.LeaveOneGroupOut(), sk.ShuffleSplit(4)], ids=repr
 )
 def test_a_fifth_of_the_columns_is_held_out_in_all_test_rows(splitter, data):
     observed = np.isfinite(data)
-    by_group = isinstance(splitter, GroupKFold | LeaveOneGroupOut)
+    by_group = isinstance(splitter, sk.GroupKFold | sk.LeaveOneGroupOut)
     splits, folds = masks_of(splitter, data, GROUPS if by_group else None)
     assert len(folds) >= len(splits)
     for _, test in splits if by_group else []:
         assert not set(GROUPS[test]) & set(np.delete(GROUPS, test))
     for rest, held_out in folds:
-        (_, test), columns = split_of(held_out, splits), held_out.any(axis=0)
+        rows, columns = np.flatnonzero(held_out.any(axis=1)), held_out.any(axis=0)
+        test = next(test for _, test in splits if np.isin(rows, test).all())
         assert columns.sum() == N / 5
         expected = observed & np.isin(np.arange(M), test)[:, None] & columns
         np.testing.assert_array_equal(held_out, expected)
@@ -242,7 +226,7 @@ def test_a_fifth_of_the_columns_is_held_out_in_all_test_rows(splitter, data):
 
 
 def test_each_split_holds_out_other_columns_in_each_round():
-    _, folds = masks_of(KFold(5))
+    _, folds = masks_of(sk.KFold(5))
     columns = {(held.any(axis=1).argmax(), held.any(axis=0).argmax()) for _, held in folds}
     assert len(folds) == len(columns) == 10
     together = np.sum([held_out for _, held_out in folds], axis=0)
@@ -251,7 +235,7 @@ def test_each_split_holds_out_other_columns_in_each_round():
 
 
 def test_later_rows_are_left_out_and_the_longest_past_is_first():
-    _, folds = masks_of(TimeSeriesSplit(4))
+    _, folds = masks_of(sk.TimeSeriesSplit(4))
     sizes = [rest.sum() for rest, _ in folds]
     assert sizes == sorted(sizes, reverse=True)
     for rest, held_out in folds:
@@ -264,12 +248,12 @@ def test_the_indicators_of_a_category_are_held_out_together():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({f"x{j}": rng.normal(size=40) for j in range(4)})
     frame["kind"] = pd.Categorical.from_codes(rng.integers(0, 3, 40), ["a", "b", "c"])
-    for _, held_out in masks_of(KFold(5), frame)[1]:
+    for _, held_out in masks_of(sk.KFold(5), frame)[1]:
         assert (held_out[:, 4:].all(axis=1) | ~held_out[:, 4:].any(axis=1)).all()
 
 
 def test_a_splitter_without_a_seed_gets_that_of_the_fit():
-    splitter = ShuffleSplit(3)
+    splitter = sk.ShuffleSplit(3)
     first, again, other = (masks_of(splitter, seed=seed)[1] for seed in (0, 0, 1))
     for one, two in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, two)

@@ -23,6 +23,7 @@ from nmd_lab.selection.trials import Trials
 
 MOST = 200
 """Trials of a search at most; each is short."""
+IDENTITY, RELU = nmd.Identity(), nmd.ReLU()
 
 
 class MadeUp(Trials):
@@ -92,10 +93,8 @@ def test_the_bottom_of_a_valley(rank, alpha, offsets):
 
 
 def test_fewer_components_if_more_gain_nothing():
-    def mean(setting):
-        return 1 + 0.05 * math.log(setting.alpha) ** 2 + max(0, 3 - setting.rank)
-
-    assert search_of(mean).run().setting.rank == 3
+    search = search_of(lambda s: 1 + 0.05 * math.log(s.alpha) ** 2 + max(0, 3 - s.rank))
+    assert search.run().setting.rank == 3
 
 
 def test_fewer_components_without_a_ridge_too():
@@ -106,19 +105,11 @@ def test_fewer_components_without_a_ridge_too():
     assert search.run().setting.rank == 2
 
 
-def test_another_nonlinearity_only_if_it_is_clearly_better():
-    both = [nmd.Identity(), nmd.ReLU()]
-
-    def surface(gain):
-        base = valley(4, 1.0)
-        return lambda s: base(s) * (1 - gain * (s.nonlinearity == nmd.ReLU()))
-
-    better = search_of(surface(0.2), nonlinearities=both).run()
-    assert better.setting.nonlinearity == nmd.ReLU()
-    worse = search_of(surface(-0.2), nonlinearities=both).run()
-    assert worse.setting.nonlinearity == nmd.Identity()
-    same = search_of(surface(0.0), nonlinearities=both).run()
-    assert same.setting.nonlinearity == nmd.Identity()
+@pytest.mark.parametrize(("gain", "chosen"), [(0.2, RELU), (-0.2, IDENTITY), (0.0, IDENTITY)])
+def test_another_nonlinearity_only_if_it_is_clearly_better(gain, chosen):
+    mean = lambda s: valley(4, 1.0)(s) * (1 - gain * (s.nonlinearity == RELU))  # noqa: E731
+    search = search_of(mean, nonlinearities=[IDENTITY, RELU])
+    assert search.run().setting.nonlinearity == chosen
 
 
 # How many trials ----------------------------------------------------------------------------------
@@ -180,20 +171,14 @@ def test_it_is_not_touched(given):
 
 
 @pytest.mark.parametrize("f", [nmd.Modulus(), nmd.Square()])
-def test_an_even_f_has_no_offsets_unless_they_are_given(f):
+def test_an_even_f_has_no_offsets_unless_they_are_given_and_begins_with_weak_ridges(f):
     search = search_of(valley(3, 1.0), {"offsets": "none"}, nonlinearities=[f])
     chosen = search.run()
     assert {trial.setting.offsets for trial in search.trials.done} == {"none"}
     assert chosen.setting.nonlinearity == f
     assert 0.5 < chosen.setting.alpha < 2
-
-
-def test_an_even_f_begins_with_weak_ridges():
-    """Strong ones lose the signs of WH."""
-    search = search_of(valley(3, 1.0), {"offsets": "none"}, nonlinearities=[nmd.Square()])
-    search.run()
     path = [trial.setting.alpha for trial in search.trials.done][1:8]
-    assert path == sorted(path)
+    assert path == sorted(path)  # from weak ridges: strong ones lose the signs of WH
 
 
 def test_the_setting_without_trials_respects_what_is_given():
@@ -264,7 +249,6 @@ def test_offsets_are_compared_at_the_best_ridge_of_each_kind():
     assert fit.chosen["offsets"] == "none"
 
 
-IDENTITY, RELU = nmd.Identity(), nmd.ReLU()
 GAUSS = np.random.default_rng(0).normal(size=(30, 20))
 LEVELS = np.random.default_rng(1).integers(1, 6, size=(30, 20)) * 1.0
 

@@ -7,28 +7,23 @@ import math
 
 import numpy as np
 import pytest
-from helpers import some
+from helpers import given, some, stored
 from oracles import distance, forward
-from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.folds import draw_folds
 from nmd_lab.data.inputs import observe
 from nmd_lab.fit.summary import describe, make_problem
 from nmd_lab.model.fitted_values import NO_OFFSETS
+from nmd_lab.model.losses import as_loss
 from nmd_lab.model.model import make_model
+from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.problem.initialization import Start
 from nmd_lab.problem.problem import scaling_for
 from nmd_lab.request.options import Options, Setting
 from nmd_lab.selection import trials as squares
 from nmd_lab.selection.progress import MAX_ITERATIONS, MAX_ITERATIONS_SLOW, Progress, Trial
 from nmd_lab.selection.trials import Trials
-
-MODELS = {
-    "relu": nmd.ReLU(), "identity": nmd.Identity(), "modulus": nmd.Modulus(),
-    "square": nmd.Square(), "minmax": nmd.MinMax(0, 1),
-}  # fmt: skip
-LOSSES = {"frobenius": nmd.Frobenius(), "l1": nmd.L1()}
 
 
 def data(shape=(40, 30), rank=2, noise=0.05, share=0.7, seed=0):
@@ -45,11 +40,7 @@ def trials_of(X, stopped=lambda: False, options=None, **how):
 
 
 def setting(f="identity", loss="frobenius", rank=2, alpha=0.3, offsets="none", offset_alpha=1.0):
-    return Setting(MODELS[f], LOSSES[loss], rank, alpha, offsets, offset_alpha)
-
-
-def given(fold, W, H):
-    return Start(W.copy(), H.copy(), True, NO_OFFSETS)
+    return Setting(as_nonlinearity(given(f)), as_loss(loss), rank, alpha, offsets, offset_alpha)
 
 
 # The error ----------------------------------------------------------------------------------------
@@ -134,14 +125,12 @@ def test_a_warm_start_needs_few_iterations_and_is_not_changed():
         np.testing.assert_array_equal(start.H, H)
 
 
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_components_that_died_come_back(container):
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_components_that_died_come_back(is_sparse):
     """Zero factors are a standstill of the iteration; a trial begins elsewhere."""
-    X = data(share=0.3) if container is sparse.csr_array else data()
-    X = sparse.csr_array(np.nan_to_num(X)) if container is sparse.csr_array else X
-    trials = trials_of(X)
-    zeros = [given(fold, np.zeros((40, 2)), np.zeros((2, 30))) for fold in trials.folds]
-    trial = trials.run(setting(), zeros)
+    trials = trials_of(stored(data(share=0.3)) if is_sparse else data())
+    zeros = Start(np.zeros((40, 2)), np.zeros((2, 30)), True, NO_OFFSETS)
+    trial = trials.run(setting(), [zeros] * len(trials.folds))
     cold = trials.run(setting())
     assert trial.mean < 1.3 * cold.mean
     for start in trial.starts:
@@ -185,16 +174,9 @@ def test_the_options_of_the_fit_count():
     assert fixed.n_iter != trials_of(X).run(setting()).n_iter
 
 
-def followed(
-    means,
-    residuals,
-    lowest=math.inf,
-    objective=lambda k: 1.0 + 0.9**k,
-    is_slow=True,
-    keeps_best=False,
-):
+def followed(means, residuals, lowest=math.inf, objective=lambda k: 1.0 + 0.9**k, **how):
     """Return the progress of a trial that ends where it ends by itself."""
-    progress = Progress(lowest, 3, is_slow=is_slow, keeps_best=keeps_best)
+    progress = Progress(lowest, 3, **how)
     for k, (mean, residual) in enumerate(zip(means, residuals, strict=False)):
         progress.add(mean, objective(k), residual)
         if progress.is_over:
@@ -202,19 +184,20 @@ def followed(
     return progress
 
 
-FLAT, STEPS = np.ones(1000), np.arange(100)
+FLAT, STEPS, SLOW = np.ones(1000), np.arange(100), {"is_slow": True}
 ENDS = {
-    "near a stationary point": (FLAT, 10.0 ** (-0.2 * STEPS), {}, range(14, 18), True),
+    "near a stationary point": (FLAT, 10.0 ** (-0.2 * STEPS), SLOW, range(14, 18), True),
     "after so many iterations, as long as the factors move": (
-        FLAT, 0.1 * FLAT, {"objective": lambda k: 2.0 - 0.01 * k}, [MAX_ITERATIONS_SLOW], False),
-    "where it cannot win": (2 * FLAT, 0.1 * FLAT, {"lowest": 1.0}, [3], True),
+        FLAT, 0.1 * FLAT, SLOW | {"objective": lambda k: 2.0 - 0.01 * k}, [MAX_ITERATIONS_SLOW],
+        False),
+    "where it cannot win": (2 * FLAT, 0.1 * FLAT, SLOW | {"lowest": 1.0}, [3], True),
     "once what gets worse is worse than the best": (
-        0.9 + 0.01 * STEPS, 1e-4 * FLAT, {"lowest": 1.0}, range(12, 100), True),
-    "at an error that is no number": (math.nan * FLAT, 0.1 * FLAT, {}, [1], True),
+        0.9 + 0.01 * STEPS, 1e-4 * FLAT, SLOW | {"lowest": 1.0}, range(12, 100), True),
+    "at an error that is no number": (math.nan * FLAT, 0.1 * FLAT, SLOW, [1], True),
     "where the error of squares has settled, while their factors move": (
-        1 + 0.5**STEPS, 0.1 * FLAT, {"is_slow": False}, range(10, 14), True),
+        1 + 0.5**STEPS, 0.1 * FLAT, {}, range(10, 14), True),
     "after so many iterations of squares": (
-        1 + 0.01 * (-1.0) ** STEPS, 0.1 * FLAT, {"is_slow": False}, [MAX_ITERATIONS], True),
+        1 + 0.01 * (-1.0) ** STEPS, 0.1 * FLAT, {}, [MAX_ITERATIONS], True),
 }  # fmt: skip
 
 
@@ -228,7 +211,7 @@ def test_it_ends(where):
 
 def test_after_a_path_it_ends_once_the_error_has_grown():
     means = [2.0] * 12 + [2.0 - 0.1 * k for k in range(8)] + [1.3 + 0.02 * k for k in range(40)]
-    found = followed(means, [0.1] * len(means), is_slow=False, keeps_best=True)
+    found = followed(means, [0.1] * len(means), keeps_best=True)
     assert found.best == 20
     assert found.count == 30
 

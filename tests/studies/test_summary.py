@@ -29,12 +29,10 @@ def ran():
 def prescribed(ran, rng):
     """Return a study whose errors are replaced by prescribed numbers."""
     study, results = copy.copy(ran), ran.results.copy(deep=True)
-    split = rng.normal(0, 0.5, 4)  # an effect of the seed, equal for all models
+    split = xr.DataArray(rng.normal(0, 0.5, 4), dims="seed")  # an effect, equal for all models
     level = xr.DataArray([0.0, 1.0], dims="missing")
     noise = 0.001 * rng.normal(size=results.held_out_rmse.shape)
-    score = 5 + xr.DataArray(split, dims="seed") + level + results["rank"] * 0.0
-    score = score + xr.zeros_like(results.held_out_rmse)
-    score = score.transpose(*results.held_out_rmse.dims) + noise
+    score = xr.full_like(results.held_out_rmse, 5) + split + level + noise
     score.loc[BEST] -= 0.1
     # Rank 1 is hardly worse: better for one seed, worse for the others
     tie = {"algorithm": "admm", "nonlinearity": "relu", "rank": 1}

@@ -132,18 +132,6 @@ def test_classes_have_neither_noise_nor_an_order(arguments, message, frame):
     nmd.Study(frame[["kg", "dose"]], rank=2, **arguments)
 
 
-@pytest.fixture(scope="module")
-def numbers():
-    """Return numbers with holes, weights, and where they are limits."""
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(25, 2)) @ rng.normal(size=(2, 20)) + 3
-    X[rng.random(X.shape) < 0.3] = np.nan
-    weights = rng.uniform(0.5, 2, X.shape)
-    weights[3, :5] = 0
-    limits = {"at_most": ~np.isnan(X) & (weights > 0) & (rng.random(X.shape) < 0.1)}
-    return X, weights, limits
-
-
 def test_weights_of_cells_count_in_all_errors(frame):
     weights = np.random.default_rng(0).uniform(0, 2, frame.shape)
     study = nmd.Study(frame, method="mean_fill", weights=weights, n_splits=1)
@@ -163,8 +151,13 @@ def test_weights_of_cells_count_in_all_errors(frame):
     assert results.held_out_level_error.item() == pytest.approx(expected)
 
 
-def test_weights_and_limits_of_every_form(numbers):
-    X, weights, limits = numbers
+def test_weights_and_limits_of_every_form():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(25, 2)) @ rng.normal(size=(2, 20)) + 3
+    X[rng.random(X.shape) < 0.3] = np.nan
+    weights = rng.uniform(0.5, 2, X.shape)
+    weights[3, :5] = 0
+    limits = {"at_most": ~np.isnan(X) & (weights > 0) & (rng.random(X.shape) < 0.1)}
     at, options = ~np.isnan(X), {
         "method": ["admm", "soft_impute"], "rank": 2, "alpha": 0.1, "max_iter": 15, "tol": 0,
         "nonlinearity": "identity", "n_splits": 1,
@@ -192,14 +185,12 @@ def test_weights_and_limits_of_every_form(numbers):
     assert "at_most" not in dense.cell(algorithm="soft_impute").arguments
 
 
-@pytest.fixture(scope="module")
-def faces():
-    return nmd.datasets.digits(80)
+FACES = nmd.datasets.digits(80)
 
 
 @pytest.fixture(scope="module")
-def known_faces(faces):
-    X = faces.copy()
+def known_faces():
+    X = FACES.copy()
     X.values[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
     return known(X)
 
@@ -244,8 +235,8 @@ def test_rows_and_columns_are_whole(known_faces):
         assert len(set(indices[hidden])) == round(0.25 * known_faces.observations.shape[axis])
 
 
-def test_blocks_are_patches_of_each_picture(faces):
-    hidden = hidden_entries(known(faces), Corruption("blocks", 0.2), 0).reshape(-1, 8, 8)
+def test_blocks_are_patches_of_each_picture():
+    hidden = hidden_entries(known(FACES), Corruption("blocks", 0.2), 0).reshape(-1, 8, 8)
     for holes in hidden:
         # every hidden pixel is in a hidden patch of 2 x 2
         patches = holes[:-1, :-1] & holes[1:, :-1] & holes[:-1, 1:] & holes[1:, 1:]
@@ -254,7 +245,7 @@ def test_blocks_are_patches_of_each_picture(faces):
             covered[i : i + 2, j : j + 2] = True
         np.testing.assert_array_equal(covered, holes)
     assert len({holes.tobytes() for holes in hidden}) > 70
-    study = nmd.Study(faces.values, rank=2, missing={"blocks": 0.2}, shape=(8, 8))
+    study = nmd.Study(FACES.values, rank=2, missing={"blocks": 0.2}, shape=(8, 8))
     np.testing.assert_array_equal(study.cell(seed=0).hidden.reshape(-1, 8, 8), hidden)
     # a photograph is one picture
     photo = known(np.ones((40, 60)))
@@ -272,8 +263,8 @@ def test_large_values_go_missing_more(known_faces):
     assert 2 < upper / lower < 3
 
 
-def test_noise_is_that_of_the_data_sets_with_the_same_numbers_at_each_level(faces):
-    known_faces = known(faces)
+def test_noise_is_that_of_the_data_sets_with_the_same_numbers_at_each_level():
+    known_faces = known(FACES)
     x = known_faces.entries.values
     clean, half, gaussian = (
         known_entries.noisy_values(known_faces, Corruption("gaussian", size), 0) - x
@@ -291,9 +282,9 @@ def test_noise_is_that_of_the_data_sets_with_the_same_numbers_at_each_level(face
     assert outliers[outliers != 0].std() == pytest.approx(5 * x.std(), rel=0.15)
 
 
-def test_all_methods_and_arguments_get_the_same_data(faces):
+def test_all_methods_and_arguments_get_the_same_data():
     study = nmd.Study(
-        faces, method=["admm", "svd"], rank=[2, 5], loss=["l1", "kl"], noise={"outliers": 0.1}
+        FACES, method=["admm", "svd"], rank=[2, 5], loss=["l1", "kl"], noise={"outliers": 0.1}
     )
     first = study.cell(algorithm="admm", rank=2, loss="l1", seed=1).X
     for labels in ({"algorithm": "svd"}, {"rank": 5}, {"loss": "kl"}):
@@ -301,5 +292,5 @@ def test_all_methods_and_arguments_get_the_same_data(faces):
         assert first.identical(cell.X)
     assert not first.identical(study.cell(algorithm="admm", rank=2, loss="l1", seed=2).X)
     # ... whatever else the grid holds
-    other = nmd.Study(faces, rank=2, noise={"gaussian": 1, "outliers": 0.1}, random_state=1)
+    other = nmd.Study(FACES, rank=2, noise={"gaussian": 1, "outliers": 0.1}, random_state=1)
     assert first.identical(other.cell(noise="outliers 0.1", seed=1).X)

@@ -1,9 +1,12 @@
 """What a page shows of an explorer and what a user does there, without a browser."""
 
+import fits
 import matplotlib.pyplot as plt
 import numpy as np
-from helpers import PATIENCE
+from helpers import PATIENCE, people, with_holes
 from sklearn.datasets import load_sample_image
+
+from nmd_lab import datasets, widgets
 
 
 def act(explorer, do, *buffers, **message):
@@ -122,3 +125,44 @@ def arrays_of(curves):
     for point in curves["points"]:
         by_label.setdefault(point["label"], []).append((point["x"], point["y"]))
     return {label: np.transpose(points) for label, points in by_label.items()}
+
+
+# An explorer of each kind, which has fitted what can be fitted -----------------------------------
+
+
+def digits():
+    return sure(done(plain(widgets.explore, datasets.digits(60), iterations=20, draws=10)))
+
+
+def ratings():
+    settings = {"rank": 3, "alpha": 2.0, "nonlinearity": "identity", "iterations": 20}
+    explorer = done(widgets.Explorer(data="generated", **settings))
+    act(explorer, "ask", name="row", value="you")
+    return explorer
+
+
+def mixed():
+    frame = with_holes(people(60)).rename(columns={"kg": EVIL})
+    return sure(done(widgets.explore(frame, rank=2, alpha=1.0, iterations=20, draws=10)))
+
+
+def photograph():
+    grey = np.add.outer(np.sin(np.arange(60) / 9), np.cos(np.arange(80) / 7))
+    return done(widgets.explore(grey, groups=2))
+
+
+def matrix():
+    X = np.random.default_rng(0).random((70, 80))
+    return done(plain(widgets.explore, X, rank=3, iterations=5, missing=0.1))
+
+
+KINDS = {
+    "digits": digits,
+    "ratings": ratings,
+    "table": mixed,
+    "photograph": photograph,
+    "matrix": matrix,
+    "study": lambda: widgets.explore(fits.study()),
+    "fit": lambda: widgets.explore(fits.of_digits()),
+    "posterior": lambda: widgets.explore(fits.of_people()[2]),
+}

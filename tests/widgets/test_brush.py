@@ -54,8 +54,7 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     options = {"observed": ~hidden, "init": before, "alpha": 0.01, "random_state": 0}
     expected = nmd.complete(SMOOTH, 4, "relu", max_iter=explorer.result._n_iter, **options).rotate()
     np.testing.assert_array_equal(explorer.result.W, expected.W)
-    truth, model = SMOOTH[hidden], explorer.result.reconstruct().values[hidden]
-    error = np.sqrt(np.mean((truth - model) ** 2))
+    error = nmd.metrics.rmse(SMOOTH, explorer.result.reconstruct().values, observed=hidden)
     assert explorer.state.fit.held_out[explorer.result._n_iter] == pytest.approx(error)
     shown = arrays_of(explorer.curves)["hidden"][1]
     errors = np.array(list(explorer.state.fit.held_out.values()))

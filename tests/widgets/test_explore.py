@@ -25,6 +25,7 @@ from nmd_lab.widgets.ratings import RatingsState
 from nmd_lab.widgets.results import ResultState, StudyState
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
+DIGITS = datasets.digits(80)
 
 
 def renamed(row, column, value):
@@ -39,15 +40,14 @@ def fit():
 
 def test_a_picture_is_read_with_its_colours(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (12, 9, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "colours.png")
-    explorer = widgets.explore(tmp_path / "colours.png", rank=2, iterations=5)
-    assert explorer.status["message"] == "an image of 12 x 9 pixels in colours"
-    np.testing.assert_allclose(picture(explorer, "original")[0], pixels / 255, rtol=1e-6)
-    repeats(done(explorer))
-    Image.fromarray(pixels[..., 0]).save(tmp_path / "grey.png")
-    explorer = widgets.explore(tmp_path / "grey.png", rank=2, iterations=5)
-    np.testing.assert_allclose(picture(explorer, "original")[0, ..., 0], pixels[..., 0] / 255)
-    repeats(done(explorer))
+    in_words = "an image of 12 x 9 pixels in colours", "a grey image of 12 x 9 pixels"
+    for X, words in zip((pixels, pixels[..., 0]), in_words, strict=True):
+        Image.fromarray(X).save(tmp_path / "picture.png")
+        explorer = widgets.explore(tmp_path / "picture.png", rank=2, iterations=5)
+        assert explorer.status["message"] == words
+        shown = picture(explorer, "original").reshape(X.shape)
+        np.testing.assert_allclose(shown, X / 255, rtol=1e-6)
+        repeats(done(explorer))
 
 
 def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
@@ -73,13 +73,8 @@ def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
     assert "x.png holds no image" in explorer.status["message"]
 
 
-@pytest.fixture
-def digits():
-    return datasets.digits(80)
-
-
-def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digits, monkeypatch):
-    explorer = widgets.explore(digits, iterations=20)
+def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(monkeypatch):
+    explorer = widgets.explore(DIGITS, iterations=20)
     shown, state, finish = [], explorer.state, explorer.state._finish
 
     def finishing(run):
@@ -108,13 +103,13 @@ def final(explorer):
     return sentence(explorer), explorer.result.W.values
 
 
-def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(digits, monkeypatch, capsys):
-    words, W = final(widgets.explore(digits[:40]))
-    others = [widgets.explore(digits[k : k + 30], iterations=10) for k in range(4)]
+def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(monkeypatch, capsys):
+    words, W = final(widgets.explore(DIGITS[:40]))
+    others = [widgets.explore(DIGITS[k : k + 30], iterations=10) for k in range(4)]
     for each in others:
         act(each, "opened")
     monkeypatch.setattr(time, "perf_counter", Clock(60.0))  # each look at the clock is a minute
-    busy, again = final(widgets.explore(digits[:40]))
+    busy, again = final(widgets.explore(DIGITS[:40]))
     for each in others:
         each.close()
     assert busy == words
@@ -123,27 +118,25 @@ def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(digits, m
 
 
 @pytest.mark.parametrize("how", ["too many entries", "stopped"])
-def test_a_first_look_is_called_so_and_its_code_repeats_it(digits, monkeypatch, how):
-    explorer = widgets.explore(digits)
+def test_a_first_look_is_called_so_and_its_code_repeats_it(monkeypatch, how):
+    explorer = widgets.explore(DIGITS)
     if how == "stopped":
         monkeypatch.setattr(fitting, "choice_for", lambda *_, **__: explorer.stop())
     else:
-        monkeypatch.setattr(fitting, "MAX_CHOSEN", digits.size * 9 // 10 - 1)
+        monkeypatch.setattr(fitting, "MAX_CHOSEN", DIGITS.size * 9 // 10 - 1)
     acted(explorer, "opened")
     assert "10 components, linear, a first look. Held-out" in sentence(explorer)
     assert explorer.status["first_look"]
     assert explorer.rank == "auto"
     assert explorer.result.rank == 10
     assert [r["name"] for r in explorer.status["headline"]["rivals"]] == ["each pixel's average"]
-    code = explorer.code().replace("X = ...", "X = nmd.datasets.digits(80)")
-    variables = {}
-    exec(code, variables)  # the code repeats the model that is shown
-    np.testing.assert_allclose(variables["fit"].W, explorer.result.W, rtol=1e-9)
+    exec(explorer.state.code("digits"), names := {"digits": DIGITS})
+    np.testing.assert_allclose(names["fit"].W, explorer.result.W, rtol=1e-9)
 
 
-def test_a_changed_setting_fits_again_however_long_that_takes(digits, monkeypatch):
+def test_a_changed_setting_fits_again_however_long_that_takes(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", Clock(60.0))
-    explorer = plain(widgets.explore, digits, iterations=5)
+    explorer = plain(widgets.explore, DIGITS, iterations=5)
     acted(explorer, "opened")
     enter(explorer, "rank", "3")
     assert explorer.join(PATIENCE)
@@ -154,17 +147,16 @@ def test_a_changed_setting_fits_again_however_long_that_takes(digits, monkeypatc
 
 
 def test_explore_picks_the_state(tmp_path, fit):
-    digits = datasets.digits(30)
-    study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
+    study = nmd.Study(DIGITS[:30], rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
     study.run(tmp_path / "study.nc", progress=False)
     fit.save(tmp_path / "fit.nc")
-    np.save(tmp_path / "matrix.npy", digits.values)
+    np.save(tmp_path / "matrix.npy", DIGITS.values)
     renamed("userId", "movieId", "rating").to_csv(tmp_path / "ratings.csv", index=False)
     for X, kind in [
         (None, MatrixState),
-        (digits, MatrixState),
+        (DIGITS, MatrixState),
         # a picture with holes is no list of ratings
-        (digits.where(np.random.default_rng(0).random(digits.shape) < 0.2), MatrixState),
+        (DIGITS.where(np.random.default_rng(0).random(DIGITS.shape) < 0.2), MatrixState),
         (tmp_path / "matrix.npy", MatrixState),
         (RATINGS, RatingsState),
         (renamed("Reader ID", "BookID", "Score"), RatingsState),
@@ -261,8 +253,7 @@ def test_other_data_are_shown_without_the_old_model():
 
 
 def test_a_plain_array_of_pictures_is_seen_as_pictures():
-    X = datasets.digits(80).values
-    explorer = plain(widgets.Explorer, X)
+    explorer = plain(widgets.Explorer, DIGITS.values)
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (8, 8)
     explorer.state.set("shape", (4, 16))
     act(explorer, "clear")
@@ -321,11 +312,6 @@ def test_warnings_advise_only_what_the_explorer_has(ratings):
     assert "a penalty" in overfit
 
 
-@pytest.fixture
-def explorer():
-    return plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
-
-
 def test_wrong_starts_are_refused_or_said_beside_their_controls():
     for name, value in [("loss", 0.1), ("data", "foo"), ("nonlinearity", "foo")]:
         X = None if name == "data" else datasets.digits(20)
@@ -345,10 +331,11 @@ def test_wrong_starts_are_refused_or_said_beside_their_controls():
     assert fitted.rank is None  # a fit has no settings
 
 
-def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
+def test_errors_are_in_the_status_line_and_end_nothing(monkeypatch):
     def fails(*arguments, **options):
         raise MemoryError("no room for T & U")
 
+    explorer = plain(widgets.Explorer, DIGITS, rank=4, iterations=10, missing=0.2)
     with monkeypatch.context() as patch:
         patch.setattr("nmd_lab.widgets.fitting.prepare", fails)
         assert done(explorer).status["message"] == "MemoryError: no room for T & U"
@@ -380,26 +367,20 @@ def test_what_explorers_import(code, fails_with):
     assert bool(run.returncode) == bool(fails_with)
 
 
-@pytest.fixture
-def two_runs():
-    made = plain(widgets.Explorer, datasets.digits(60), rank=2, missing=0.1, iterations=40)
-    done(made)
-    enter(made, "rank", "5")
-    return done(made)
-
-
-def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgotten(two_runs):
-    second = two_runs.runs[1]
-    number = two_runs.status["headline"]  # one page, one number
+def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgotten():
+    explorer = done(plain(widgets.Explorer, DIGITS[:60], rank=2, missing=0.1, iterations=40))
+    enter(explorer, "rank", "5")
+    second = done(explorer).runs[1]
+    number = explorer.status["headline"]  # one page, one number
     assert (second["off"], second["error"]) == (pytest.approx(number["off"]), number["value"])
-    hidden = [point["y"] for point in two_runs.curves["points"] if point["label"] == "hidden"]
+    hidden = [point["y"] for point in explorer.curves["points"] if point["label"] == "hidden"]
     assert second["off"] > min(hidden)  # which nobody saves
     for x in (1, 2, 3):
-        acted(two_runs, "brush", picture=0, points=[(x, x)], radius=1)
-    assert [line["text"] for line in two_runs.runs][:2] == ["2 components", "5 components"]
-    assert "painted" in two_runs.runs[2]["text"]
-    assert [line["current"] for line in two_runs.runs] == [False, False, True]
-    enter(two_runs, "iterations", "1")
+        acted(explorer, "brush", picture=0, points=[(x, x)], radius=1)
+    assert [line["text"] for line in explorer.runs][:2] == ["2 components", "5 components"]
+    assert "painted" in explorer.runs[2]["text"]
+    assert [line["current"] for line in explorer.runs] == [False, False, True]
+    enter(explorer, "iterations", "1")
     for _ in range(MAX_RUNS):
-        done(two_runs)
-    assert [line["number"] for line in two_runs.runs] == list(range(4, MAX_RUNS + 4))
+        done(explorer)
+    assert [line["number"] for line in explorer.runs] == list(range(4, MAX_RUNS + 4))

@@ -20,8 +20,7 @@ from nmd_lab.widgets.ratings import RatingsState
 
 def fitted(X, iterations=10**9, **settings):
     """Return the state of a matrix whose fit goes on until it is stopped."""
-    settings = {"rank": 3, "tol": 0.0, "iterations": iterations} | settings
-    return plain(MatrixState, X, **settings)
+    return plain(MatrixState, X, **{"rank": 3, "tol": 0.0, "iterations": iterations} | settings)
 
 
 def joined(state):
@@ -86,24 +85,18 @@ def test_many_starts_and_stops_do_not_disturb_each_other_and_leave_no_thread(sma
     wait_for(lambda: threading.active_count() <= before)
 
 
-@pytest.fixture
-def choosing(small, monkeypatch):
-    """Return a function that makes a state whose choice calls another function."""
+def choosing(X, monkeypatch, during, **settings):
+    """Return the state of a matrix whose choice calls another function."""
 
-    def made(during, **settings):
-        state = fitted(small, alpha="auto", **settings)
+    def choose(X, arguments, signals, **options):
+        during(signals)
+        return fitting.prepared(X, arguments | {"alpha": 0.5}, **options)
 
-        def choose(X, arguments, signals, **options):
-            during(signals)
-            return fitting.prepared(X, arguments | {"alpha": 0.5}, **options)
-
-        monkeypatch.setattr(fitting, "choice_for", choose)
-        return state
-
-    return made
+    monkeypatch.setattr(fitting, "choice_for", choose)
+    return fitted(X, alpha="auto", **settings)
 
 
-def test_a_choice_comes_before_the_fit_in_its_thread(choosing):
+def test_a_choice_comes_before_the_fit_in_its_thread(small, monkeypatch):
     threads = []
 
     def trials(asked):
@@ -112,7 +105,7 @@ def test_a_choice_comes_before_the_fit_in_its_thread(choosing):
             asked.begin()
             assert not asked
 
-    state = choosing(trials, iterations=4)
+    state = choosing(small, monkeypatch, trials, iterations=4)
     assert (ended(state)._n_iter, state.values["alpha"]) == (4, 0.5)
     assert threads != [threading.main_thread()]
     state.set("iterations", 3)
@@ -121,8 +114,11 @@ def test_a_choice_comes_before_the_fit_in_its_thread(choosing):
     assert len(threads) == 1
 
 
-def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(choosing, clock):
-    state = choosing(lambda _: setattr(clock, "now", clock.now + 400), tol=0.5, iterations=5000)
+def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(
+    small, monkeypatch, clock
+):
+    wait = lambda _: setattr(clock, "now", clock.now + 400)  # noqa: E731
+    state = choosing(small, monkeypatch, wait, tol=0.5, iterations=5000)
     assert ended(state).stop_reason.code == "converged"
     assert state.fit.planned == state.fit.done < 5000
     assert clock.now - state.fit.began < 300
@@ -156,11 +152,10 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
 GENERATED = datasets.make_ratings(120, 90, 3_000, random_state=0)
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
 
-SETTING = {"rank": np.int64(3), "alpha": 2.345678, "offsets": "both", "offset_alpha": 1.0}
 
-
-def made_up(setting=SETTING):
+def made_up(*_, **__):
     """Return a choice without trials."""
+    setting = {"rank": np.int64(3), "alpha": 2.345678, "offsets": "both", "offset_alpha": 1.0}
     options = ["nonlinearity", "loss", *setting]
     record = {"trials": [], "chosen": -1, "reason": "made up", "options": options}
     units = SimpleNamespace(model=make_model(nmd.MinMax(1, 5), "frobenius"))
@@ -231,11 +226,11 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
 
 
 def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen(monkeypatch):
-    monkeypatch.setattr(fitting, "choice_for", lambda *_, **__: made_up())
+    monkeypatch.setattr(fitting, "choice_for", made_up)
     explorer = widgets.Explorer(data="generated", iterations=5)
     state = explorer.state
     assert [control(explorer, name)["value"] for name in CHOOSABLE] == ["auto"] * 5
-    explorer.state.set("low", -9.0)
+    state.set("low", -9.0)
     assert done(explorer).result.nonlinearity == nmd.MinMax(1, 5)
     shown = {each["name"]: each["value"] for each in explorer.controls}
     assert shown | {"nonlinearity": "minmax", "rank": "3", "alpha": "2.346"} == shown
@@ -261,6 +256,6 @@ def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
     thread.join(PATIENCE)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
     assert state.fit.result is None
-    assert state.fit.phase == ("stopped" if how == "stop" else "ready")
-    assert state.fit.message == ("stopped before a choice was made" if how == "stop" else "ready")
+    said = ("stopped", "stopped before a choice was made") if how == "stop" else ("ready", "ready")
+    assert (state.fit.phase, state.fit.message) == said
     assert "alpha" not in state.code()

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from explorer_page import act, acted, done, executed, painted, photo, picture, repeats, sentence
+from helpers import people, with_holes
 from PIL import Image
 
 import nmd_lab as nmd
@@ -25,20 +26,12 @@ def limits(monkeypatch):
         monkeypatch.setattr(given, name, limit)
 
 
-def table(m=300):
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=m)
-    frame = pd.DataFrame(
-        {"id": np.arange(1, m + 1), "a": z, "b": -z, "c": np.where(z > 0, "u", "v")}
-    )
-    return frame.mask(rng.random(frame.shape) < 0.05).astype({"id": float}).assign(id=frame["id"])
-
-
 def test_a_long_table_is_fitted_from_a_sample_of_its_rows(tmp_path):
-    df = table()
+    df = with_holes(people(300)[["cm", "dose", "town"]].reset_index(drop=True), 0.05)
+    df = df.assign(id=np.arange(1, 301))
     before, explorer = df.copy(), done(widgets.explore(df, **QUICK))
     rows = df.sample(100, random_state=0).sort_index()
-    known = 100 * rows[["a", "b", "c"]].notna().to_numpy().mean()
+    known = 100 * rows[["cm", "dose", "town"]].notna().to_numpy().mean()
     assert sentence(explorer).startswith(f"100 of 300 rows × 3 columns, {known:.0f} % known: ")
     assert "left out: id (all different)" in sentence(explorer)  # by all of them
     assert explorer.grid["total"] == 100
@@ -50,8 +43,8 @@ def test_a_long_table_is_fitted_from_a_sample_of_its_rows(tmp_path):
     filled = pd.read_csv(explorer.save(tmp_path / "filled.csv"))
     np.testing.assert_array_equal(filled["id"], rows["id"])
     assert filled.notna().to_numpy().all()
-    known = rows["a"].notna().to_numpy()
-    np.testing.assert_allclose(filled["a"][known], rows["a"][known])
+    known = rows["cm"].notna().to_numpy()
+    np.testing.assert_allclose(filled["cm"][known], rows["cm"][known])
     pd.testing.assert_frame_equal(df, before)
 
 

@@ -9,32 +9,24 @@ import weakref
 from html import escape, unescape
 from types import SimpleNamespace
 
-import fits
 import ipywidgets
 import numpy as np
 import pytest
-from explorer_page import act, done, enter, plain
+from explorer_page import KINDS, act, done, enter, plain
 from helpers import PATIENCE, some
 from ipywidgets.widgets.widget import _instances
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.page import notebook_html, page_of
 
-MADE = [
-    lambda: plain(widgets.Explorer, datasets.digits(30), iterations=3),
-    lambda: widgets.Explorer(data="generated", iterations=3, rank=2),
-    lambda: widgets.Explorer(fits.of_digits()),
-    lambda: widgets.Explorer(fits.study()),
-]
-
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
-@pytest.mark.parametrize("make", some(MADE, 2))
-def test_a_closed_explorer_gives_all_models_back(make):
-    make().close()  # what is made once for all
+@pytest.mark.parametrize("kind", some([*KINDS], 2))
+def test_a_closed_explorer_gives_all_models_back(kind):
+    KINDS[kind]().close()  # what is made once for all
     gc.collect()
     before = len(_instances)
-    explorer = make()
+    explorer = KINDS[kind]()
     assert len(_instances) == before + 1  # one model an explorer
     if explorer.state.buttons:
         explorer.start()
@@ -111,19 +103,17 @@ def test_one_message_a_frame_has_all_that_changes(explorer):
     assert any(["modelled"] in each["buffer_paths"] for each in frames)
 
 
-class Outputs:
-    """What was displayed, in the place of a notebook."""
+@pytest.fixture
+def shown(monkeypatch):
+    """Return a list of all that is displayed, and of what takes its place."""
+    outputs = []
 
-    def __init__(self, monkeypatch):
-        self.shown, self.last = [], None
-        monkeypatch.setattr("nmd_lab.widgets.page.display", self.display)
+    def display(data, *, raw, display_id=None):
+        outputs.append(data)
+        return SimpleNamespace(update=display)
 
-    def display(self, data, *, raw, display_id=None):
-        self.shown.append(data)
-        return SimpleNamespace(update=self.update)
-
-    def update(self, data, *, raw):
-        self.last = data["text/html"]
+    monkeypatch.setattr("nmd_lab.widgets.page.display", display)
+    return outputs
 
 
 def still_of(html):
@@ -138,16 +128,15 @@ def page_in(html):
     return gzip.decompress(base64.b64decode(packed)).decode()
 
 
-def test_a_notebook_keeps_sentence_number_picture_and_page(explorer, monkeypatch):
-    outputs = Outputs(monkeypatch)
+def test_a_notebook_keeps_sentence_number_picture_and_page(explorer, shown):
     explorer._ipython_display_()
-    widget, first = outputs.shown
+    widget, first = shown
     assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert "text/html" not in widget
     assert 'alt="data: 40 images of 8 x 8"' in first["text/html"]
     assert "<iframe" not in first["text/html"]
     done(explorer)
-    still, page = still_of(outputs.last), page_in(outputs.last)
+    still, page = (of(shown[-1]["text/html"]) for of in (still_of, page_in))
     assert f'data-explorer="{explorer.static_id}"' in still
     assert escape(explorer.status["headline"]["value"]) in still
     assert "40 images of 8 × 8" in still
@@ -155,22 +144,21 @@ def test_a_notebook_keeps_sentence_number_picture_and_page(explorer, monkeypatch
     assert 'id="record"' in page
     act(explorer, "set", name="missing", value=0.2)
     done(explorer)
-    assert all(text in outputs.last for text in explorer.status["headline"]["value"].split())
+    last = shown[-1]["text/html"]
+    assert all(text in last for text in explorer.status["headline"]["value"].split())
 
 
-def test_a_notebook_keeps_a_photograph_with_other_groups(monkeypatch):
-    outputs = Outputs(monkeypatch)
-    grey = np.add.outer(np.sin(np.arange(60) / 9), np.cos(np.arange(80) / 7))
-    explorer = done(widgets.explore(grey, groups=2))
+def test_a_notebook_keeps_a_photograph_with_other_groups(shown):
+    explorer = KINDS["photograph"]()
     explorer._ipython_display_()
     act(explorer, "set", name="groups", value=3)
     done(explorer)
     assert explorer.status["message"] == "done"
-    assert "3 groups" in still_of(outputs.last)
+    assert "3 groups" in still_of(shown[-1]["text/html"])
     explorer.close()
 
 
-def test_large_data_give_a_page_with_fewer_rows(monkeypatch):
+def test_large_data_give_a_page_with_fewer_rows():
     X = np.random.default_rng(0).random((3000, 64))
     explorer = plain(widgets.Explorer, X, rank=40, iterations=3, shape=(8, 8))
     html = notebook_html(done(explorer))
@@ -178,12 +166,12 @@ def test_large_data_give_a_page_with_fewer_rows(monkeypatch):
     assert len(page_of(explorer)) > 2 * len(page_in(html))
 
 
+@pytest.mark.usefixtures("shown")
 def test_a_new_run_of_a_cell_ends_its_old_explorer(monkeypatch):
-    monkeypatch.setattr("nmd_lab.widgets.page.display", lambda *_, **__: None)
     made = [plain(widgets.Explorer, datasets.digits(20), iterations=3) for _ in range(5)]
-    shown = zip(made, ["a", "a", "b", "b", "a"], [1, 1, 2, 3, 4], strict=True)
+    cells = zip(made, ["a", "a", "b", "b", "a"], [1, 1, 2, 3, 4], strict=True)
     alive = []
-    for explorer, *cell in shown:
+    for explorer, *cell in cells:
         monkeypatch.setattr("nmd_lab.widgets.page.running_cell", lambda cell=cell: cell)
         explorer._ipython_display_()
         alive.append([each.comm is not None for each in made])

@@ -21,26 +21,9 @@ def explorer():
     return explorer
 
 
-def rated(explorer):
-    """Return the numbers of the ratings among the levels, by column."""
-    return {line["column"]: line["number"] for line in lists(explorer, "known")}
-
-
 def offered(explorer):
     """Return the columns that are offered to the new person."""
     return columns_of(lists(explorer, "known"))
-
-
-def direction(explorer):
-    """Return where the plane has the new person, as a direction."""
-    w = np.array(explorer.scatter["person"]["weights"][:2])
-    return w / np.hypot(*w)
-
-
-def folded(explorer):
-    """Return the direction of the folded-in weights of the two largest components."""
-    w = explorer.result.fold_in(series(explorer), weights=often(explorer)).values[0, :2]
-    return w / np.hypot(*w)
 
 
 def often(explorer, without=0):
@@ -58,7 +41,7 @@ def test_the_items_with_most_ratings_are_offered(explorer):
     counts = RATINGS["item"].value_counts()
     labels = explorer.state.column_labels
     assert [counts[labels[k]] for k in offered(explorer)] == counts.to_numpy()[:8].tolist()
-    assert set(rated(explorer).values()) == {0}
+    assert {line["number"] for line in lists(explorer, "known")} == {0}
     assert len(lists(explorer, "top")) == 40  # what suits all
 
 
@@ -70,7 +53,9 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     act(explorer, "rate", column=a, number=len(explorer.state.levels))
     act(explorer, "rate", column=b, number=1)
     other = fit.append(series(explorer), weights=often(explorer))
-    np.testing.assert_allclose(direction(explorer), folded(explorer), rtol=1e-5)
+    shown = np.array(explorer.scatter["person"]["weights"][:2])
+    folded = fit.fold_in(series(explorer), weights=often(explorer)).values[0, :2]
+    np.testing.assert_allclose(shown / np.hypot(*shown), folded / np.hypot(*folded), rtol=1e-5)
     act(explorer, "ask", name="sort", value="highest")
     top = lists(explorer, "top")
     assert top != first

@@ -33,10 +33,6 @@ def numbers(record, name):
     return np.frombuffer(record[name], "<f4")
 
 
-def cells_of(X):
-    return entries_at(*(each.ravel() for each in np.indices(X.shape)))
-
-
 def test_session_of_pictures(session):
     explorer = plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
     session.step("opened", explorer)
@@ -139,8 +135,7 @@ def test_pictures():
     assert plane["groups"] == X.digit.values.tolist()
     curves, unit = arrays_of(explorer.curves), explorer.state.fit.data.unit
     np.testing.assert_allclose(curves["seen"][1], unit * fit.history.relative_error)
-    unseen = np.isnan(explorer.state.data.observed)
-    off = np.sqrt(np.mean((model - X.values)[unseen] ** 2))
+    off = rmse(X.values, model, observed=np.isnan(explorer.state.data.observed))
     assert curves["hidden"][1, -1] == pytest.approx(off)
     assert float(explorer.status["headline"]["value"].strip("±")) == pytest.approx(off, rel=0.05)
 
@@ -161,7 +156,8 @@ def test_a_picture_with_its_uncertainty():
     X = np.random.default_rng(0).random((30, 40))
     explorer = done(plain(widgets.Explorer, X, rank=2, iterations=10, missing=0.3, draws=10))
     posterior, hidden = sure(explorer).posterior, np.isnan(explorer.state.data.observed)
-    spread = posterior.predict_std(cells_of(X), noise=False)
+    every = entries_at(*(each.ravel() for each in np.indices(X.shape)))
+    spread = posterior.predict_std(every, noise=False)
     np.testing.assert_allclose(picture(explorer, "spread").ravel(), spread, rtol=1e-5)
     chart = explorer.dots["intervals"]
     some, x = entries_at(*np.nonzero(hidden)), X[hidden]
@@ -218,11 +214,6 @@ def drawn(sent, k, first=None):
     return np.interp(W[k, on] @ H[on], np.linspace(sent["low"], sent["high"], f.size), f)
 
 
-def of_digits(X=None, **settings):
-    X = datasets.digits(40) if X is None else X
-    return done(plain(widgets.explore, X, **{"iterations": 20} | settings))
-
-
 @pytest.mark.parametrize(
     "name",
     ["identity", "minmax", "square", "modulus", "leaky_relu", "soft_threshold",
@@ -250,19 +241,17 @@ def test_the_first_components_and_those_left_on_are_drawn_and_compared_with_the_
     explorer = done(plain(widgets.explore, datasets.digits(60), rank=4, iterations=20, missing=0.2))
     fitted, sent = oriented(explorer.result._fitted), explorer.drawing
     data, ids = explorer.state.data, explorer.pictures["ids"]
-    hidden = np.isnan(data.observed)
+    unseen = np.where(np.isnan(data.observed), data.original, np.nan)
     sizes = np.linalg.norm(fitted.W, axis=0) * np.linalg.norm(fitted.H, axis=1)
     assert np.all(np.diff(sizes) <= 0)  # the largest first
     for k in range(5):
         alone = fitted.without(range(k, 4))
         np.testing.assert_allclose(drawn(sent, 7, k), alone.block([ids[7]])[0], atol=1e-3)
-        off = np.sqrt(np.mean((alone.block() - data.original)[hidden] ** 2))
-        assert sent["errors"][k] == pytest.approx(off, rel=1e-5)
+        assert sent["errors"][k] == pytest.approx(rmse(unseen, alone.block()), rel=1e-5)
     for k, off in enumerate(sent["lost"]):
-        alone = np.sqrt(np.mean((fitted.without([k]).block() - data.original)[hidden] ** 2))
-        assert off == pytest.approx(alone, rel=1e-5)
+        assert off == pytest.approx(rmse(unseen, fitted.without([k]).block()), rel=1e-5)
     assert sent["where"] == "held out"
-    whole, unseen = explorer.status["headline"], np.where(hidden, data.original, np.nan)
+    whole = explorer.status["headline"]
     for k in (1, 3):
         act(explorer, "component", k=k, what="off")
     less = explorer.state.shown.without([1, 3])
@@ -309,7 +298,7 @@ def test_the_numbers_of_a_table_and_of_ratings_are_those_of_the_cells_that_are_s
 def test_the_data_are_sent_once_in_bytes_with_what_is_missing():
     X = datasets.digits(40).copy()
     X[3, 5] = np.nan
-    explorer, sent = of_digits(X, iterations=5), []
+    explorer, sent = done(plain(widgets.explore, X, iterations=5)), []
     data = explorer.drawing["data"]
     codes = np.frombuffer(data["codes"], np.uint8).astype(float)
     values = data["low"] + codes / 254 * (data["high"] - data["low"])

@@ -11,7 +11,7 @@ import fits
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import EVIL, act, done, plain
+from explorer_page import EVIL, KINDS, act, done, plain
 from helpers import check_all_refused, people, with_holes
 from PIL import Image
 
@@ -58,16 +58,10 @@ def merged(old, changes):
     return changes
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda **how: widgets.explore(with_holes(people(60)), alpha=1.0, **how),
-        lambda **how: widgets.Explorer(data="generated", alpha=5.0, **how),
-    ],
-    ids=["table", "ratings"],
-)
-def test_a_component_of_a_table_or_of_ratings_has_its_answers(make, tmp_path):
-    explorer = done(make(rank=3, iterations=10))
+@pytest.mark.parametrize("kind", ["table", "ratings"])
+def test_a_component_of_a_table_or_of_ratings_has_its_answers(kind, tmp_path):
+    given = {"X": with_holes(people(60))} if kind == "table" else {"data": "generated"}
+    explorer = done(widgets.explore(**given, rank=3, alpha=1.0, iterations=10))
     act(explorer, "component", k=1, what="off")
     shown = record_in(explorer.save(tmp_path / "page.html"))["shown"]
     assert explorer.components["off"] == [1]
@@ -83,16 +77,13 @@ def test_a_component_of_a_table_or_of_ratings_has_its_answers(make, tmp_path):
             assert components[name] == explorer.components[name]
         sentence = [each for each in explorer.status["sentence"] if each[1] != "take"]
         assert merged(shown["status"], changes.get("status", {}))["sentence"] == sentence
+        now = json.loads(json.dumps(explorer.grid or explorer.facts["lists"], default=int))
         if explorer.grid:
-            assert merged(shown["grid"], changes.get("grid", {})) == json.loads(
-                json.dumps(explorer.grid)
-            )
+            assert merged(shown["grid"], changes.get("grid", {})) == now
         else:
             found = merged(shown["facts"], changes.get("facts", {}))["lists"]
-            expected = json.loads(json.dumps(explorer.facts["lists"], default=int))
-            assert found["known"] == expected["known"]
-            assert found["top"] == expected["top"]
-            assert found["about"] == expected["about"]
+            for name in ("known", "top", "about"):
+                assert found[name] == now[name]
 
 
 def test_every_point_of_a_study_has_its_answer(tmp_path):
@@ -105,8 +96,7 @@ def test_every_point_of_a_study_has_its_answer(tmp_path):
 
 
 def test_a_file_asks_for_nothing_and_names_of_the_data_are_harmless(tmp_path, monkeypatch):
-    frame = with_holes(people(30)).rename(columns={"kg": EVIL})
-    explorer = done(widgets.explore(frame, rank=2, alpha=1.0, iterations=5))
+    explorer = KINDS["table"]()
     monkeypatch.setattr(type(explorer.state), "title", EVIL)
     explorer._refresh()
     text = explorer.save(tmp_path / "table.html").read_text("utf-8")

@@ -35,9 +35,7 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
     assert state.problems() == {}
     fit = ended(state)
     again = executed(state.code("X"), X=X)["fit"]
-    np.testing.assert_allclose(
-        again.W, fit.W, rtol=1e-9
-    )  # not bits: another thread, another BLAS path
+    np.testing.assert_allclose(again.W, fit.W, rtol=1e-9)  # no bits: another thread and BLAS path
     hidden, said = np.isnan(state.data.observed), f"relative error {fit.relative_error:.4g}"
     if hidden.any():
         off = (fit.reconstruct().values - X.values.reshape(100, 64))[hidden]

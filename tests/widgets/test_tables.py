@@ -15,7 +15,7 @@ from explorer_page import act, acted, done, executed, picture, repeats, sentence
 from helpers import people
 
 import nmd_lab as nmd
-from nmd_lab import widgets
+from nmd_lab import datasets, widgets
 
 SETTINGS = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}
 
@@ -26,11 +26,6 @@ def frame():
     frame = frame.set_axis(["age", "income", "member", "place"], axis=1).astype({"member": bool})
     frame["income"] = (3e4 + 100 * frame["income"].astype(float)).mask(frame.index % 7 == 0)
     return frame
-
-
-@pytest.fixture(scope="module")
-def explorer(frame):
-    return done(widgets.explore(frame, missing=0.1, **SETTINGS))
 
 
 def columns(explorer):
@@ -61,11 +56,8 @@ def test_numbers_of_code_and_probabilities_of_classes_are_of_the_fit_and_then_of
     assert columns(explorer)["place"]["sure"][row] != shown["sure"][row]
 
 
-def modelled(explorer, name="reconstruction"):
-    return picture(explorer, name).reshape(60, 6)
-
-
-def test_filled_cells_have_the_intervals_of_the_posterior(explorer, frame):
+def test_filled_cells_have_the_intervals_of_the_posterior(frame):
+    explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
     assert not any(columns(explorer)["income"]["sure"])
     sure(explorer)
     shown = columns(explorer)["income"]
@@ -115,27 +107,21 @@ def test_all_rows_of_a_long_table_can_be_turned_to():
     assert explorer.grid["rows"][0] == 449
 
 
-@pytest.fixture(scope="module")
-def posterior(frame):
+def test_a_posterior_does_not_open_empty(frame, tmp_path):
     with pytest.warns(nmd.warnings.NotConvergedWarning):
-        return nmd.sample(frame, 2, groups=8, draws=10, tune=5, random_state=0, progress=False)
-
-
-@pytest.mark.parametrize("given", ["posterior", "file", "dataset"])
-def test_a_posterior_does_not_open_empty(given, posterior, tmp_path):
-    if given == "file":
-        posterior.save(tmp_path / "posterior.nc")
-    X = {"file": tmp_path / "posterior.nc", "dataset": posterior._to_dataset()}
-    explorer = widgets.explore(X.get(given, posterior))
+        posterior = nmd.sample(frame, 2, groups=8, draws=10, tune=5, random_state=0, progress=False)
+    posterior.save(tmp_path / "posterior.nc")
     mean, spread = posterior.reconstruct().values, posterior.uncertainty(noise=False).values
-    np.testing.assert_allclose(modelled(explorer), mean, rtol=1e-6)
-    np.testing.assert_allclose(modelled(explorer, "spread"), spread, rtol=1e-5, atol=1e-4)
-    assert "the chains have not converged" in explorer.status["warnings"][0]
-    assert dict(table(explorer, "facts")["rows"])["draws"] == "10 in 1 chain"
-    names = {"posterior": posterior}
-    exec(explorer.code().replace("...", "posterior"), names)
-    explorer.save(tmp_path / "copy.nc")
-    assert nmd.load(tmp_path / "copy.nc").draws.identical(posterior.draws)
+    for k, X in enumerate((posterior, tmp_path / "posterior.nc", posterior._to_dataset())):
+        explorer = widgets.explore(X)
+        shown, unsure = picture(explorer, "reconstruction"), picture(explorer, "spread")
+        np.testing.assert_allclose(shown.reshape(60, 6), mean, rtol=1e-6)
+        np.testing.assert_allclose(unsure.reshape(60, 6), spread, rtol=1e-5, atol=1e-4)
+        assert "the chains have not converged" in explorer.status["warnings"][0]
+        assert dict(table(explorer, "facts")["rows"])["draws"] == "10 in 1 chain"
+        exec(explorer.code().replace("...", "posterior"), {"posterior": posterior})
+        copy = explorer.save(tmp_path / f"copy{k}.nc")
+        assert nmd.load(copy).draws.identical(posterior.draws)
 
 
 def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
@@ -162,10 +148,8 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     observed = explorer.state.fit.data.observed
     assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
     hidden = np.isnan(observed[:, :4]).sum()
-    assert (
-        f"The 12 most uncertain of {hidden} held-out cells, most uncertain first,"
-        in unsure["caption"]
-    )
+    said = f"The 12 most uncertain of {hidden} held-out cells, most uncertain first,"
+    assert said in unsure["caption"]
     numbers = [k for k, cells in enumerate(unsure["rows"]) if "%" not in cells[2]]
     row, column = unsure["ids"][numbers[0]]
     low, high = posterior.predict_interval(row, column, level=0.9)[0]
@@ -202,8 +186,8 @@ def test_a_result_of_a_table_is_shown_as_a_table(frame, drawn):
 QUICK = {"rank": 1, "alpha": 0.5, "nonlinearity": "identity", "iterations": 5, "draws": 10}
 
 
-def titanic(m=80):
-    rng = np.random.default_rng(0)
+def titanic():
+    m, rng = 80, np.random.default_rng(0)
     z = rng.normal(size=m)
     return pd.DataFrame(
         {
@@ -235,7 +219,7 @@ def tables():
     of_polars = {
         "a": z.tolist(),
         "c": ["x", "y"] * (m // 2),
-        "d": [each.date() for each in day.bfill().ffill()],
+        "d": list(day.bfill().ffill().dt.date),
     }
     return {
         "titanic": titanic(),
@@ -364,17 +348,12 @@ def test_of_a_file_the_same_columns_are_left_out(tmp_path):
     repeats(explorer)
 
 
-def stars(m=1500, *, twice=False):
-    rng = np.random.default_rng(0)
-    pairs = rng.permutation(80 * 60)[:m]
-    frame = "n" + pd.DataFrame({"who": pairs % 80, "film": pairs // 80}).astype(str)
-    frame["stars"] = rng.integers(1, 6, m)
-    return pd.concat([frame, frame[:300]], ignore_index=True) if twice else frame
-
-
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_long_table_with_names_of_its_own_is_taken_for_ratings_and_asked_about(twice):
-    df = stars(twice=twice)
+    names = {"user": "who", "item": "film", "rating": "stars"}
+    df = datasets.make_ratings(80, 60, 1500, random_state=0)[[*names]].rename(columns=names)
+    df = df.assign(who="n" + df["who"].astype(str), film="n" + df["film"].astype(str))
+    df = pd.concat([df, df[:300]], ignore_index=True) if twice else df
     explorer = done(widgets.explore(df, rank=1, alpha=5.0, iterations=5))
     assert sentence(explorer).startswith("1500 ratings of 60 films by 80 whos")
     asked = "ratings of film by who? no, a table" if twice else "read as ratings of film by who "
