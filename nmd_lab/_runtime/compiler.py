@@ -25,13 +25,11 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
-import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.progress import without_interruption
 
@@ -173,22 +171,6 @@ def _named(function: Callable[..., Any], name: str) -> FunctionType:
     )
     copy.__qualname__ = copy.__name__ = f"{name}_{source_hash(function)}"
     return copy
-
-
-class _SameMemory:
-    """The memory of a read-only array, as that of one that can be written."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        address, _ = array.__array_interface__["data"]
-        self.array = array  # which must live as long
-        self.__array_interface__ = array.__array_interface__ | {"data": (address, False)}
-
-
-def for_kernels(array: Any) -> Any:
-    """Return an array for kernels that only read it: a read-only one would be a type of its own."""
-    if type(array) is np.ndarray and not array.flags.writeable:
-        return np.asarray(_SameMemory(array))
-    return array
 
 
 def is_ours(*classes: type) -> bool:

@@ -138,11 +138,27 @@ MIN_ENTRIES = 1024
 """Numbers of an array from which it lies in a file."""
 
 
+class _SameMemory:
+    """The memory of a read-only array, as that of one that can be written."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        address, _ = array.__array_interface__["data"]
+        self.array = array  # which must live as long
+        self.__array_interface__ = array.__array_interface__ | {"data": (address, False)}
+
+
+def for_kernels(array: Any) -> Any:
+    """Return an array for kernels that only read it: a read-only one would be a type of its own."""
+    if type(array) is np.ndarray and not array.flags.writeable:
+        return np.asarray(_SameMemory(array))
+    return array
+
+
 class FileArray:
     """An array in a file, flat or of rows, read and written by ranges of its first axis."""
 
     def __init__(self, array: NDArray[Any], mapping: mmap.mmap, start: int = 0) -> None:
-        self.array, self.dtype, self.size = array, array.dtype, array.size
+        self.array, self.dtype, self.size = for_kernels(array), array.dtype, array.size
         self.shape, self.ndim = array.shape, array.ndim
         self._mapping, self._start, self._used = mapping, start, 0  # bytes since the last advice
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.checks import needs_library
-from nmd_lab._runtime.compiler import for_kernels
-from nmd_lab._runtime.machine import MIN_ENTRIES, FileArray, Scratch
+from nmd_lab._runtime.machine import MIN_ENTRIES, FileArray, Scratch, for_kernels
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.kernels.passes import EntryPasses
 from nmd_lab.model.model import Model

@@ -89,6 +89,7 @@ class KindEntries(NamedTuple):
     columns: IntArray
     x: Doubles
     weights: Doubles
+    metric: Doubles
     rates: Doubles
     codes: NDArray[np.int8]
     uppers: Doubles
@@ -131,17 +132,17 @@ def row_kernel(structure: Structure, limited: bool) -> Callable[..., None]:
     solve, loss = compile_entry(structure, limited)
 
     def iterate(  # type: ignore[no-untyped-def]
-        active, entries, metric, Ht, base, states, terms, iterations, finish, model
+        active, entries, Ht, base, states, terms, iterations, finish, model
     ):
-        begin, end, columns, x, weights, rates, codes, uppers = entries
+        begin, end, columns, x, weights, metric, rates, codes, uppers = entries
         W, best, gradients, numbers, T, U = states
         copies, width = T.shape[0], W.shape[1]
         L, spare, H, gathered = np.empty((width, width)), np.empty((3, width)), Ht, -1
         for i in active:
             row, copy = i // copies, i % copies
-            first, here = begin[row], slice(begin[row], end[row])
+            here = slice(begin[row], end[row])
             j, t, u = columns[here], T[copy, here], U[copy, here]
-            xs, weight, rate = x[here], weights[here], rates[here]
+            xs, weight, sizes, rate = x[here], weights[here], metric[here], rates[here]
             limit, upper = codes[here], uppers[here]
             if row != gathered:
                 H, gathered = np.empty((width, j.size)), row
@@ -158,7 +159,7 @@ def row_kernel(structure: Structure, limited: bool) -> Callable[..., None]:
                 rho, scale = status[RHO], status[DUAL_SCALE]
                 objective, primal, change = 0.0, 0.0, 0.0
                 for k in range(j.size):
-                    a, size = s[k], 1.0 if metric is None else metric[first + k]
+                    a, size = s[k], sizes[k]
                     v = a - scale * u[k]
                     new = solve(v, xs[k], rho * rate[k], limit[k], upper[k], model)
                     objective += weight[k] * loss(xs[k], a, limit[k], upper[k], model)
@@ -450,8 +451,7 @@ class _Problem:
         uppers = x if limits is None or limits.uppers is None else limits.uppers
         weights = weight[j] if rows.weights is None else rows.weights * weight[j]
         metric = 1 / size[j] ** 2
-        self.metric = metric if model.is_mixed else None
-        shared: Any = j, x, weights, metric / weights, codes, np.asarray(uppers, float)
+        shared: Any = j, x, weights, metric, metric / weights, codes, np.asarray(uppers, float)
         cell, count = rows.rows * len(models) + group[j], self.n_rows * len(models)
         borders = np.append(0, np.cumsum(np.bincount(cell, minlength=count)))
         begins, ends = (b.reshape(-1, len(models)).T.copy() for b in (borders[:-1], borders[1:]))
@@ -549,7 +549,7 @@ class _Problem:
                 numbers[active, OBJECTIVE] = values
             for k, (kernel, entries, model) in enumerate(self.passes, 1):
                 end = finish if k == len(self.passes) else NOT_YET
-                shared = self.metric, self.Ht, self.base, states, self.terms
+                shared = self.Ht, self.base, states, self.terms
                 kernel(active, entries, *shared, iterations if at_once else 1, end, model)
             active = active[numbers[active, ENDED] == 0]
             if not active.size:

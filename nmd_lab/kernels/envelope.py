@@ -190,8 +190,7 @@ class MoreauEnvelope:
         of_x = 1.0 if model.is_mixed else abs(x) ** (1.0 / (model.degrees[0] or 1))
         sizes: FloatArray = abs(A - U) + of_x
         if weights is not None:
-            missing = weights == 0  # x may be anything there
-            sizes[missing] = abs(A[missing])
+            sizes[weights == 0] = abs(A[weights == 0])  # x may be anything there
         return sizes
 
     def _data(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:

@@ -13,13 +13,14 @@ differ in their units alone share one call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_kernel
 from nmd_lab.data.entries import FloatArray
@@ -64,14 +65,15 @@ class EntryPasses:
         """Turn A = WH of a tile of zeros into the gradient of L, and return its sums."""
         is_relu, of_zero = self._model.nonlinearity.form == "relu", self._model.loss.of_zero
         if not (is_relu and of_zero):
-            zeros = zeros_of(A.size, A.dtype)
+            zeros = all_of(0, A.size, A.dtype)
             return self.envelope(zeros, A, None, None, None, None, zeros, penalty, 0.0)
         kernel = cached_kernel(FORMS[of_zero], f"zeros_{of_zero}_{A.dtype}")
         return np.array(kernel(A, A.dtype.type(penalty)))
 
     def _over_kinds(self, kernels: list[Callable[..., Any]], *arguments: Any) -> Sums:
         """Return the sums of the passes over the entries of each kind."""
-        *data, parts, t, u, penalty = arguments
+        x, a, weights, *limits, parts, t, u, penalty = arguments
+        data = x, a, all_of(1, x.size, bool) if weights is None else weights, *limits
         if parts is None:
             return np.array(kernels[0](*data, None, t, u, penalty, self._numbers[0]))
         (order, which, ends), sums = parts, np.zeros(3)
@@ -84,9 +86,9 @@ class EntryPasses:
 
 
 @lru_cache(8)
-def zeros_of(size: int, dtype: np.dtype[Any]) -> FloatArray:
-    """Return zeros, which nobody changes: a new array for each tile would not be in the cache."""
-    return np.zeros(size, dtype)
+def all_of(value: float, size: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return equal numbers, which nobody changes: new ones for each block are not in the cache."""
+    return np.full(size, value, dtype)
 
 
 @cache
@@ -102,19 +104,19 @@ def _pass_kernel(structure: Structure, limited: bool, gradient: bool) -> Callabl
             i = k if kinds is None else order[k]
             centre = 0.0 if kinds is None else units[0, which[k]]
             size = 1.0 if kinds is None else units[1, which[k]]
-            weight = 1.0 if kinds is None else units[2, which[k]]
-            weight = weight if weights is None else weight * weights[i]
+            weight = weights[i] * (1.0 if kinds is None else units[2, which[k]])
             seen = weight > 0
             limit = 0 if limits is None else limits[i]
             upper = x[i] if uppers is None else uppers[i]
-            known = x[i] if seen else x.dtype.type(0)
+            reach = x.dtype.type(math.inf if seen else 0.0)
+            known = max(-reach, min(reach, x[i]))  # 0 if missing, and loaded: under a mask is slow
             rho = penalty / ((weight if seen else 1.0) * size * size)  # infinity never converges
             v, here = a[i] - u[i], centre + size * a[i]
             solved = centre + size * v
             if kinds is None or seen:
                 solved = solve(solved, known, rho, limit, upper, model)
             new = (solved - centre) / size if seen else v
-            data_term += weight * loss(known, here, limit, upper, model) if seen else 0.0
+            data_term += weight * loss(known, here, limit, upper, model) if seen else known
             residual = new - a[i]
             if gradient:
                 value += weight * loss(known, solved, limit, upper, model) if seen else 0.0

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, get_index_dtype
 
-from nmd_lab._runtime.compiler import cached_kernel, for_kernels
+from nmd_lab._runtime.compiler import cached_kernel
+from nmd_lab._runtime.machine import for_kernels
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK, Observations, row_blocks, row_borders
 from nmd_lab.data.sparse import is_sparse
@@ -62,8 +64,7 @@ class DenseStorage:
     def __init__(self, shape: tuple[int, int], device: Device = HOST) -> None:
         self.shape, self.device = shape, device
         self.n_entries = shape[0] * shape[1]
-        entries = BLOCK * device.factor
-        self.block_rows = max(1, min(entries // shape[1], shape[0]))
+        self.block_rows = max(1, min(BLOCK * device.factor // shape[1], shape[0]))
         self.block_size = self.block_rows * shape[1]
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
@@ -109,9 +110,10 @@ class CsrStorage:
         self, shape: tuple[int, int], indptr: NDArray[np.integer], indices: NDArray[np.integer]
     ) -> None:
         self.shape = shape
-        self.indptr: NDArray[np.integer] = for_kernels(indptr)
-        self.indices: NDArray[np.integer] = for_kernels(indices)
         self.n_entries = indices.size
+        integer = get_index_dtype(maxval=max(self.n_entries, *shape))
+        self.indptr: NDArray[np.integer] = for_kernels(np.asarray(indptr, integer))
+        self.indices: NDArray[np.integer] = for_kernels(np.asarray(indices, integer))
         longest = int(np.diff(indptr).max(initial=0))
         self.block_size = min(self.n_entries, max(BLOCK, longest))
 
@@ -155,8 +157,6 @@ class CsrStorage:
 
     def transposed(self) -> tuple[CsrStorage, NDArray[np.integer]]:
         """Return the storage of the transpose, and for each of its entries the position here."""
-        from scipy.sparse import csr_array
-
         numbers = np.arange(self.n_entries, dtype=self.indices.dtype)
         pattern = csr_array((numbers, self.indices, self.indptr), shape=self.shape).tocsc()
         m, n = self.shape
@@ -232,12 +232,11 @@ class StoredEntries:
     """
 
     def __init__(self, observations: Observations, model: Model, device: Device = HOST) -> None:
-        weights, limits = observations.weight_reader(), observations.limit_reader()
+        weights, self.limits = observations.weight_reader(), observations.limit_reader()
         self.storage, self.device = storage_of(observations, device), device
         self.dtype = observations.dtype
         self.x = device.read(observations.reader(), observations.n_stored)
         self.weights = None if weights is None else device.read(weights, observations.n_stored)
-        self.limits = limits
         self.model_index: NDArray[np.int16] | None = None
         if model.is_mixed:
             self.model_index = model.index_at(*observations.stored_positions()).astype(np.int16)

@@ -76,12 +76,8 @@ class Ridge:
         smallest = float(np.finfo(np.dtype(dtype)).tiny) * 16
         return np.asarray(self.epsilon * squares + self.alphas / penalty + smallest)
 
-    def objective(self, factor: FloatArray) -> float:
-        """Return the term of the objective for the solved columns, (m, n_solved)."""
-        return self.of_squares(np.einsum("ij,ij->j", factor, factor, dtype=np.float64))
-
     def of_squares(self, squares: FloatArray) -> float:
-        """Return that term, given the squared norms of the columns."""
+        """Return the term of the objective, given the squared norms of the solved columns."""
         return 0.5 * float(self.alphas @ squares)
 
 
@@ -251,7 +247,8 @@ def _descend_rows(normals, weights, lowest, sweeps, settled, rows, slopes):  # t
 
 def penalty_of(rows: FloatArray, ridge: Ridge, constrained: ConstrainedColumns | None) -> float:
     """Return the ridge and the penalty of what is solved for in a factor, (k, n_solved)."""
-    return ridge.objective(rows) + (0.0 if constrained is None else constrained.value(rows))
+    squares = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
+    return ridge.of_squares(squares) + (0.0 if constrained is None else constrained.value(rows))
 
 
 ENTRIES = 1 << 21  # entries of a chunk of rows, 16 MiB of doubles
@@ -379,10 +376,9 @@ def update_rows(
     for begin in range(0, number, step):
         at = slice(begin, min(begin + step, number))
         some = slice(rows.start + at.start, rows.start + at.stop)
-        sums = row_sums(chunks, S, partners, some) if whole is None else (w[at] for w in whole)
-        normals, gradients = sums
-        improve = solver_for(constrained, normals, ridge, penalty)
-        out[some, solved] = improve(out[some, solved], gradients)
+        sums = row_sums(chunks, S, partners, some) if whole is None else [w[at] for w in whole]
+        improve = solver_for(constrained, sums[0], ridge, penalty)
+        out[some, solved] = improve(out[some, solved], sums[1])
 
 
 def solver_for(

@@ -205,8 +205,7 @@ class Sweep:
         """
         weights, state, T = self.entries.weights_of(entries), self.state, self.state.T[entries]
         if weights is not None:
-            missing = weights == 0
-            T[missing] = A[missing]
+            T[weights == 0] = A[weights == 0]
         if state.previous_A is not None:
             state.previous_A[entries] = A
         A *= -1

@@ -136,7 +136,7 @@ def t_update_is_minimiser(
 
     def objective(t: Array) -> Array:
         y = np.asarray(f(t), dtype=float)
-        flat = values_of(d, np.broadcast_to(x, t.shape).ravel(), y.ravel()).reshape(t.shape)
+        flat = values_of(d, np.broadcast_to(x, t.shape).flatten(), y.ravel()).reshape(t.shape)
         inside = (y >= d.domain[0]) & (y <= d.domain[1]) & ~np.isnan(flat)
         return np.where(inside, flat, np.inf) + rho / 2 * (t - v) ** 2
 

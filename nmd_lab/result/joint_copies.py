@@ -83,7 +83,7 @@ class JointCopies:
         self._z, self._labels = self._scores.first(), np.zeros(incomplete.size, np.int64)
         kinds = [draws.model.column_models[k] for k in self._scored]
         ends = [(np.array(k.nonlinearity.ends) - k.centre) / k.size for k in kinds]
-        self._ends = np.array(ends).T
+        self._ends = np.array(ends).T.copy()
         self.repeated: dict[int, RepeatedValues] = {}
         self._seed, self._sweep = int(rng.integers(2**62)), 0
         self._place = np.full(m, -1)
