@@ -65,9 +65,7 @@ def compare(
     X, start, seen = problem(f, shape, rank, scale, 0.4 if form in FORMS else 0.0)
     a, b = np.multiply(bounds, scale)
     X = X - 1 if a < 0 else X
-    trace = plain_admm(
-        X, *start, f, loss, seen, n_iter, rho, epsilon, alpha, a, b, kl_floor=KL_FLOOR
-    )
+    trace = plain_admm(X, *start, f, loss, seen, n_iter, rho, epsilon, alpha, a, b, KL_FLOOR)
     model = nmd.MinMax(a, b) if f == "minmax" else f
     verb, data, options = (FORMS | WHOLE)[form](X.astype(dtype), seen)
     options |= {"init": tuple(u.astype(dtype) for u in start), "max_iter": n_iter, "alpha": alpha}
@@ -188,9 +186,8 @@ def test_every_engine_repeats_keeps_its_input_and_reports_the_objective(f, loss,
     np.testing.assert_allclose(one.reconstruct(), model, rtol=rtol, atol=rtol)
     np.testing.assert_allclose(one.predict([0, 3], [-1, 2]), model[[0, 3], [-1, 2]], rtol, rtol)
     model = np.maximum(model, KL_FLOOR * X) if loss == "kl" else model
-    total = distance(loss, X.astype(float), model)[seen].sum() + ridge / 2 * (
-        np.sum(W**2) + np.sum(H**2)
-    )
+    penalty = ridge / 2 * (np.sum(W**2) + np.sum(H**2))
+    total = distance(loss, X.astype(float), model)[seen].sum() + penalty
     objective = one.history["objective"].values
     assert one.objective == pytest.approx(total, rel=rtol)
     assert np.isfinite(objective).all()

@@ -73,8 +73,8 @@ def test_never_above_the_plain_run_whose_iterates_it_leaves_alone(seed):
 # When there is nothing beside the iteration -----------------------------------------------------
 
 
-def noisy(f="relu", seed=3):
-    return np.abs(synthetic(20, 15, 3, f, noise=0.3, random_state=seed).X.values)
+def noisy(f="relu", seed=3, shape=(20, 15), rank=3):
+    return np.abs(synthetic(*shape, rank, f, noise=0.3, random_state=seed).X.values)
 
 
 def factors(seed=4):
@@ -98,10 +98,10 @@ ACCELERATED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("options", "is_plain"),
-    [(each, True) for each in PLAINLY] + [(each, False) for each in ACCELERATED],
-)
+SETTINGS = [(each, True) for each in PLAINLY] + [(each, False) for each in ACCELERATED]
+
+
+@pytest.mark.parametrize(("options", "is_plain"), SETTINGS)
 def test_only_what_asks_for_the_plain_algorithm_gets_it(options, is_plain):
     options = {"nonlinearity": "relu", "max_iter": 200, "random_state": 0, **options}
     fits = [nmd.decompose(noisy(), 3, **changed(options, how)) for how in ({}, NOTHING_BESIDE)]
@@ -134,10 +134,8 @@ def test_a_homotopy_alone():
     X = np.clip(noisy("minmax"), 0, 1)
     options = {"init": "svd", "max_iter": 200, "tol": 0, "random_state": 0}
     solver = nmd.ADMM(rho=1.0, **NOTHING_BESIDE)
-    wide, plain = (
-        nmd.decompose(X, 3, "minmax", "l1", solver=each, **options)
-        for each in (replace(solver, homotopy=True), solver)
-    )
+    solvers = replace(solver, homotopy=True), solver
+    wide, plain = (nmd.decompose(X, 3, "minmax", "l1", solver=each, **options) for each in solvers)
     assert wide.objective < 0.9 * plain.history["objective"].min()
     np.testing.assert_array_equal(wide.history["penalty"], plain.history["penalty"])
 
@@ -149,18 +147,8 @@ def graph(n=150):
     return sparse.csr_array((upper + upper.T + np.eye(n)).astype(float))
 
 
-KINDS = {
-    "graph": (graph(), 8, "relu", "frobenius"),
-    **{
-        f"{f} {d}": (
-            np.abs(synthetic(60, 40, 4, f, noise=0.3, random_state=1).X.values),
-            4,
-            given(f),
-            d,
-        )
-        for f, d in PAIRS
-    },
-}
+KINDS = {"graph": (graph(), 8, "relu", "frobenius")}
+KINDS |= {f"{f} {d}": (noisy(f, 1, (60, 40), 4), 4, given(f), d) for f, d in PAIRS}
 
 
 LIMITS = {"square l1": 1.25}

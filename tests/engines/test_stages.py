@@ -41,9 +41,8 @@ def begun(X, f, loss, rank=3, **options):
 
 def after(iterations, X, f, loss, **options):
     """A problem, and the factors that the plain algorithm arrives at."""
-    fit = nmd_lab.decompose(
-        X, 3, given(f), loss, max_iter=iterations, random_state=1, solver=PLAIN, **options
-    )
+    plain = {"max_iter": iterations, "random_state": 1, "solver": PLAIN}
+    fit = nmd_lab.decompose(X, 3, given(f), loss, **plain, **options)
     problem, _, _ = begun(X, f, loss, **options)
     return problem, *fit._factors
 
@@ -137,10 +136,8 @@ def test_optimality_of_least_squares_is_that_of_the_singular_value_decomposition
     X = matrix("identity", noise=0.5)
     U, values, Vt = np.linalg.svd(X)
     problem, _, _ = begun(X, "identity", "frobenius")
-    assert optimality(problem.observations, problem, U[:, :3] * values[:3], Vt[:3]) < 1e-6
-    assert (
-        optimality(problem.observations, problem, U[:, 1:4] * values[1:4], Vt[1:4]) < 1e-6
-    )  # stationary as well
+    for k in (slice(0, 3), slice(1, 4)):  # which is stationary as well
+        assert optimality(problem.observations, problem, U[:, k] * values[k], Vt[k]) < 1e-6
     assert optimality(problem.observations, problem, 0.9 * U[:, :3] * values[:3], Vt[:3]) > 1e-2
 
 

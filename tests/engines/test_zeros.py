@@ -15,14 +15,8 @@ WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_rel
 """The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""
 
 
-def random_data(m=23, n=31, density=0.2, seed=0, dtype=np.float64):
-    rng = np.random.default_rng(seed)
-    return sparse.random_array((m, n), density=density, rng=rng, format="csr", dtype=dtype)
-
-
-def factors(m=23, n=31, rank=3, dtype=np.float64):
-    rng = np.random.default_rng(1)
-    return rng.normal(size=(m, rank)).astype(dtype), rng.normal(size=(rank, n)).astype(dtype)
+def random_data(m=23, n=31, density=0.2):
+    return sparse.random_array((m, n), density=density, rng=np.random.default_rng(0), format="csr")
 
 
 def test_a_loss_with_a_value_of_its_own_has_no_form():
@@ -39,14 +33,12 @@ def test_a_loss_with_a_value_of_its_own_has_no_form():
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("f", "loss"), WITH_OTHERS)
-def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
-    f, loss, threads, monkeypatch
-):
+def test_envelope_is_that_of_multipliers_at_the_stored_entries(f, loss, threads, monkeypatch):
     numbers = {"envelope.ROWS": 4, "envelope.ENTRIES": 30, "sweep.MIN_SHARE_ENTRIES": 50}
     for name, number in numbers.items():
         monkeypatch.setattr(f"nmd_lab.kernels.{name}", number)
-    X, pair = random_data(), make_model(f, loss)
-    W, H = factors()
+    X, pair, rng = random_data(), make_model(f, loss), np.random.default_rng(1)
+    W, H = rng.normal(size=(23, 3)), rng.normal(size=(3, 31))
     full = observe(X.toarray())
     lean = SparseEnvelope(Tiles(observe(X, absent_are_zeros=True)), pair, threads)
     assert lean.parts == threads
@@ -62,13 +54,10 @@ def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
             whole.U[~stored] = before[~stored]
         wanted = whole.evaluate(W, H, penalty)
         for name in ("value", "data_term", "primal", "gradient_W", "gradient_H"):
-            np.testing.assert_allclose(
-                getattr(found, name), getattr(wanted, name), rtol=1e-9, atol=1e-9
-            )
-    for found, wanted in zip(
-        lean.normal_matrices(W, H, 0.9), whole.normal_matrices(W, H, 0.9), strict=True
-    ):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+            numbers = (getattr(each, name) for each in (found, wanted))
+            np.testing.assert_allclose(*numbers, rtol=1e-9, atol=1e-9)
+    matrices = (np.concatenate(each.normal_matrices(W, H, 0.9)) for each in (lean, whole))
+    np.testing.assert_allclose(*matrices, rtol=1e-9, atol=1e-9)
     lean.forget()
     assert lean.U is None
 

@@ -217,26 +217,23 @@ def test_every_constraint_holds_for_every_storage(f, loss, kind):
     X = X * 2.0**40 if kind == "large" else X
     for one in CONSTRAINTS:
         for side in ("w_constraint", "h_constraint"):
-            fit = nmd.decompose(
-                X, 3, f, loss, **{side: one}, max_iter=15, random_state=0, **arguments
-            )
+            how = {side: one, "max_iter": 15, "random_state": 0} | arguments
+            fit = nmd.decompose(X, 3, f, loss, **how)
             rows = fit.W.values if side == "w_constraint" else fit.H.values.T
             assert fulfils(one, rows.astype(float), 1e-6 if kind == "float32" else 1e-12), one
             assert np.isfinite(fit.history.objective).all()
             assert rows.dtype == (np.float32 if kind == "float32" else np.float64)
 
 
-@pytest.mark.parametrize(
-    ("W_constraint", "H_constraint"), list(itertools.product(CONSTRAINTS[:4], repeat=2))
-)
-def test_two_constraints_hold_together(W_constraint, H_constraint):
-    if W_constraint == H_constraint == "orthonormal":
-        return
-    fit = nmd.decompose(
-        parts(), 3, "identity", w_constraint=W_constraint, h_constraint=H_constraint, max_iter=30
-    )
-    assert fulfils(W_constraint, fit.W.values)
-    assert fulfils(H_constraint, fit.H.values.T)
+PAIRS_OF_CONSTRAINTS = [*itertools.product(CONSTRAINTS[:4], repeat=2)]
+PAIRS_OF_CONSTRAINTS.remove(("orthonormal", "orthonormal"))
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS_OF_CONSTRAINTS)
+def test_two_constraints_hold_together(left, right):
+    fit = nmd.decompose(parts(), 3, "identity", w_constraint=left, h_constraint=right, max_iter=30)
+    assert fulfils(left, fit.W.values)
+    assert fulfils(right, fit.H.values.T)
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
@@ -310,27 +307,23 @@ def test_new_rows_honour_the_constraint(constraint, read_back):
         np.testing.assert_array_equal(loaded.fold_in(new), W)
 
 
+@pytest.mark.parametrize(("constraint", "nearest"), [("simplex", 1 / 3), ("nonnegative", 0)])
 @pytest.mark.parametrize("split", ["everywhere", "observed"])
-def test_rows_and_columns_without_an_entry_keep_what_is_allowed_near_0(split):
+def test_rows_and_columns_without_an_entry_keep_what_is_allowed_near_0(split, constraint, nearest):
     X = parts()
     X[3], X[:, 5] = np.nan, np.nan
     options = {"alpha": 0.1, "solver": nmd.ADMM(split=split), "max_iter": 20, "tol": 0}
-    for side, (constraint, nearest) in itertools.product(
-        NONNEGATIVE, (("simplex", 1 / 3), ("nonnegative", 0))
-    ):
+    for side in NONNEGATIVE:
         with pytest.warns(nmd.warnings.UnobservedWarning):
             fit = nmd.complete(X, 3, "identity", **{side: constraint}, **options)
         found = fit.W.values[3] if side == "w_constraint" else fit.H.values[:, 5]
         np.testing.assert_allclose(found, nearest, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"offsets": "both", "alpha": 0.01},
-        *some([{"rank": "auto", "alpha": 0.01}, {"alpha": "auto"}], 1),
-    ],
-)
+CHOICES = [{"offsets": "both", "alpha": 0.01}, {"rank": "auto", "alpha": 0.01}, {"alpha": "auto"}]
+
+
+@pytest.mark.parametrize("given", some(CHOICES, 2))
 def test_what_is_chosen_is_chosen_under_the_constraints(given):
     X = parts(40, 30, 2)
     mask = np.random.default_rng(0).random(X.shape) < 0.7

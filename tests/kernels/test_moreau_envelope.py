@@ -15,12 +15,11 @@ from nmd_lab.problem.problem import Problem
 FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]
 
 
-def data(form, m=9, n=7, seed=0):
+def data(form):
     """The observations in some form, and the X and weights that they stand for."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((m, n)) * 2 * (rng.random((m, n)) > 0.2)
-    seen = rng.random((m, n)) < 0.6
-    weights = np.where(seen, rng.random((m, n)) + 0.3, 0)
+    of_X, of_zeros, of_holes, of_weights = np.random.default_rng(0).random((4, 9, 7))
+    X, seen = 2 * of_X * (of_zeros > 0.2), of_holes < 0.6
+    weights = np.where(seen, of_weights + 0.3, 0)
     entries = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
     if form == "dense":
         return observe(X), X, np.ones_like(X)
@@ -33,9 +32,9 @@ def data(form, m=9, n=7, seed=0):
     return observe(given, observed=seen), X, seen.astype(float)
 
 
-def factors(m=9, n=7, rank=3, seed=1, dtype=np.float64):
+def factors(seed=1):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(m, rank)).astype(dtype), rng.normal(size=(rank, n)).astype(dtype)
+    return rng.normal(size=(9, 3)), rng.normal(size=(3, 7))
 
 
 def envelope_of(observations, f, loss, threads=1):
@@ -48,9 +47,8 @@ def expected(A, X, weights, f, loss, penalty, U=0.0):
     shares = np.where(seen, weights, 1)
     T = exact_prox(V, X, penalty / shares, f, loss)
     floor = KL_FLOOR * X if loss == "kl" else -np.inf
-    at_T, at_A = (
-        (weights * distance(loss, X, np.maximum(forward(f, t), floor)))[seen].sum() for t in (T, A)
-    )
+    losses = (weights * distance(loss, X, np.maximum(forward(f, t), floor)) for t in (T, A))
+    at_T, at_A = (each[seen].sum() for each in losses)
     away = np.where(seen, T - V, 0)
     value = at_T + penalty / 2 * (away**2).sum()
     return value, at_A, np.linalg.norm((T - A)[seen]), -penalty * away
@@ -68,9 +66,7 @@ def assert_equals(found, W, H, numbers, rtol):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_multipliers_are_updated_as_in_the_method_of_multipliers(
-    f, loss, form, threads, monkeypatch
-):
+def test_updates_are_those_of_the_method_of_multipliers(f, loss, form, threads, monkeypatch):
     monkeypatch.setattr("nmd_lab.kernels.sweep.MIN_SHARE_ENTRIES", 10)
     observations, X, weights = data(form)
     envelope, U = envelope_of(observations, f, loss, threads), np.zeros_like(X)

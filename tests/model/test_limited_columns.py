@@ -63,9 +63,8 @@ def test_intervals_of_limits_are_those_given_the_limit(panel, posterior):
 
 def test_negative_draws_of_positive_values_are_a_warning(panel):
     X, below = (each[["a", "b"]].to_numpy() for each in panel[1:])
-    with pytest.warns(
-        nmd.warnings.NMDWarning, match=r"draws below limits .* columns 0, 1 is: .* cov"
-    ):
+    words = r"draws below limits .* columns 0, 1 is: .* cov"
+    with pytest.warns(nmd.warnings.NMDWarning, match=words):
         nmd.sample(X, 1, at_most=below, draws=20, random_state=0)
 
 

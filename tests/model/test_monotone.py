@@ -127,9 +127,8 @@ def test_the_loss_of_a_kind_never_rises(loss):
     changed = 0
     for seed in range(20):
         t, values, _, at, data, weights = made_up(seed, n=10 + 5 * seed)
-        kind = make_column_model(Monotone(t, values, learns=True), loss)._replace(
-            centre=0.3, size=1.2
-        )
+        kind = make_column_model(Monotone(t, values, learns=True), loss)
+        kind = kind._replace(centre=0.3, size=1.2)
         new = kind.learned(data, at, weights)
         after, before = (float(np.sum(weights * each.losses(data, at))) for each in (new, kind))
         assert after <= before
@@ -156,17 +155,11 @@ def table(seed, skewed=False):
     rng = np.random.default_rng(seed)
     height = 150 + 10 * rng.gamma(2, 1, N) if skewed else rng.normal(170, 9, N)
     f, part, other = rng.normal(size=(3, N))
-    frame = pd.DataFrame(
-        {
-            "cm": height + 0.1 * rng.normal(size=N),
-            "inch": height / 2.54 + 0.04 * rng.normal(size=N),
-            "weight": 0.9 * height + 8 * rng.normal(size=N),
-            "part": 10 * part,
-            "other": 1000 + 15 * (0.5 * f + other),
-            "sum": 10 * part + 1000 + 15 * (0.5 * f + other) + 0.3 * rng.normal(size=N),
-            "f": f + rng.normal(size=N),
-        }
-    )
+    frame = pd.DataFrame({"cm": height, "inch": height / 2.54, "weight": 0.9 * height})
+    frame = frame.assign(part=10 * part, other=1000 + 15 * (0.5 * f + other), f=f)
+    frame["sum"] = frame["part"] + frame["other"]
+    noise = {"cm": 0.1, "inch": 0.04, "weight": 8, "sum": 0.3, "f": 1}
+    frame[[*noise]] += rng.normal(size=(N, 5)) * [*noise.values()]
     return frame, frame.mask(rng.random(frame.shape) < 0.25)
 
 

@@ -18,11 +18,9 @@ def answers(n_levels):
     """Return a table of a number and an answer with ordered levels, one of them missing."""
     rng = np.random.default_rng(n_levels)
     number = rng.normal(size=60)
-    code = np.clip(np.round(number + n_levels / 2), 0, n_levels - 1)
-    code[3] = np.nan
-    levels = pd.Categorical.from_codes(
-        np.where(np.isnan(code), -1, code).astype(int), [*range(n_levels)], ordered=True
-    )
+    code = np.clip(np.round(number + n_levels / 2), 0, n_levels - 1).astype(int)
+    code[3] = -1
+    levels = pd.Categorical.from_codes(code, [*range(n_levels)], ordered=True)
     return pd.DataFrame({"number": number, "answer": levels, "other": number + rng.normal(size=60)})
 
 
@@ -36,12 +34,7 @@ def test_other_levels_and_kinds_of_columns_compile_nothing():
     yes, whole = decided(answers(3)), decided(answers(3)).drop(columns="answer")
     for X in (answers(3), yes, whole):  # with holes and without
         imputed(X)
-    others = [
-        answers(4),
-        decided(answers(7)),
-        yes[yes.columns[::-1]],
-        whole.assign(more=yes["other"]),
-    ]
+    others = [answers(4), decided(answers(7)), yes.loc[:, ::-1], whole.assign(more=yes["other"])]
     with event.install_recorder("numba:compile") as compiled:
         for X in others:
             assert imputed(X).notna().all(axis=None)
@@ -57,9 +50,8 @@ def test_a_copy_has_numbers_of_its_own(copied):
     assert other.numbers[1] != loss.numbers[1]
     del loss
     np.testing.assert_array_equal(other(x, y), expected)
-    np.testing.assert_allclose(
-        expected, -np.log(other.probabilities(y)[np.arange(12), other.codes(x)])
-    )
+    chances = other.probabilities(y)[np.arange(12), other.codes(x)]
+    np.testing.assert_allclose(expected, -np.log(chances))
 
 
 def test_cut_points_of_a_level_that_was_absent_are_found():

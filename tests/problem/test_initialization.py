@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import block_diag
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
@@ -27,9 +28,7 @@ def degenerate():
         "constant": few * 3.0,
         "low rank": low * few,
         "blocks": blocks,
-        "other blocks": sparse.block_diag(
-            [rng.random((9, 7)), rng.random((5, 9)), np.ones((3, 3))]
-        ).toarray(),
+        "other blocks": block_diag(rng.random((9, 7)), rng.random((5, 9)), np.ones((3, 3))),
         "levels": np.kron(np.diag([1.0, 2.0, 3.0]), np.ones((8, 8))),
         "identity": np.eye(30),
         "1 x 1": np.array([[2.0]]),
@@ -119,9 +118,7 @@ def test_products_of_blocks_are_those_of_the_matrix(rng, form):
 def test_random_factors_have_the_size_of_the_data():
     """A matrix of zeros gets those of a matrix of ones."""
     pair = make_model("relu", "frobenius")
-    starts = [
-        random_start(observe(np.full((6, 5), value)), pair, 2, NO_OFFSETS, np.random.default_rng(0))
-        for value in (0.0, np.sqrt(np.sqrt(2.0)), 100.0)
-    ]
+    data = (observe(np.full((6, 5), value)) for value in (0.0, np.sqrt(np.sqrt(2.0)), 100.0))
+    starts = [random_start(X, pair, 2, NO_OFFSETS, np.random.default_rng(0)) for X in data]
     np.testing.assert_allclose(starts[0].W, starts[1].W)
     assert np.abs(starts[2].W).max() > 3 * np.abs(starts[1].W).max()

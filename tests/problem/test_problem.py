@@ -82,9 +82,8 @@ def test_zero_stands_for_the_best_constant():
     X = X.to_numpy()
     for j in (0, 1, 2, 3):  # the mean is best for squares, probabilities and counts
         assert constants[j] == pytest.approx(np.nanmean(X[:, j]), rel=1e-5)
-    assert np.nansum(np.abs(X[:, 4] - constants[4])) == pytest.approx(
-        np.nansum(np.abs(X[:, 4] - np.nanmedian(X[:, 4]))), rel=1e-5
-    )
+    found, best = (np.nansum(np.abs(X[:, 4] - c)) for c in (constants[4], np.nanmedian(X[:, 4])))
+    assert found == pytest.approx(best, rel=1e-5)
 
 
 def test_positions_of_entries_are_positions_of_columns():
@@ -160,9 +159,8 @@ def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
     assert sum(w.category is nmd.warnings.OutOfBoundsWarning for w in caught) == 1
     assert caught[0].filename == __file__
     zeros = sparse.csr_array(np.where(ratings > 3, ratings, 0))
-    with pytest.warns(
-        nmd.warnings.OutOfBoundsWarning, match=f"X has {(ratings <= 3).sum()} values below"
-    ):
+    said = f"X has {(ratings <= 3).sum()} values below"
+    with pytest.warns(nmd.warnings.OutOfBoundsWarning, match=said):
         nmd.decompose(zeros, 2, nmd.MinMax(0.5, 5), max_iter=3)
 
 
@@ -171,12 +169,9 @@ def test_a_study_takes_the_bounds_of_the_data_before_noise(ratings):
         documented(ratings, valid_range=[0.5, 5]), rank=2, max_iter=3,
         alpha=1.0, nonlinearity=["minmax", nmd.MinMax(0, 1)], noise={"gaussian": [0, 2.0]},
     )  # fmt: skip
-    assert study.cell(nonlinearity="minmax", noise=2.0, seed=0).fit().nonlinearity == nmd.MinMax(
-        0.5, 5
-    )
-    assert study.cell(
-        nonlinearity="MinMax(0, 1)", noise=0, seed=0
-    ).fit().nonlinearity == nmd.MinMax(0, 1)
+    for name, noise, bounds in (("minmax", 2.0, (0.5, 5)), ("MinMax(0, 1)", 0, (0, 1))):
+        fit = study.cell(nonlinearity=name, noise=noise, seed=0).fit()
+        assert fit.nonlinearity == nmd.MinMax(*bounds)
     results = study.run(progress=False)
     assert (results.status == "done").all()
     said = results.warnings.sel(nonlinearity="minmax").values

@@ -42,25 +42,22 @@ def test_one_prediction_whatever_names_its_entry(result):
     test = pd.DataFrame([[np.nan, 2.0], [1.0, 0.5]], ["u7", "u3"], ["c", "a"])
     found = result.predict(test)
     assert found.index.equals(test.index)
-    np.testing.assert_allclose(
-        found, whole.sel(row=test.index, column=test.columns) + 0 * test, rtol=1e-6
-    )
+    wanted = whole.sel(row=test.index, column=test.columns) + 0 * test
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
     matrix = sparse.csr_array(([3.0, 4.0], ([3, 7], [2, 0])), shape=(12, 6))
     np.testing.assert_allclose(result.predict(matrix).data, by_label, rtol=1e-6)
 
 
-RESULTS = {
-    "fit": lambda request: request.getfixturevalue("fit"),
-    "posterior": lambda request: request.getfixturevalue("posterior"),
-    "mixed table": lambda _: fits.of_people()[2],  # with members, groups and cut points
-    "noise after f": lambda _: made_up(X, "minmax", "l1", "after"),
-    "ordinal": lambda _: made_up(X, noise="ordinal"),
+OTHERS = {
+    "mixed table": lambda: fits.of_people()[2],  # with members, groups and cut points
+    "noise after f": lambda: made_up(X, "minmax", "l1", "after"),
+    "ordinal": lambda: made_up(X, noise="ordinal"),
 }
 
 
-@pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.parametrize("kind", ["fit", "posterior", *OTHERS])
 def test_a_file_gives_the_same_bits_predictions_rankings_and_texts(kind, request, read_back):
-    result = RESULTS[kind](request)
+    result = OTHERS[kind]() if kind in OTHERS else request.getfixturevalue(kind)
     again = read_back(result)
     assert type(again) is type(result)
     assert again.reconstruct().identical(result.reconstruct())

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from helpers import some, stored
+from helpers import DAYS, some, stored
 from oracles import PAIRS, errors, forward
 from scipy import sparse
 from scipy.optimize import minimize
@@ -103,14 +103,11 @@ def test_equal_new_rows_have_draws_of_their_own_in_copies(drawn):
         pytest.skip("the numbers of an array are enough")
     nothing = np.full((300, X.shape[1]), np.nan)
     spread = posterior.predict_std(*np.indices((60, 9)).reshape(2, -1), noise=True).mean()
-    for copies in (
-        posterior.impute(nothing, 3, random_state=0),
-        model.sample_transform(nothing, 3),
-    ):
-        assert min(copy.std(axis=0).min() for copy in copies) > 2 * spread
+    copies = posterior.impute(nothing, 3, random_state=0), model.sample_transform(nothing, 3)
+    assert min(copy.std(axis=0).min() for each in copies for copy in each) > 2 * spread
 
 
-def test_some_columns_by_label_are_enough(rng):
+def test_some_columns_by_label_are_enough():
     """A new user has rated a few items; the others are missing."""
     _, X = planted("relu", 9)
     X = X + 0.01
@@ -164,11 +161,9 @@ def test_new_rows_are_predicted_and_ranked(offsets):
     np.testing.assert_array_equal(more.W.values[:12], fit.W.values)
     np.testing.assert_array_equal(more.W.values[12:], W.values)
     assert list(more.W["row"].values) == [*USERS, "ann", "bo", "cy"]
-    expected = (
-        W.values @ fit.H.values + fit._fitted.offsets_at([0], slice(None))[1] + fit.offsets.mean
-    )
+    expected = W.values @ fit.H.values + fit.offsets.mean
     if offsets == "both":
-        expected += W.offset.values[:, None]
+        expected += W.offset.values[:, None] + fit.offsets.columns
     np.testing.assert_allclose(more.reconstruct().sel(row=["ann", "bo", "cy"]), expected)
     np.testing.assert_allclose(more.predict("bo", "item 4"), expected[1, 4])
     assert float(more.top("cy", 1)[0]) == pytest.approx(expected[2].max())
@@ -185,17 +180,9 @@ def test_new_rows_are_predicted_and_ranked(offsets):
 
 
 def test_other_coordinates_and_levels_of_the_rows(read_back):
-    days = np.arange("2024-01-01", "2024-01-16", dtype="datetime64[D]").astype("datetime64[ns]")
-    data = xr.DataArray(
-        X,
-        dims=("day", "item"),
-        coords={
-            "day": days,
-            "item": ITEMS,
-            "digit": ("day", np.arange(15), {"units": "1"}),
-            "place": ("day", [f"p{i}" for i in range(15)]),
-        },
-    )
+    digit, place = ("day", np.arange(15), {"units": "1"}), ("day", [f"p{i}" for i in range(15)])
+    coords = {"day": DAYS[:15], "item": ITEMS, "digit": digit, "place": place}
+    data = xr.DataArray(X, coords, ("day", "item"))
     fit = make_fit(data[:12])
     more = fit.append(data[12:])
     for name in ("day", "digit", "place"):

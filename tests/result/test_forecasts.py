@@ -93,12 +93,9 @@ def test_rows_of_another_series_are_at_the_stationary_distribution():
     options = {"draws": 400, "tune": 30, "random_state": 0, "sample_dims": "row"}
     labelled = xr.DataArray(X, dims=("row", "place"), coords={"row": index})
     posterior = nmd.sample(labelled, RANK, order="day", **options)
-    new = pd.MultiIndex.from_tuples(
-        [("z", DAYS[30]), ("y", DAYS[30]), ("z", DAYS[31])], names=index.names
-    )
-    ahead = posterior.fold_in(
-        xr.DataArray(np.full((3, N), np.nan), dims=("row", "place"), coords={"row": new})
-    )
+    new = pd.MultiIndex.from_arrays([[*"zyz"], DAYS[[30, 30, 31]]], names=index.names)
+    rows = xr.DataArray(np.full((3, N), np.nan), dims=("row", "place"), coords={"row": new})
+    ahead = posterior.fold_in(rows)
     (w, phi), (fresh, _) = states(posterior), states(ahead)
     assert_standard_normal(fresh[:, 0].T)
     assert_standard_normal(innovations(fresh[:, [0, 2]], phi, [1]))

@@ -33,11 +33,9 @@ def test_copies_repeat_and_keep_what_is_observed_within_bounds_and_positive(samp
         pd.testing.assert_frame_equal(again, copies[1])
     for copy in copies[:3]:
         check_filled(copy, holed)
-    dose, percent = (
-        np.concatenate([copy[name] for copy in copies]) for name in ("dose", "percent")
-    )
-    assert dose.min() > 0
-    assert 0 < percent.min() < percent.max() < 100
+    every = pd.concat(copies)
+    assert every["dose"].min() > 0
+    assert 0 < every["percent"].min() < every["percent"].max() < 100
     ends = posterior.intervals(holed, level=0.99)
     assert (ends["dose"] > 0).all(axis=None)
     assert ends["percent"].stack().between(0, 100).all()
@@ -47,9 +45,8 @@ def test_new_rows_are_completed_given_what_they_show(sampled):
     holed, posterior = sampled
     new = holed.iloc[:2].assign(cm=np.float64([145, 195]), kg=np.float32([40, 100]), percent=np.nan)
     new = new.set_axis(["small", "tall"])
-    low, high = np.mean(
-        [copy["percent"] for copy in posterior.impute(new, n=50, random_state=0)], 0
-    )
+    copies = posterior.impute(new, n=50, random_state=0)
+    low, high = np.mean([copy["percent"] for copy in copies], axis=0)
     assert low + 20 < high
 
 
@@ -62,9 +59,7 @@ def test_wrong_bounds_are_refused_in_words():
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rows", "options"), [(400, {"rank": 2}), (400, {"groups": 1}), (60, {})], ids=str
-)
+@pytest.mark.parametrize(("rows", "options"), [(400, {"rank": 2}), (400, {"groups": 1}), (60, {})])
 def test_a_model_that_was_asked_for_or_of_few_rows_makes_the_copies(rows, options):
     assert nmd.sample(table()[:rows], draws=20, tune=20, random_state=0, **options)._joint is None
 
@@ -128,24 +123,17 @@ def test_numbers_keep_their_order_among_repeated_values():
 @pytest.fixture(scope="module")
 def repeating():
     rng = np.random.default_rng(0)
-    size = rng.normal(size=300)
-    frame = pd.DataFrame(
-        {
-            "size": size + 0.5 * rng.normal(size=300),
-            "weight": size + 0.5 * rng.normal(size=300),
-            "price": np.where(rng.random(300) < 0.6, 1.5, np.exp(size)),
-            "rooms": np.round(4 + size + 0.5 * rng.normal(size=300)),
-        }
-    )
+    size, noise = rng.normal(size=(300, 1)), 0.5 * rng.normal(size=(300, 3))
+    frame = pd.DataFrame(size + noise, columns=["size", "weight", "rooms"])
+    frame["rooms"] = np.round(4 + frame["rooms"])
+    frame["price"] = np.where(rng.random(300) < 0.6, 1.5, np.exp(size[:, 0]))
     return frame.mask(rng.random(frame.shape) < 0.2)
 
 
 def test_copies_hold_values_that_repeat(repeating):
     copies = nmd.impute(repeating, n=20, random_state=0)
-    prices, rooms, sizes = (
-        np.concatenate([copy[name][repeating[name].isna()] for copy in copies])
-        for name in ("price", "rooms", "size")
-    )
+    every, missing = pd.concat(copies), pd.concat([repeating.isna()] * 20)
+    prices, rooms, sizes = (every[name][missing[name]] for name in ("price", "rooms", "size"))
     assert 0.5 < (prices == 1.5).mean() < 0.7  # as of the observed; a smooth draw is never it
     common = repeating["rooms"].value_counts()
     assert np.isin(rooms, common.index[common >= MIN_REPEATS]).mean() > 0.9

@@ -90,8 +90,7 @@ def exact_draws(loadings=SIMPLE, n_draws=6, m=40):
     G = np.column_stack([loadings, 0.5 * np.eye(12)[0]])
     scores, sizes = rng.normal(size=(m, 4)), rng.uniform(0.5, 20, 12)
     noise = 1 / (sizes**2 * (1 - np.sum(G**2, axis=1)))
-    W, H, means, precisions = [], [], [], []
-    shares = np.array([0.3, 0.7])
+    shares, arrays = np.array([0.3, 0.7]), []
     for _ in range(n_draws):
         turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
         each = [a @ a.T + np.eye(4) for a in rng.normal(size=(2, 4, 4))]
@@ -99,18 +98,15 @@ def exact_draws(loadings=SIMPLE, n_draws=6, m=40):
         centre, apart = shares @ centres, centres - shares @ centres
         total = sum(s * (c + np.outer(a, a)) for s, c, a in zip(shares, each, apart, strict=True))
         root = np.linalg.cholesky(total)
-        W.append(centre + scores @ turn @ root.T)
-        H.append(sizes[:, None] * G @ turn @ np.linalg.inv(root))
-        means.append(centres)
-        precisions.append(np.linalg.inv(each))
-    arrays = {"W": W, "H": H, "row_mean": means, "row_precision": precisions}
-    arrays |= {"row_share": [shares] * n_draws}
+        W, H = centre + scores @ turn @ root.T, sizes[:, None] * G @ turn @ np.linalg.inv(root)
+        arrays.append((W, H, centres, np.linalg.inv(each), shares))
+    names = "W", "H", "row_mean", "row_precision", "row_share"
     drawn = posterior_of(
         labels_of(np.ones((m, 12))),
         rho=np.tile(noise, (1, n_draws, 1)),
         _model=Model((make_column_model("identity", "frobenius"),) * 12, np.arange(12)),
         noise=("gaussian",) * 12,
-        **{name: np.array([array]) for name, array in arrays.items()},
+        **{name: np.array([each]) for name, *each in zip(names, *arrays, strict=True)},
     )
     return drawn, scores[:, :3]
 

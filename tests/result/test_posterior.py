@@ -40,7 +40,6 @@ def test_draws_have_the_labels_of_X(posterior):
     assert list(draws.item.values) == ITEMS
     assert draws.row_offsets.dims == ("chain", "draw", "user")
     assert draws.W.dtype == np.float32
-    assert posterior._shape == (6, 5)
     assert (posterior.rank, len(posterior._draws)) == (3, 60)
     assert posterior.reconstruct().dims == ("user", "item")
     assert posterior.uncertainty(noise=False).sel(user="c", item=40).item() == pytest.approx(
@@ -49,13 +48,8 @@ def test_draws_have_the_labels_of_X(posterior):
 
 
 def test_clashing_names_and_several_dimensions(read_back):
-    X = xr.DataArray(
-        np.zeros((3, 2, 4)),
-        dims=("draw", "y", "rho"),
-        coords={"rho": [1.0, 2.0, 3.0, 4.0], "beta": ("draw", ["p", "q", "r"])},
-        name="grid",
-        attrs={"units": "K"},
-    )
+    coords = {"rho": [1.0, 2.0, 3.0, 4.0], "beta": ("draw", ["p", "q", "r"])}
+    X = xr.DataArray(np.zeros((3, 2, 4)), coords, ("draw", "y", "rho"), "grid", {"units": "K"})
     posterior = made_up(labels_of(X, sample_dims="draw"))
     assert posterior.draws.H.dims == ("chain", "draw", "component", "y", "X_rho")
     assert posterior.reconstruct().dims == X.dims
@@ -160,9 +154,7 @@ def chains_apart(rng, distance, share, noise=1.0):
     ("distance", "share", "noise", "warned"),
     [(0, 1, 1, False), (1, 0.05, 1, False), (1, 0.1, 1, True), (1, 1, 9, False), (6, 1, 9, True)],
 )
-def test_chains_that_differ_by_much_of_an_observation_are_named(
-    rng, distance, share, noise, warned
-):
+def test_chains_apart_by_much_of_an_observation_are_named(rng, distance, share, noise, warned):
     posterior = chains_apart(rng, distance, share, noise)
     assert posterior.converged == (not warned)
     message = str(message_of_chains(posterior))

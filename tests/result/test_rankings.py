@@ -13,11 +13,8 @@ from nmd_lab import metrics
 
 USERS = [f"user {i}" for i in range(1, 13)]
 ITEMS = [f"item {j}" for j in range(9)]
-CUBE = xr.DataArray(
-    np.random.default_rng(20240229).random((4, 6, 5)),
-    dims=("lat", "time", "lon"),
-    coords={"lat": [1, 2, 3, 4], "time": np.arange(6) * 10, "lon": list("abcde")},
-)
+COORDS = {"lat": [1, 2, 3, 4], "time": np.arange(6) * 10, "lon": list("abcde")}
+CUBE = xr.DataArray(np.random.default_rng(20240229).random((4, 6, 5)), COORDS, [*COORDS])
 
 
 @pytest.fixture

@@ -38,9 +38,8 @@ def test_the_trials_are_a_table_whose_attributes_say_how_and_why(chosen_fit):
     numbers_and_text = list(nmd_lab.result.selection.VARIABLES)
     assert list(table.data_vars) == [*numbers_and_text, "tied"]
     for name in numbers_and_text:
-        assert table[name].values.tolist() == pytest.approx(
-            [row[name] for row in rows], nan_ok=True
-        )
+        expected = pytest.approx([row[name] for row in rows], nan_ok=True)
+        assert table[name].values.tolist() == expected
     kinds = {name: table[name].dtype.kind for name in table.data_vars}
     assert kinds == {"nonlinearity": "U", "loss": "U", "rank": "i", "alpha": "f", "offsets": "U",
                      "offset_alpha": "f", "error": "f", "spread": "f", "n_iter": "i",
@@ -133,25 +132,19 @@ def test_the_summary_says_what_was_chosen(plain):
     text = repr(with_selection(plain, selection(rows)))
     seconds = sum(row["seconds"] for row in rows)
     tried = f"of 4 trials in {seconds:.2g} s"
-    assert (
-        f"  chosen: rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16); {tried}\n"
-        in text
-    )
+    what = "rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16)"
+    assert f"  chosen: {what}; {tried}\n" in text
     assert text.endswith("\n  held-out error: 2.5, the lowest or as good, at 7900 entries")
     assert "s after the choice" in text
-    some = repr(
-        with_selection(plain, selection(rows, options=["alpha", "loss"], offsets_alone=2.75))
-    )
+    of_two = selection(rows, options=["alpha", "loss"], offsets_alone=2.75)
+    some = repr(with_selection(plain, of_two))
     assert f"  chosen: alpha 3, loss frobenius; {tried}\n" in some
     assert some.endswith("at 7900 entries; offsets alone 2.75")
 
 
 def test_html_shows_the_best_trials_folded(chosen_fit):
-    details, title = (
-        ET.fromstring(chosen_fit._repr_html_()).iter("details"),
-        "Trials: the best of 20",
-    )
-    (folded,) = (each for each in details if each.find("summary").text.startswith(title))
+    title, details = "Trials: the best of 20", ET.fromstring(chosen_fit._repr_html_())
+    (folded,) = (d for d in details.iter("details") if d.find("summary").text.startswith(title))
     lines, text = next(folded.iter("table")).iter("tr"), "".join(folded.itertext())
     head, *rows = [["".join(cell.itertext()) for cell in line.iter("td")] for line in lines]
     assert head == ["rank", "alpha", "offset_alpha", "error", "spread", "n_iter", "seconds", ""]

@@ -48,11 +48,9 @@ def default():
 def test_the_choice_is_good_and_recorded():
     X, seen = table()
     fit = default()
-    tuned = min(
-        rmse(nmd.complete(X, 2, observed=seen, alpha=alpha, offsets="both"), X, ~seen)
-        for alpha in (0.1, 0.3, 1, 3)
-    )
-    assert rmse(fit, X, ~seen) < 1.2 * tuned
+    options = {"observed": seen, "offsets": "both"}
+    fits = (nmd.complete(X, 2, alpha=alpha, **options) for alpha in (0.1, 0.3, 1, 3))
+    assert rmse(fit, X, ~seen) < 1.2 * min(rmse(each, X, ~seen) for each in fits)
     trials, parameters = fit.selection, fit.parameters
     row = trials.isel(trial=trials.attrs["chosen"])
     for name in ("rank", "alpha", "offsets", "offset_alpha"):
@@ -68,13 +66,11 @@ def test_the_choice_is_good_and_recorded():
 def test_a_given_alpha_needs_no_choice():
     X, seen = table()
     plain = nmd.complete(X, 2, observed=seen, alpha=0.3, random_state=0)
-    same = nmd.complete(
-        X, 2, "identity", observed=seen, alpha=0.3, offsets="none", offset_alpha=0.3, random_state=0
-    )
+    settings = {"alpha": 0.3, "offsets": "none", "offset_alpha": 0.3}
+    same = nmd.complete(X, 2, "identity", observed=seen, **settings, random_state=0)
     np.testing.assert_array_equal(plain.reconstruct().values, same.reconstruct().values)
     assert plain.selection.sizes["trial"] == 0
-    for name, value in (("alpha", 0.3), ("offsets", "none"), ("offset_alpha", 0.3)):
-        assert plain.parameters[name] == value
+    assert {name: plain.parameters[name] for name in settings} == settings
     assert plain.nonlinearity == nmd.Identity()
 
 
@@ -111,12 +107,9 @@ def test_the_rank_of_a_decomposition():
 @pytest.mark.parametrize("scale", some([1e-3, 1e3, 1024.0], 1))
 def test_multiples_of_the_data_give_the_same_choice(scale):
     one, other = default(), nmd.complete(holes() * scale, random_state=0)
-    for name in ("rank", "offsets"):
-        assert other.parameters[name] == one.parameters[name]
-    assert other.parameters["alpha"] == pytest.approx(scale * one.parameters["alpha"], rel=1e-6)
-    assert other.parameters["offset_alpha"] == pytest.approx(
-        one.parameters["offset_alpha"], rel=1e-6
-    )
+    assert other.parameters["offsets"] == one.parameters["offsets"]
+    for name, unit in (("rank", 1), ("alpha", scale), ("offset_alpha", 1)):
+        assert other.parameters[name] == pytest.approx(unit * one.parameters[name], rel=1e-6)
     errors = other.selection["error"].values / scale
     # After a path of ridges, small components grow from little more than rounding errors.
     np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-4)
@@ -316,9 +309,8 @@ def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
     (X, hidden), fit = picture(), of_picture()
     assert fit.chosen["init"] == "path"
     assert fit._n_iter == fit.chosen["max_iter"] < 60
-    converged = nmd.complete(
-        X, **{k: v for k, v in fit.chosen.items() if k not in ("init", "max_iter", "tol")}
-    )
+    settings = {k: v for k, v in fit.chosen.items() if k not in ("init", "max_iter", "tol")}
+    converged = nmd.complete(X, **settings)
     truth = load_digits().data[:400]
     assert rmse(fit, truth, hidden) < 0.99 * rmse(converged, truth, hidden)
 

@@ -41,10 +41,8 @@ def small_samples(monkeypatch):
 
 
 @pytest.mark.parametrize("is_mixed", [True, False])
-def test_a_choice_from_some_rows_repeats_and_is_as_good_as_from_all(
-    is_mixed, small_samples, monkeypatch
-):
-    """The ridge of numbers alone is chosen with all rows."""
+def test_a_choice_from_some_rows_repeats_and_is_as_good(is_mixed, small_samples, monkeypatch):
+    """As one from all rows, with which the ridge of numbers alone is chosen in any case."""
     X, numbers = table()
     X = X if is_mixed else X[list("abcdef")]
     some = nmd.complete(X, random_state=0)

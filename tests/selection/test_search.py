@@ -54,10 +54,8 @@ def search_of(mean, given=None, nonlinearities=None, losses=None, shape=(60, 50)
     X = np.abs(np.random.default_rng(0).normal(size=shape))
     trials = MadeUp(mean, X, **how)
     models = nonlinearities or [nmd.Identity()], losses or [nmd.Frobenius()]
-    candidates = {
-        f"{name}_candidates" if name in ("rank", "alpha") else name: value
-        for name, value in (given or {}).items()
-    }
+    names = {"rank": "rank_candidates", "alpha": "alpha_candidates"}
+    candidates = {names.get(name, name): value for name, value in (given or {}).items()}
     return Search(trials, Space(*models, largest_rank=min(shape), **candidates))
 
 
@@ -298,9 +296,10 @@ def test_losses(X, counts):
     assert suitable_losses(observe(X)) == expected
 
 
-@pytest.mark.parametrize(
-    ("noise", "expected"), some([("poisson", "kl"), ("gauss", "frobenius"), ("laplace", "l1")], 1)
-)
+NOISES = [("poisson", "kl"), ("gauss", "frobenius"), ("laplace", "l1")]
+
+
+@pytest.mark.parametrize(("noise", "expected"), some(NOISES, 1))
 def test_the_noise_is_found(noise, expected):
     rng = np.random.default_rng(3)
     clean = 4 * rng.gamma(1, size=(60, 2)) @ rng.gamma(1, size=(2, 40)) + 0.5
