@@ -1,10 +1,9 @@
 """One JupyterLab and one browser for all browser tests."""
 
-import contextlib
 import os
 
 import pytest
-from own_lab import FLAGS, PROGRAMS, Notebook, Shown, find_chromium, serve
+from own_lab import FLAGS, Notebook, find_chromium, serve
 
 
 @pytest.fixture(scope="session")
@@ -24,13 +23,11 @@ def chromium():
 @pytest.fixture(scope="session")
 def one_page(tmp_path_factory, chromium):
     folder = tmp_path_factory.mktemp("lab")
-    with serve(folder) as address:
-        context = chromium.new_context()
+    with serve(folder) as address, chromium.new_context() as context:
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
         opened = Notebook(context.new_page(), address, folder)
         yield opened
         opened.end_kernels()
-        context.close()
 
 
 @pytest.fixture
@@ -40,26 +37,3 @@ def notebook(one_page):
     one_page.errors.clear()
     yield one_page
     assert one_page.errors == []
-
-
-@pytest.fixture(params=PROGRAMS)
-def show(request, chromium, tmp_path):
-    """Return a function that shows cells in one of the programs."""
-    pytest.importorskip(request.param)
-    way = PROGRAMS[request.param]
-    with contextlib.ExitStack() as stack:
-        if isinstance(way, str):
-            notebook = request.getfixturevalue("notebook")
-
-        def shown(*cells):
-            if isinstance(way, str):
-                notebook.open(f"{tmp_path.name}.ipynb", cells, way)
-                return notebook
-            address = stack.enter_context(way(tmp_path, cells))
-            context = chromium.new_context(viewport={"width": 1100, "height": 1500})
-            stack.callback(context.close)
-            opened = Shown(context.new_page(), address)
-            opened.page.goto(address)
-            return opened
-
-        yield shown

@@ -18,16 +18,12 @@ def number_after(word, text):
     return float(re.search(rf"{word} ([\d.e-]+)", text).group(1))
 
 
-def drawn(page):
-    """Return how often the model was drawn."""
-    return page.evaluate(f"{PICTURES}.frames")
-
-
 def watch_and_stop(page, *, pictures=False):
     """See the model change while it runs; stop; return the iteration at which it is."""
     status_says(page, r"running: iteration \d+")
     if pictures:
-        page.wait_for_function(f"at => {PICTURES}.frames >= at", arg=drawn(page) + 3, polling=20)
+        drawn = page.evaluate(f"{PICTURES}.frames")
+        page.wait_for_function(f"at => {PICTURES}.frames >= at", arg=drawn + 3, polling=20)
     said = page.inner_text(STATUS)
     assert said.startswith("running")
     page.click(".nmd-stop")

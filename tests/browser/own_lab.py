@@ -258,10 +258,6 @@ NEW_CELL = """async code => {
 }"""
 
 
-NOT_FOR_VOILA = ["@jupyter-notebook/lab-extension"]
-"""Of JupyterLab's extensions those that Voila would load and cannot run."""
-
-
 def serve_voila(folder: Path, cells: Sequence[str]) -> AbstractContextManager[str]:
     """Run Voila on a notebook of these cells; the address shows it.
 
@@ -270,7 +266,9 @@ def serve_voila(folder: Path, cells: Sequence[str]) -> AbstractContextManager[st
     write_notebook(folder / "work/shown.ipynb", cells)
     options = [
         "--no-browser", "--show_tracebacks=True", "--Voila.ip=127.0.0.1",
-        "--Voila.port_retries=0", f"--VoilaConfiguration.extension_denylist={NOT_FOR_VOILA}",
+        "--Voila.port_retries=0",
+        # Of JupyterLab's extensions the one that Voila would load and cannot run
+        "--VoilaConfiguration.extension_denylist=['@jupyter-notebook/lab-extension']",
     ]  # fmt: skip
     return serve_module(folder, "voila", "shown.ipynb", *options)
 

@@ -3,6 +3,7 @@
 import pytest
 from helpers import wait_for
 from journeys import paint, status_says, stop_and_go_on, violations
+from own_lab import PROGRAMS, Shown
 
 pytestmark = [pytest.mark.browser, pytest.mark.exhaustive]
 
@@ -17,8 +18,24 @@ explorer
 """
 
 
-def test_an_explorer(show):
-    shown = show(EXPLORER)
+@pytest.fixture(params=PROGRAMS)
+def shown(request, chromium, tmp_path):
+    """The explorer in one of the programs."""
+    pytest.importorskip(request.param)
+    way = PROGRAMS[request.param]
+    if isinstance(way, str):
+        notebook = request.getfixturevalue("notebook")
+        notebook.open(f"{tmp_path.name}.ipynb", [EXPLORER], way)
+        yield notebook
+        return
+    size = {"width": 1100, "height": 1500}
+    with way(tmp_path, [EXPLORER]) as address, chromium.new_context(viewport=size) as context:
+        opened = Shown(context.new_page(), address)
+        opened.page.goto(address)
+        yield opened
+
+
+def test_an_explorer(shown):
     page = shown.page  # it runs by itself
     stop_and_go_on(page)
     holes = "each => each.pictures.values.seen.filter(Number.isNaN).length"

@@ -20,17 +20,16 @@ DRAWN = "() => document.querySelector('.nmd-plane').plane.values?.length === 64"
 @contextlib.contextmanager
 def opened(chromium, path, theme="light"):
     """Open a file without a network; nothing may go wrong, and nothing else may be asked for."""
-    context = chromium.new_context(offline=True, color_scheme=theme)
-    page, errors, asked = context.new_page(), [], []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(path.as_uri())
-    page.wait_for_selector(".nmd-frame")
-    yield page
-    assert (errors, asked) == ([], [path.as_uri()])
-    assert page.evaluate("window.hit") is None
-    context.close()
+    with chromium.new_context(offline=True, color_scheme=theme) as context:
+        page, errors, asked = context.new_page(), [], []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector(".nmd-frame")
+        yield page
+        assert (errors, asked) == ([], [path.as_uri()])
+        assert page.evaluate("window.hit") is None
 
 
 def test_digits(chromium, tmp_path):

@@ -33,11 +33,11 @@ def on_workers(client: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def own_client() -> Iterator[Any]:
-    """Return a client of three workers, which a test may kill."""
+def own_client(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Return a client of some workers, which a test may kill."""
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=3, **ONE_THREAD_EACH) as started,
+        distributed.LocalCluster(n_workers=request.param, **ONE_THREAD_EACH) as started,
         distributed.Client(started, set_as_default=False) as connected,
     ):
         yield connected

@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -32,6 +31,7 @@ def wait_for_release(condition):
     wait_for(look)
 
 
+@pytest.mark.parametrize("own_client", [3], indirect=True)
 def test_a_killed_worker_ends_a_fit_that_resumes_on_other_workers(own_client, tmp_path):
     X, options = made("observed", (3000, 40))
     settings, path = LONG | options, tmp_path / "run.checkpoint"
@@ -61,9 +61,7 @@ def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
     X, _ = made("dense", (3000, 40))
     options = PLAIN | {"max_iter": 12, "init": "random"}
     expected, path = nmd.decompose(X, 3, "relu", **options), tmp_path / "run"
-    with processes(tmp_path) as (address, scheduler):
-        client = distributed.Client(address, timeout=20, set_as_default=False)
-        client.wait_for_workers(1, timeout=60)
+    with processes(tmp_path) as (client, scheduler):
 
         def kill_it(state):
             if state.iteration == 6:
@@ -72,22 +70,16 @@ def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
         kept = nmd.Compute(client=client, checkpoint=path, checkpoint_every=0)
         with pytest.raises(ConnectionError, match="the scheduler of the cluster is gone"):
             nmd.decompose(X, 3, "relu", callback=kill_it, compute=kept, **options)
-        client.close(timeout=1)
-    with processes(tmp_path) as (address, _):
-        client = distributed.Client(address, timeout=10, set_as_default=False)
-        client.wait_for_workers(1, timeout=60)
+    with processes(tmp_path) as (client, _):
         fit = nmd.resume(path, X, compute=nmd.Compute(client=client, checkpoint_every=0))
-        client.close()
     assert fit._n_iter == 12
     assert_close(expected, fit)
 
 
 @contextmanager
 def processes(folder):
-    """Start a scheduler and a worker in processes of their own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    """Start a scheduler and a worker in two processes; yield a client and the scheduler."""
+    address = f"127.0.0.1:{distributed.utils.open_port()}"
     host, port = address.split(":")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--dashboard-address", ":0"]
@@ -95,7 +87,10 @@ def processes(folder):
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
     worker = subprocess.Popen([*command, "--no-dashboard", "--death-timeout", "60"], **quiet)
     try:
-        yield address, scheduler
+        client = distributed.Client(address, timeout=20, set_as_default=False)
+        client.wait_for_workers(1, timeout=60)
+        yield client, scheduler
+        client.close(timeout=1)
     finally:
         for process in (worker, scheduler):
             process.terminate()
@@ -111,25 +106,18 @@ def test_checkpoints_that_workers_cannot_write_end_with_a_warning(client, tmp_pa
         nmd.decompose(X, 2, "relu", compute=compute, **PLAIN)
 
 
-def test_without_workers_a_fit_ends_with_a_sentence():
-    with (
-        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as started,
-        distributed.Client(started, set_as_default=False) as connected,
-        pytest.raises(ConnectionError, match="the cluster has no worker: start one before"),
-    ):
-        nmd.decompose(made("dense")[0], 2, compute=nmd.Compute(client=connected))
+@pytest.mark.parametrize("own_client", [0], indirect=True)
+def test_without_workers_a_fit_ends_with_a_sentence(own_client):
+    with pytest.raises(ConnectionError, match="the cluster has no worker: start one before"):
+        nmd.decompose(made("dense")[0], 2, compute=nmd.Compute(client=own_client))
 
 
 def test_nothing_is_left_on_the_workers_after_a_fit(client):
     X, _ = made("dense")
     on_workers = {"compute": nmd.Compute(client=client), **PLAIN}
-
-    def fail(state):
-        raise ZeroDivisionError
-
     nmd.decompose(X, 2, "relu", **on_workers)
     with pytest.raises(ZeroDivisionError):
-        nmd.decompose(X, 2, "relu", callback=fail, **on_workers)
+        nmd.decompose(X, 2, "relu", callback=lambda _: 1 / 0, **on_workers)
     wait_for_release(lambda: not any(client.run(_number_of_sweeps).values()))
     wait_for_release(lambda: not any(client.has_what().values()))
     assert not any(client.processing().values())

@@ -1,5 +1,7 @@
 """What comes out of fits on a cluster: W that stays on the workers, new rows, sizes of answers."""
 
+import pickle
+
 import numpy as np
 import pytest
 from cluster_runs import PLAIN, assert_close, made
@@ -58,34 +60,20 @@ def test_new_rows_of_a_dask_array(offsets):
 
 @pytest.mark.parametrize("storage", some(["dense", "observed"], 1))
 def test_what_travels_in_an_iteration_does_not_depend_on_the_rows(storage, on_workers, monkeypatch):
-    sizes: dict[int, list[int]] = {}
-    results = Partitions.results
+    results, sizes = Partitions.results, []
 
     def counted(self, futures):
         answers = results(self, futures)
-        sizes[now].append(size_of(answers))
+        sizes[-1] += len(pickle.dumps(answers))
         return answers
-
-    def note(state):
-        sizes.setdefault(state.iteration, [])
-        nonlocal now
-        now = state.iteration
 
     monkeypatch.setattr(Partitions, "results", counted)
     sent = []
     for rows_of_X in (2000, 4000):
-        now = 0
-        sizes.clear()
-        sizes[0] = []
+        sizes[:] = [0]  # one for each iteration
         X, options = made(storage, (rows_of_X, 40))
-        nmd.complete(X, 3, "relu", callback=note, **OPEN | options, **on_workers)
-        sent.append([sum(sizes[k]) for k in range(2, 5)])
+        options |= {"callback": lambda _: sizes.append(0)}
+        nmd.complete(X, 3, "relu", **OPEN | options, **on_workers)
+        sent.append(sizes[2:5])
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.02)
     assert sent[0][0] < 40 * 4 * 8 * 40
-
-
-def size_of(answer):
-    """Return how many bytes the arrays and numbers of an answer have."""
-    if isinstance(answer, tuple | list):
-        return sum(map(size_of, answer))
-    return getattr(answer, "nbytes", 8)

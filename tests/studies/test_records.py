@@ -78,7 +78,7 @@ def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
     assert len(computed) == 3 * 4 * 2
 
 
-def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch):
+def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path):
     """Where a fit returns its best iterate on Ctrl-C, a study must not keep it."""
     path, count = tmp_path / "study.nc", []
 
@@ -89,11 +89,17 @@ def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch
         return nmd.baselines.truncated_svd(X, rank)
 
     options = {"method": cut_short, "rank": 2, "n_splits": 3}
+    study = nmd.Study(digits, **options)
     with pytest.raises(KeyboardInterrupt):
-        nmd.Study(digits, **options).run(path, progress=False)
+        study.run(path, progress=False)
     assert len(files(path)) == 1
+    with pytest.raises(ValueError, match=r"need all fits, and 1 of 3 fits are done: call study"):
+        study.best()
+    assert "no results before all fits are done" in study._repr_html_()
     assert (nmd.Study(digits, **options).run(path, progress=False).status == "done").all()
     assert len(count) == 2 + 2
+    study.run(progress=False)  # which has its one fit in memory
+    assert len(count) == 2 + 2 + 2
 
 
 def test_what_failed_is_done_again(digits, tmp_path):

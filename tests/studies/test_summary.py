@@ -154,7 +154,6 @@ def test_plots_show_the_means(prescribed):
     for bars, method in zip(ax.containers[1::2], ["admm", "svd"], strict=True):
         heights = [bar.get_height() for bar in bars]
         np.testing.assert_allclose(heights, expected.sel(algorithm=method))
-    plt.close("all")
     with pytest.raises(ValueError, match="did you mean 'rank'"):
         plot.error("rnk")
     with pytest.raises(ValueError, match="two different"):
@@ -200,22 +199,3 @@ def test_the_page_leads_with_the_best_model_and_draws_an_interval_for_each_other
     seconds = float(study.results["seconds"].sum())
     two = f"lowest held_out_rmse: rank 6 {best:.3g}, then rank 1 {second:.3g}"
     assert repr(study).endswith(f"\n  {two}; fitted in {seconds:.3g} s")
-
-
-def test_a_stopped_study_says_how_many_fits_are_done():
-    calls = []
-
-    def stopped(X):
-        calls.append(X)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return np.nan_to_num(X)
-
-    study = nmd.Study(np.eye(4), method=stopped)
-    with pytest.raises(KeyboardInterrupt):
-        study.run(progress=False)
-    with pytest.raises(ValueError, match=r"need all fits, and 1 of 3 fits are done: call study"):
-        study.best()
-    assert "no results before all fits are done" in study._repr_html_()
-    study.run(progress=False)
-    assert len(calls) == 4

@@ -11,8 +11,8 @@ import pytest
 from helpers import people, stored, with_holes
 
 import nmd_lab as nmd
-from nmd_lab.studies import known_entries
-from nmd_lab.studies.known_entries import HIDE, Corruption, hidden_entries, read_known_entries
+from nmd_lab.studies.known_entries import HIDE, Corruption, hidden_entries, noisy_values
+from nmd_lab.studies.known_entries import read_known_entries as known
 
 ONE = nmd.Compute(threads=1)
 
@@ -104,7 +104,7 @@ def test_an_error_of_classes_can_choose_the_best(study):
 
 @pytest.mark.parametrize("kind", [kind for kind in HIDE if kind != "by_value"])
 def test_a_cell_is_hidden_as_a_whole(kind, frame):
-    data = read_known_entries(frame)
+    data = known(frame)
     hidden = hidden_entries(data, Corruption(kind, 0.4), 0)
     rows, columns, _ = data.entries
     cells = hidden[columns <= 4]  # the first indicator of a category is its cell
@@ -195,10 +195,6 @@ def known_faces():
     return known(X)
 
 
-def known(X, shape=None):
-    return known_entries.read_known_entries(X, shape)
-
-
 @pytest.mark.parametrize("kind", HIDE)
 @pytest.mark.parametrize("pictures", [False, True])
 def test_shares_are_kept_and_nested(kind, pictures, known_faces):
@@ -267,17 +263,16 @@ def test_noise_is_that_of_the_data_sets_with_the_same_numbers_at_each_level():
     known_faces = known(FACES)
     x = known_faces.entries.values
     clean, half, gaussian = (
-        known_entries.noisy_values(known_faces, Corruption("gaussian", size), 0) - x
-        for size in (0, 0.1, 0.2)
+        noisy_values(known_faces, Corruption("gaussian", size), 0) - x for size in (0, 0.1, 0.2)
     )
     assert not clean.any()
     assert gaussian.std() == pytest.approx(0.2, rel=0.05)
     np.testing.assert_allclose(2 * half, gaussian, atol=1e-12)
     for kind, amount in (("salt_and_pepper", 0.4), ("poisson", 50)):
         noise, of_set = Corruption(kind, amount), getattr(nmd.datasets, kind)
-        noisy = known_entries.noisy_values(known_faces, noise, 0)
+        noisy = noisy_values(known_faces, noise, 0)
         np.testing.assert_array_equal(noisy, of_set(x, amount, random_state=noise.generator(0)))
-    outliers = known_entries.noisy_values(known_faces, Corruption("outliers", 0.05), 0) - x
+    outliers = noisy_values(known_faces, Corruption("outliers", 0.05), 0) - x
     assert (outliers != 0).mean() == pytest.approx(0.05, abs=0.01)
     assert outliers[outliers != 0].std() == pytest.approx(5 * x.std(), rel=0.15)
 

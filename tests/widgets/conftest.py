@@ -5,7 +5,7 @@ Numbers in bytes are left to the tests with oracles.  To renew a file, delete it
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,30 +65,24 @@ def changes(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Session:
-    """The steps of one test: each shows what has changed since the one before."""
+@pytest.fixture
+def step(request: pytest.FixtureRequest) -> Iterator[Callable[[str, Any], Any]]:
+    """Compare the steps of a test with those of the file that has its name, or write a new one."""
+    path = HERE / "snapshots" / f"{request.node.name.removeprefix('test_')}.json"
+    expected = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    before, found = dict[str, Any](), dict[str, Any]()
 
-    def __init__(self, name: str) -> None:
-        self.path = HERE / "snapshots" / f"{name}.json"
-        text = self.path.read_text("utf-8") if self.path.exists() else "{}"
-        self.expected: dict[str, Any] = json.loads(text)
-        self.is_new, self.before = not self.expected, dict[str, Any]()
-
-    def step(self, name: str, explorer: Any) -> Any:
-        """Compare what has changed with the file, or write it to a new one; return the explorer."""
+    def step(name: str, explorer: Any) -> Any:
+        """Compare what has changed since the step before; return the explorer."""
+        nonlocal before
         now = kept(records(explorer))
-        changed, self.before = changes(now, self.before), now
-        if self.is_new:
-            self.expected[name] = changed
-            text = json.dumps(self.expected, ensure_ascii=False, indent=1)
-            self.path.write_text(f"{text}\n", encoding="utf-8")
-        compare(changed, self.expected[name])
+        found[name], before = changes(now, before), now
+        if expected:
+            compare(found[name], expected[name])
         return explorer
 
-
-@pytest.fixture
-def session(request: pytest.FixtureRequest) -> Iterator[Session]:
-    """Compare the steps of a test with those of the file that has its name."""
-    made = Session(request.node.name.removeprefix("test_"))
-    yield made
-    assert not made.is_new, f"{made.path.name} is new: look at it, and run again"
+    yield step
+    if not expected:
+        text = json.dumps(found, ensure_ascii=False, indent=1)
+        path.write_text(f"{text}\n", encoding="utf-8")
+    assert expected, f"{path.name} is new: look at it, and run again"

@@ -35,16 +35,6 @@ def sentence(explorer):
     return "".join(words for words, _ in explorer.status["sentence"]).replace("\N{WORD JOINER}", "")
 
 
-def lists(explorer, name):
-    """Return the lines of the ratings of a person ("known") or of suggestions ("top")."""
-    return explorer.facts["lists"][name]
-
-
-def columns_of(lines):
-    """Return the columns of the data of lines."""
-    return [line["column"] for line in lines]
-
-
 def table(explorer, name):
     """Return a table."""
     return next(each for each in explorer.tables if each["name"] == name)
@@ -60,6 +50,10 @@ def picture(explorer, name):
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
 """A name of a column that does harm where it is taken for HTML."""
+
+COLOUR = load_sample_image("china.jpg")[120:200, 240:340]
+GREY = COLOUR.mean(axis=2) / 255
+"""A part of a photograph in colours, in bytes, and the same in grey between 0 and 1."""
 
 PLAIN = {"nonlinearity": "relu", "rank": 5, "alpha": 0.0, "missing": 0.0}
 """Settings of a ReLU model of all entries, none of them to be chosen."""
@@ -114,17 +108,10 @@ def repeats(state, **variable):
     np.testing.assert_array_equal(names["fit"].W, state.fit.result.W)
 
 
-def photo():
-    """Return a part of a photograph in colours, in bytes."""
-    return load_sample_image("china.jpg")[120:200, 240:340]
-
-
-def arrays_of(curves):
-    """Return the points (2, n) of the curves of a page by label."""
-    by_label: dict[str, list[tuple[float, float]]] = {}
-    for point in curves["points"]:
-        by_label.setdefault(point["label"], []).append((point["x"], point["y"]))
-    return {label: np.transpose(points) for label, points in by_label.items()}
+def curve(explorer, label):
+    """Return the points (2, n) of a curve of the page."""
+    points = (point for point in explorer.curves["points"] if point["label"] == label)
+    return np.transpose([(point["x"], point["y"]) for point in points])
 
 
 # An explorer of each kind, which has fitted what can be fitted -----------------------------------

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, acted, arrays_of, done, painted, picture, plain, repeats
+from explorer_page import act, acted, curve, done, painted, picture, plain, repeats
 from helpers import wait_for
 
 import nmd_lab as nmd
@@ -18,12 +18,8 @@ def unpaint(explorer):
         act(explorer, "undo")
 
 
-def smooth(size=(40, 60)):
-    y, x = np.mgrid[0 : 1 : size[0] * 1j, 0 : 1 : size[1] * 1j]
-    return 0.5 + 0.3 * np.sin(5 * x) * np.cos(3 * y) + 0.2 * x * y
-
-
-SMOOTH = smooth()
+Y, X = np.mgrid[0:1:40j, 0:1:60j]
+SMOOTH = 0.5 + 0.3 * np.sin(5 * X) * np.cos(3 * Y) + 0.2 * X * Y
 
 
 def stroke(picture, point, radius):
@@ -56,7 +52,7 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     error = nmd.metrics.rmse(SMOOTH, explorer.result.reconstruct().values, observed=hidden)
     assert explorer.state.fit.held_out[explorer.result._n_iter] == pytest.approx(error)
-    shown = arrays_of(explorer.curves)["hidden"][1]
+    shown = curve(explorer, "hidden")[1]
     errors = np.array(list(explorer.state.fit.held_out.values()))
     assert errors[0] < errors.max() == shown[0]  # the first iterates remember the pixels
     np.testing.assert_allclose(shown, errors[errors.argmax() :])
@@ -77,7 +73,7 @@ def test_on_pictures_with_few_hidden_pixels_the_strokes_alone_are_marked():
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize(
     "X",
-    [smooth((20, 30)), datasets.digits(20), pd.DataFrame(smooth((20, 30)))],
+    [SMOOTH[::2, ::2], datasets.digits(20), pd.DataFrame(SMOOTH[::2, ::2])],
     ids=["array", "labels", "table"],
 )
 def test_the_code_repeats_what_was_painted(X, missing):
@@ -102,11 +98,11 @@ def test_rain_hides_seventy_percent_and_of_strokes_the_last_counts():
 
 
 def test_a_brush_during_a_run_goes_on_from_where_it_was():
-    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho=1.0)
+    explorer = plain(widgets.Explorer, SMOOTH, rank=3, iterations=100_000_000, tol=0, rho=1.0)
     explorer.start()
     painted(explorer, [(10, 10)], 4)
     assert explorer.state.fit.phase == "finished"
-    repeats(explorer, X=explorer.state.X)
+    repeats(explorer, X=SMOOTH)
 
 
 def test_a_stroke_before_the_choice_is_made_begins_it_anew(monkeypatch):

@@ -1,17 +1,15 @@
 """A fit in a thread: it stops, continues, is forgotten or fails as one fit does, and its curves."""
 
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from explorer_page import acted, arrays_of, control, done, ended, executed, lists, plain
+from explorer_page import acted, control, curve, done, ended, executed, plain
 from helpers import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.metrics import rmse
-from nmd_lab.model.model import make_model
 from nmd_lab.widgets import fitting
 from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.matrix import MatrixState
@@ -129,8 +127,7 @@ def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(
 
 def test_the_curve_is_measured_on_a_schedule_of_its_own():
     digits = datasets.digits(300)
-    explorer = plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120)
-    done(explorer)
+    explorer = done(plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120))
     held_out = explorer.state.fit.held_out
     assert list(held_out) == [k for k in range(1, 121) if is_measured(k) or k == 120]
     assert len(held_out) > 40
@@ -142,7 +139,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
         assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
     best = min(held_out, key=held_out.get)
     assert 1 < best < 120
-    shown = dict(zip(*arrays_of(explorer.curves)["hidden"], strict=True))
+    shown = dict(zip(*curve(explorer, "hidden"), strict=True))
     assert shown == pytest.approx(held_out)
 
 
@@ -153,14 +150,11 @@ GENERATED = datasets.make_ratings(120, 90, 3_000, random_state=0)
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
 
 
-def made_up(*_, **__):
+def made_up(X, arguments, signals, **options):
     """Return a choice without trials."""
-    setting = {"rank": np.int64(3), "alpha": 2.345678, "offsets": "both", "offset_alpha": 1.0}
-    options = ["nonlinearity", "loss", *setting]
-    record = {"trials": [], "chosen": -1, "reason": "made up", "options": options}
-    units = SimpleNamespace(model=make_model(nmd.MinMax(1, 5), "frobenius"))
-    problem, summary = SimpleNamespace(units=units), SimpleNamespace(selection=record)
-    return SimpleNamespace(problem=problem, summary=summary, options=SimpleNamespace(**setting))
+    chosen = {"rank": np.int64(3), "alpha": 2.345678, "offsets": "both", "offset_alpha": 1.0}
+    bounds = {"nonlinearity": nmd.MinMax(1, 5)}
+    return fitting.prepared(X, arguments | chosen | bounds, **options)
 
 
 def test_everything_is_chosen_and_the_code_has_the_numbers():
@@ -187,10 +181,10 @@ def test_everything_is_chosen_and_the_code_has_the_numbers():
 def test_what_the_user_changes_meanwhile_stays(monkeypatch):
     state = RatingsState(GENERATED, iterations=5)
 
-    def changes(*_, **__):
+    def changes(*asked, **options):
         state.set("alpha", 99.0)
         state.set("seed", 4)
-        return made_up()
+        return made_up(*asked, **options)
 
     monkeypatch.setattr(fitting, "choice_for", changes)
     fit = ended(state)
@@ -236,14 +230,14 @@ def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen(monkeypa
     assert shown | {"nonlinearity": "minmax", "rank": "3", "alpha": "2.346"} == shown
     assert (state.values["low"], state.values["high"]) == (1, 5)
     assert "nonlinearity=nmd.MinMax(1.0, 5.0)" in explorer.code_text
-    assert max(float(line["predicted"]) for line in lists(explorer, "top")) <= 5
+    assert max(float(line["predicted"]) for line in explorer.facts["lists"]["top"]) <= 5
 
 
 @pytest.mark.parametrize("how", ["stop", "close"])
 def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
-    def waits(X, arguments, signals, **_):
+    def waits(X, arguments, signals, **options):
         wait_for(lambda: bool(signals))
-        return made_up()
+        return made_up(X, arguments, signals, **options)
 
     monkeypatch.setattr(fitting, "choice_for", waits)
     explorer = widgets.Explorer(data="generated", iterations=5)

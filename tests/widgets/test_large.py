@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from explorer_page import act, acted, done, executed, painted, photo, picture, repeats, sentence
+from explorer_page import COLOUR, GREY, acted, done, executed, painted, picture, repeats, sentence
 from helpers import people, with_holes
 from PIL import Image
 
@@ -70,10 +70,6 @@ def test_images_in_rows_are_a_sample_of_them_and_a_wide_matrix_is_whole():
     assert sentence(wide) == "a matrix of 20 × 300"
 
 
-COLOUR = photo() / 255
-GREY = COLOUR.mean(axis=2)
-
-
 def test_a_quarter_of_the_pixels_is_filled_first_and_all_by_a_click():
     X, explorer = GREY, done(widgets.explore(GREY, groups=2))
     words = "1 in 4 pixels of a photograph of 80 × 100: "
@@ -92,22 +88,22 @@ def test_a_quarter_of_the_pixels_is_filled_first_and_all_by_a_click():
 
 
 def test_the_code_of_a_large_picture_in_a_file_takes_a_part_of_its_pixels(tmp_path):
-    Image.fromarray(photo()).save(tmp_path / "roof.png")
+    Image.fromarray(COLOUR).save(tmp_path / "roof.png")
     explorer = done(widgets.explore(tmp_path / "roof.png", groups=2))
     xr.testing.assert_identical(executed(explorer.code())["filled"], explorer.result)
 
 
 def test_a_large_photograph_as_a_matrix_has_as_few_pixels():
-    explorer = done(widgets.explore(COLOUR, **QUICK))
+    explorer = done(widgets.explore(COLOUR / 255, **QUICK))
     assert sentence(explorer).startswith("1 in 4 pixels of a photograph of 80 × 100: ")
     assert explorer.result.W.shape == (40, 1)
-    repeats(explorer, photo=COLOUR)
+    repeats(explorer, photo=COLOUR / 255)
 
 
 def test_pixels_that_the_model_does_not_see_are_drawn_as_often_as_there_are(monkeypatch):
     monkeypatch.setattr(pictures, "MAX_PIXELS", 20)  # each is the mean of 3 x 3
     explorer = widgets.explore(GREY, groups=2)
-    act(explorer, "brush", picture=0, points=[(7, 7)], radius=3)
+    painted(explorer, [(7, 7)])
     seen = picture(explorer, "seen")[0, ..., 0]
     assert seen.shape == (14, 17)
     np.testing.assert_array_equal(np.isnan(seen), ~explorer.state.mask[::3, ::3])

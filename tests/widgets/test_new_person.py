@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, columns_of, done, lists, sure
+from explorer_page import act, done, sure
 from scipy import sparse
 
 from nmd_lab import datasets, widgets
@@ -23,7 +23,7 @@ def explorer():
 
 def offered(explorer):
     """Return the columns that are offered to the new person."""
-    return columns_of(lists(explorer, "known"))
+    return [line["column"] for line in explorer.facts["lists"]["known"]]
 
 
 def often(explorer, without=0):
@@ -41,14 +41,14 @@ def test_the_items_with_most_ratings_are_offered(explorer):
     counts = RATINGS["item"].value_counts()
     labels = explorer.state.column_labels
     assert [counts[labels[k]] for k in offered(explorer)] == counts.to_numpy()[:8].tolist()
-    assert {line["number"] for line in lists(explorer, "known")} == {0}
-    assert len(lists(explorer, "top")) == 40  # what suits all
+    assert {line["number"] for line in explorer.facts["lists"]["known"]} == {0}
+    assert len(explorer.facts["lists"]["top"]) == 40  # what suits all
 
 
 def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     fit, before = explorer.result, explorer.scatter["person"]
     assert not any(before["weights"])  # without stars there is no direction
-    first = lists(explorer, "top")
+    first = explorer.facts["lists"]["top"]
     a, b = offered(explorer)[:2]
     act(explorer, "rate", column=a, number=len(explorer.state.levels))
     act(explorer, "rate", column=b, number=1)
@@ -57,29 +57,31 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     folded = fit.fold_in(series(explorer), weights=often(explorer)).values[0, :2]
     np.testing.assert_allclose(shown / np.hypot(*shown), folded / np.hypot(*folded), rtol=1e-5)
     act(explorer, "ask", name="sort", value="highest")
-    top = lists(explorer, "top")
+    top = explorer.facts["lists"]["top"]
     assert top != first
-    assert not {a, b} & set(columns_of(top))
+    at = [line["column"] for line in top]
     expected = other.top("you", 38, exclude=series(explorer))
-    assert columns_of(top) == expected.position.values.tolist()
+    assert at == expected.position.values.tolist()  # without a and b
     assert explorer.result is fit  # which has not run again
     items = fit.H.indexes["item"]
-    every = other.predict("you", items) - nobody(explorer)
+    row = pd.Series(np.nan, items, name="nobody")
+    nobody = fit.append(row, unknown="offsets").predict("nobody", items)
+    every = other.predict("you", items) - nobody
     side = "below" if np.mean(every) < 0 else "above"
     said = f"you rate {abs(np.mean(every)):.1f} {side} most people"
     assert explorer.facts["lists"]["about"].startswith(said)
-    explorer.select(column=columns_of(top)[0])  # why is it suggested?
+    explorer.select(column=at[0])  # why is it suggested?
     why = []
     for k in (a, b):
         one_less = series(explorer).drop(explorer.state.column_labels[k])
         less = fit.append(one_less, weights=often(explorer, 1))
         added = other.predict("you", items) - less.predict("you", items)
-        by = added[columns_of(top)[0]] - added.mean()
+        by = added[at[0]] - added.mean()
         title, stars = explorer.state.column_titles([k])[0], explorer.state.stars[k]
         if by > 0.005:  # a lower rating of what is not liked may help, too, but is named last
             why.append((stars < 3, -by, f"{title} {stars:g} ★ ({by:+.2f})"))
     said = " and ".join(text for *_, text in sorted(why))
-    total, first = every[columns_of(top)[0]] - every.mean(), top[0]
+    total, first = every[at[0]] - every.mean(), top[0]
     said = f", because you gave {said}" if why else "; none of your stars alone raises it"
     about = f"{first['title']}: {first['predicted']}, for you {total:+.2f}{said}"
     assert explorer.facts["lists"]["about"] == about
@@ -92,27 +94,20 @@ def test_a_new_person_may_rate_like_most_people(explorer, monkeypatch):
     assert explorer.facts["lists"]["about"].startswith("you rate like most people;")
 
 
-def nobody(explorer):
-    """Return the predictions for somebody without ratings."""
-    items = explorer.result.H.indexes["item"]
-    row = pd.Series(np.nan, items, name="nobody")
-    return explorer.result.append(row, unknown="offsets").predict("nobody", items)
-
-
 def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     a, b = offered(explorer)[:2]
     explorer.state.set("draws", 40)
     sure(explorer)
     act(explorer, "rate", column=a, number=5)
     act(explorer, "rate", column=b, number=1)
-    top, posterior = lists(explorer, "top"), explorer.posterior
+    top, posterior = explorer.facts["lists"]["top"], explorer.posterior
     drawn = posterior.fold_in(series(explorer), weights=often(explorer))
-    at = columns_of(top)
+    at = [line["column"] for line in top]
     ends = drawn.predict_interval(np.zeros(len(at), int), at, level=0.9).clip(1, 5)
     shown = 1 + 4 * np.array([line["ends"][:2] for line in top])
     np.testing.assert_allclose(shown, ends, atol=0.006)
     act(explorer, "ask", name="sort", value="surest")
-    lows = [line["ends"][0] for line in lists(explorer, "top")]
+    lows = [line["ends"][0] for line in explorer.facts["lists"]["top"]]
     assert lows == sorted(lows, reverse=True)
 
 
@@ -137,7 +132,7 @@ def test_copied_code_prints_the_list_of_the_page(labelled):
     def check(sort=""):
         names = {"X": TITLED if labelled else table_of}
         exec(explorer.code().replace("X = ...", ""), names)
-        best, top = names["best"], lists(explorer, "top")
+        best, top = names["best"], explorer.facts["lists"]["top"]
         assert [f"{x:.1f}" for x in best["stars"]] == [line["predicted"] for line in top]
         assert best["n"].tolist() == [line["n"] for line in top]
         if labelled:

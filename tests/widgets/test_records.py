@@ -3,20 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import (
-    act,
-    arrays_of,
-    columns_of,
-    done,
-    enter,
-    lists,
-    painted,
-    photo,
-    picture,
-    plain,
-    sentence,
-    sure,
-)
+from explorer_page import GREY, act, curve, done, enter, painted, picture, plain, sentence, sure
 from helpers import people, with_holes
 
 import nmd_lab as nmd
@@ -33,84 +20,83 @@ def numbers(record, name):
     return np.frombuffer(record[name], "<f4")
 
 
-def test_session_of_pictures(session):
+def test_session_of_pictures(step):
     explorer = plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
-    session.step("opened", explorer)
-    session.step("done", done(explorer))
+    step("opened", explorer)
+    step("done", done(explorer))
     act(explorer, "component", k=1, what="off")
-    session.step("without component 1", explorer)
+    step("without component 1", explorer)
     enter(explorer, "rank", "0")
-    session.step("a wrong rank", explorer)
+    step("a wrong rank", explorer)
     enter(explorer, "rank", "3")
     act(explorer, "lasso", rows=[3, 50, 7])
     act(explorer, "select", row=explorer.pictures["ids"][1], column=21, pixel=21)
-    session.step("another rank, and picked rows", explorer)
-    session.step("done again", done(explorer))
+    step("another rank, and picked rows", explorer)
+    step("done again", done(explorer))
     act(explorer, "history", number=1)
-    session.step("with the first run left of the dividers", explorer)
+    step("with the first run left of the dividers", explorer)
     painted(explorer, [(3, 3), (4, 4)], 1.5, picture=1)
-    session.step("painted", explorer)
+    step("painted", explorer)
     explorer.state.set("tol", 0.9)
     enter(explorer, "iterations", "1000")
-    session.step("converged", done(explorer))
+    step("converged", done(explorer))
     act(explorer, "nosuch")
-    session.step("an unknown message", explorer)
+    step("an unknown message", explorer)
 
 
-def test_session_of_a_photograph(session):
-    grey = photo().mean(axis=2) / 255
-    explorer = session.step("opened", widgets.explore(grey, groups=2))
-    session.step("done", done(explorer))
+def test_session_of_a_photograph(step):
+    explorer = step("opened", widgets.explore(GREY, groups=2))
+    step("done", done(explorer))
     painted(explorer, [(20, 20)], 6, rain=True)
-    session.step("painted", explorer)
+    step("painted", explorer)
 
 
-def test_session_of_a_table(session):
+def test_session_of_a_table(step):
     settings = {"rank": 2, "alpha": 1.0, "nonlinearity": "identity", "iterations": 20}
     frame = with_holes(people(30))
-    explorer = session.step("opened", widgets.explore(frame, **settings))
-    session.step("done", done(explorer))
+    explorer = step("opened", widgets.explore(frame, **settings))
+    step("done", done(explorer))
     missing = np.flatnonzero(frame["kg"].isna())
     act(explorer, "select", row=int(missing[0]), column=0)
     act(explorer, "arrange", column=0)
-    session.step("sorted, and a missing cell picked", explorer)
+    step("sorted, and a missing cell picked", explorer)
 
 
-def test_session_of_ratings(session, monkeypatch):
+def test_session_of_ratings(step, monkeypatch):
     monkeypatch.setattr("nmd_lab.widgets.explorer.small_folder", lambda: None)
     settings = {"rank": 3, "alpha": 2.0, "offsets": "both", "nonlinearity": "identity"}
     explorer = widgets.Explorer(data="generated", iterations=20, **settings)
-    session.step("opened", explorer)
-    session.step("done", done(explorer))
+    step("opened", explorer)
+    step("done", done(explorer))
     act(explorer, "component", k=1, what="rows")
     act(explorer, "select", row=11)
-    session.step("a row, and the rows of a component", explorer)
+    step("a row, and the rows of a component", explorer)
     act(explorer, "ask", name="row", value="you")
-    session.step("a new person", explorer)
-    act(explorer, "rate", column=lists(explorer, "known")[0]["column"], number=5)
-    session.step("with a rating", explorer)
+    step("a new person", explorer)
+    act(explorer, "rate", column=explorer.facts["lists"]["known"][0]["column"], number=5)
+    step("with a rating", explorer)
     act(explorer, "ask", name="row", value="12345")
-    session.step("nobody", explorer)
+    step("nobody", explorer)
 
 
-def test_session_of_a_study(session):
+def test_session_of_a_study(step):
     study = nmd.Study(
         datasets.digits(60), rank=[1, 5], nonlinearity=["relu", "identity"], alpha=1.0,
         missing=[0.1, 0.5], n_splits=2, max_iter=20,
     )  # fmt: skip
-    explorer = session.step("opened", widgets.Explorer(study.run(progress=False)))
+    explorer = step("opened", widgets.Explorer(study.run(progress=False)))
     enter(explorer, "color", "rank")
-    session.step("a dimension that is shown already", explorer)
+    step("a dimension that is shown already", explorer)
     enter(explorer, "color", "nonlinearity")
     enter(explorer, "panel", "none")
-    session.step("without panels", explorer)
+    step("without panels", explorer)
 
 
-def test_session_of_a_fit(session):
+def test_session_of_a_fit(step):
     X = pd.DataFrame(np.random.default_rng(0).random((20, 12)), columns=list("abcdefghijkl"))
-    session.step("one of a kind", widgets.explore(nmd.decompose(X, 1, random_state=0, max_iter=1)))
+    step("one of a kind", widgets.explore(nmd.decompose(X, 1, random_state=0, max_iter=1)))
     posterior = nmd.sample(X, 2, draws=10, random_state=0, progress=False)
-    session.step("a posterior", widgets.explore(posterior))
+    step("a posterior", widgets.explore(posterior))
 
 
 def test_pictures():
@@ -133,10 +119,10 @@ def test_pictures():
     plane = explorer.scatter
     np.testing.assert_allclose(numbers(plane, "weights"), W.ravel(), rtol=1e-6)
     assert plane["groups"] == X.digit.values.tolist()
-    curves, unit = arrays_of(explorer.curves), explorer.state.fit.data.unit
-    np.testing.assert_allclose(curves["seen"][1], unit * fit.history.relative_error)
+    error = explorer.state.fit.data.unit * fit.history.relative_error
+    np.testing.assert_allclose(curve(explorer, "seen")[1], error)
     off = rmse(X.values, model, observed=np.isnan(explorer.state.data.observed))
-    assert curves["hidden"][1, -1] == pytest.approx(off)
+    assert curve(explorer, "hidden")[1, -1] == pytest.approx(off)
     assert float(explorer.status["headline"]["value"].strip("±")) == pytest.approx(off, rel=0.05)
 
 
@@ -188,17 +174,17 @@ def test_ratings():
     rated = entries.indices[entries.indptr[11] : entries.indptr[12]]
     predicted = fit.predict(np.full(entries.shape[1], 11), np.arange(entries.shape[1]))
     predicted[rated] = -np.inf
-    best, top = np.argsort(-predicted, kind="stable")[:50], lists(explorer, "top")
-    assert columns_of(top) == best.tolist()
-    assert [line["predicted"] for line in top] == [f"{predicted[k]:.1f}" for k in best]
-    known = columns_of(lists(explorer, "known"))
+    best, lists = np.argsort(-predicted, kind="stable")[:50], explorer.facts["lists"]
+    assert [line["column"] for line in lists["top"]] == best.tolist()
+    assert [line["predicted"] for line in lists["top"]] == [f"{predicted[k]:.1f}" for k in best]
+    known = [line["column"] for line in lists["known"]]
     assert set(known) == set(rated[:50]) or len(known) == 50
     often = np.frombuffer(explorer.scatter["rows"], "<i4")
     fitted = oriented(fit._fitted)
     weights = numbers(explorer.scatter, "weights").reshape(-1, 3)
     np.testing.assert_allclose(weights, fitted.H[:, often].T, rtol=1e-6)
     directions = fitted.H / np.linalg.norm(fitted.H, axis=0)
-    for line in top[:5]:
+    for line in lists["top"][:5]:
         like = directions[:, line["column"]] @ directions
         like[line["column"]] = -1
         assert line["near"] == np.argsort(-like, kind="stable")[:6].tolist()

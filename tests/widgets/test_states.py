@@ -100,20 +100,20 @@ def study():
     return made
 
 
-@pytest.mark.parametrize("metric", ["seconds", "observed_rmse", "held_out_mae"])
-def test_a_chosen_point_has_the_scores_of_the_present_measure(study, metric):
+def test_a_chosen_point_has_the_scores_of_the_present_measure(study):
     explorer = widgets.explore(study, panel="missing")
     for point in explorer.dots["study"]["points"]:
         act(explorer, "set", name="metric", value="held_out_rmse")
         act(explorer, "point", id=point["id"])
         assert explorer.facts["point"] == point["id"]
         labels = explorer.state.selected
-        act(explorer, "set", name="metric", value=metric)
-        cells = study.results[metric].sel(labels)
-        mean, spread = float(cells.mean()), float(cells.std(ddof=1))
-        caption = table(explorer, "fits")["caption"]
-        assert caption.endswith(f": {mean:.4g} (SD over seeds {spread:.2g})")
-        assert all(str(label) in caption for label in labels.values())
+        for metric in ("seconds", "observed_rmse", "held_out_mae"):
+            act(explorer, "set", name="metric", value=metric)
+            cells = study.results[metric].sel(labels)
+            mean, spread = float(cells.mean()), float(cells.std(ddof=1))
+            caption = table(explorer, "fits")["caption"]
+            assert caption.endswith(f": {mean:.4g} (SD over seeds {spread:.2g})")
+            assert all(str(label) in caption for label in labels.values())
         explorer.state.selected = None
 
 
@@ -285,8 +285,7 @@ def test_why_there_can_be_no_draws(settings, reason):
 def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
     digits = nmd.datasets.digits(40)
     settings = {"rank": 2, "missing": 0.3, "alpha": 1.0, "draws": 10, "iterations": 5}
-    explorer = plain(widgets.explore, digits, **settings)
-    sure(explorer)
+    explorer = sure(plain(widgets.explore, digits, **settings))
     seen, _ = nmd.split_observed(digits, 0.3, random_state=0)
     model = {"rank": 2, "nonlinearity": "relu", "offsets": "none"}
     expected = nmd.sample(seen, **model, draws=10, random_state=0)
