@@ -400,10 +400,10 @@ class MatrixState(ModelState):
         if run.result is None and run.before is None:
             run = FitRun(arguments=self.arguments(self.values), data=self.data)
         body = f"{fitting_code(run)}{run.data.printing()}"
-        drawn = self._drawn_code(body, run.data.paint)
+        drawn, report = self._drawn_code(body, run.data.paint)
         filled = f"filled = {'posterior' if drawn else 'fit'}.impute(X)\n"
         filled *= run.data.has_gaps or self.has_kinds
-        return self.brought.loading(source) + body + drawn + filled
+        return self.brought.loading(source) + body + drawn + filled + report
 
     @property
     def endings(self) -> dict[str, tuple[str, ...]]:
@@ -420,20 +420,20 @@ class MatrixState(ModelState):
         filled = as_frame(model.impute(self.X), model)
         write_table(self.brought.with_filled(filled), path, plain=True)
 
-    def _drawn_code(self, before: str, paint: Paint) -> str:
-        """Return the lines that make the posterior, with the mask of its paint."""
+    def _drawn_code(self, before: str, paint: Paint) -> tuple[str, str]:
+        """Return the lines that make the posterior, with the mask of its paint, and a report."""
         run, drawn = self.sample.run, self.sample_code("X", before)
         if not drawn:
-            return ""
+            return "", ""
         if run.arguments["observed"] is not None and paint is not self.paint:
             seen = "seen" if self.values["missing"] > 0 else "X"
             drawn = mask_code(seen, self.paint) + drawn
         if not self.has_kinds:
-            return drawn
+            return drawn, ""
         share = run.settings["missing"]
         known = "X" if self.data.has_missing or not share else "seen"
         report = f"posterior.report({known}{', held_out' * bool(share)})\n"
-        return f"{drawn}{self.data.printing('posterior')}{report}"
+        return drawn + self.data.printing("posterior"), report
 
 
 def fitting_code(run: FitRun) -> str:

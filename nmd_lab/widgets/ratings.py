@@ -416,9 +416,7 @@ class RatingsState(ModelState):
         moved = self.memo("reasons", lambda: self.because(column), *of)
         liked, helps = np.mean([*ratings.values()]), [k for k in moved if moved[k] > 0.005]
         most = sorted(helps, key=lambda k: (ratings[k] < liked, -moved[k]))[:2]
-        ends = f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
-        about = f"{entry.label}: {entry.predicted:.1f}, {ends * (entry.low <= entry.high)}"
-        about += f"for you {_more(entry.for_you)}"
+        about = f"{entry.label}: for you {_more(entry.for_you)}"
         if not most:
             return f"{about}; none of your stars alone raises it"
         titles = zip(self.column_titles(most), most, strict=True)

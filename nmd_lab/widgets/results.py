@@ -245,7 +245,7 @@ class StudyState(State):
     @property
     def title(self) -> str:
         """The size of the study."""
-        return f"a study of {many(math.prod(self.results.sizes.values()), 'fit')}"
+        return f"a study of {many(np.unique(self.results['fit'].values).size, 'fit')}"
 
     @property
     def model(self) -> list[Piece]:

@@ -274,7 +274,9 @@ class State:
 
     def code(self, source: str | None = None) -> str:
         """Return a notebook cell that repeats what was done, from data that some code gives."""
-        return cell(self.lines(source))
+        return cell(
+            self.lines(source) + f"# shown without components {self.off}\n" * bool(self.off)
+        )
 
     def source(self, explorer: Any) -> str | None:
         """Return the code that gives the data in the notebook with an explorer of them."""

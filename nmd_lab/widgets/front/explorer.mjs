@@ -145,7 +145,7 @@ class Page {
     if (!about) return null;
     const opener = this.frame.querySelector(`[aria-expanded="true"]`) ?? this.frame.querySelector(`.nmd-word-${name}, .nmd-${name}`);
     const left = clamp(opener?.offsetLeft ?? 0, 0, Math.max(0, this.frame.clientWidth - 322));
-    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": label, style: `left: ${left}px` }, about.call(this, status));
+    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": label, style: `left: ${left}px; max-width: calc(100% - ${left + 24}px)` }, about.call(this, status));
   }
 
   fields(group, besides = []) {

@@ -158,7 +158,7 @@ export class Local {
     const status = this.changed.status ?? this.source.get("status"), error = where === "held out" ? errors.at(-1) : NaN, pieces = status?.sentence?.filter(([text]) => !text.includes(WITHOUT)) ?? [];
     const end = pieces.findIndex(([text]) => text === ". "), at = pieces.findIndex(([, opens]) => opens === "number");
     if (at < 0 || String(off) === String(this.theirs.off)) return status;
-    const number = Number.isFinite(error) ? [pieces[at - 1], [`±${twoDigits(error)}`, "number"], ...pieces.slice(at + 1)] : [["How well it predicts needs Python.", ""]];
+    const number = Number.isFinite(error) ? [pieces[at - 1], [`±${twoDigits(error)}`, "number"], ...pieces.slice(at + 1).map(([text, opens]) => [off.length ? text.replace(/;[^;]* intervals cover[^.;]*/, "") : text, opens])] : [["How well it predicts needs Python.", ""]];
     const gone = off.length ? [[`${WITHOUT} ${off.join(", ")}`, ""]] : [];
     return { ...status, sentence: [...pieces.slice(0, end), ...gone, pieces[end], ...number] };
   }

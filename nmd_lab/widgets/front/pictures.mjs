@@ -245,7 +245,7 @@ export class Pictures {
     const picture = (this.lit !== null || this.layer === "spread") && (model ?? values.original), shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread && this.layer === "spread") sheets.spread.tint(shown, this.unsure, data, data.most);
     this.notes.lit = `component ${this.lit}: orange +, blue −`;
-    this.notes.spread = `uncertainty: one standard deviation${data.channels > 1 ? ", mean of the channels" : ""}, in the unit of the data: 0 (grey) to ${short(data.most, 2)} or more (purple)`;
+    this.notes.spread = `uncertainty, 0 (grey) to ${short(data.most, 2)} or more (purple): one standard deviation${data.channels > 1 ? ", mean of the channels" : ""}, in the unit of the data`;
     if (shown && this.lit !== null && this.factors) {
       const alone = this.factors.add(this.lit, 1, new Float32Array(this.factors.sums.length)), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
       sheets.lit.tint(shown, each, data, absoluteLimit(each), true);
