@@ -144,8 +144,8 @@ class Page {
       number: ["the error", this.aboutNumber], again: ["fit again", () => [this.acts(status, "run", "continue"), this.fields("again")]], more: ["more", this.aboutMore] }, [label, about] = abouts[name] ?? [];
     if (!about) return null;
     const opener = this.frame.querySelector(`[aria-expanded="true"]`) ?? this.frame.querySelector(`.nmd-word-${name}, .nmd-${name}`);
-    const left = clamp(opener?.offsetLeft ?? 0, 0, Math.max(0, this.frame.clientWidth - 322));
-    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": label, style: `left: ${left}px; max-width: calc(100% - ${left + 24}px)` }, about.call(this, status));
+    const room = this.frame.clientWidth, left = clamp(opener?.offsetLeft ?? 0, 0, Math.max(0, room - 322)), right = room - left - 322, [side, offset, other] = left > right ? ["right", right, left] : ["left", left, right]; // it grows to where there is room
+    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": label, style: `${side}: ${offset}px; max-width: ${other + 298}px` }, about.call(this, status));
   }
 
   fields(group, besides = []) {
