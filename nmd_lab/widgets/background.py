@@ -54,7 +54,7 @@ class Run:
     of: Any = field(default_factory=object)  # what it has in common with its continuations
     is_look: bool = False  # whether it is a first look: the settings are not chosen yet
     phase: Phase = "ready"
-    message: str = "ready"  # phase and progress in one sentence
+    message: str = ""  # phase and progress in one sentence
     warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
     planned: int = 0  # number of steps at the end of the run
     done: int = 0  # number of steps that are done

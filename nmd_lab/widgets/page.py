@@ -420,7 +420,7 @@ def _still(explorer: Any) -> str:
 
 def _message(work: Any) -> str:
     """Return how work has ended, without the button that continues it."""
-    return "" if work.phase == "ready" else str(work.message).removesuffix(": ⟲ resumes")
+    return str(work.message).removesuffix(": ⟲ resumes")
 
 
 LISTED = 8  # rows and columns of a table that is shown at most

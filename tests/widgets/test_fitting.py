@@ -250,6 +250,6 @@ def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
     thread.join(PATIENCE)
     assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
     assert state.fit.result is None
-    said = ("stopped", "stopped before a choice was made") if how == "stop" else ("ready", "ready")
+    said = ("stopped", "stopped before a choice was made") if how == "stop" else ("ready", "")
     assert (state.fit.phase, state.fit.message) == said
     assert "alpha" not in state.code()

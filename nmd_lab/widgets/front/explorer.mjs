@@ -106,7 +106,7 @@ class Page {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
       return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text.startsWith("\n") ? [h("br"), h("small", text)] : k > at ? h("span.nmd-old", joined(text)) : joined(text);
     })];
-    Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
+    Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message, kind: failed ? "failed" : phase });
   }
 
   actions({ buttons }, running) {
@@ -194,7 +194,7 @@ class Page {
     this.charts.intervals.show(intervals ?? null);
     return [status.folder && button("share as a page", () => this.send({ do: "save", filename: page }), share), this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), status.folder && h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: this.name ?? status.filename, "aria-label": "file", input: ({ target }) => { this.name = target.value; }, keydown: (event) => event.key === "Enter" && !status.save && save(event) }),
         button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), status.folder && h("p.nmd-folder", `${status.endings}; in ${status.folder}`),
-      this.saved !== null && this.saved !== this.message && h("p", { role: "status", class: `nmd-${this.kind}` }, this.message), this.opener()];
+      this.saved !== null && (this.saved !== this.message || this.kind === "failed") && h("p", { role: "status", class: `nmd-${this.kind}` }, this.message), this.opener()];
   }
 
   opener() {
