@@ -150,6 +150,12 @@ def plain() -> nmd_lab.Decomposition:
 
 
 @pytest.fixture
+def noisy() -> np.ndarray:
+    """A 30 x 20 nonnegative matrix near rank 3 under ReLU."""
+    return np.abs(nmd_lab.datasets.synthetic(30, 20, 3, noise=0.3, random_state=0).X.values)
+
+
+@pytest.fixture
 def small(rng: np.random.Generator) -> np.ndarray:
     """A 20 x 15 nonnegative matrix with zeros, near rank 3 under ReLU."""
     return fits.small(rng)

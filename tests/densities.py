@@ -31,6 +31,12 @@ def assert_standard_normal(z):
     np.testing.assert_allclose(np.corrcoef(z), np.eye(len(z)), atol=limit)
 
 
+def p_of_truncated(t, v, sd, low, high):
+    """Return the p-value of draws from N(v, sd²) between two limits, which they keep."""
+    assert np.all((t >= low) & (t <= high))
+    return stats.kstest(t, stats.truncnorm((low - v) / sd, (high - v) / sd, v, sd).cdf).pvalue
+
+
 class Distribution:
     """The distribution with density exp(-energy), up to a factor, by integration on a fine grid."""
 
@@ -99,15 +105,11 @@ def many_draws(draw):
     return sample
 
 
-STEPS_TO_DENSITY = 40
-"""Steps after which a chain that began at f⁻¹(x) has forgotten it."""
-
-
 @cache
 def t_draws(f, loss):
     """Return the draws of a pair: ``(v, x, rho, beta, n, seed, t_old=f⁻¹(x), steps) -> ndarray``.
 
-    They are independent of one another: each begins at t_old.
+    They are independent of one another: each begins at t_old, which it forgets in 40 steps.
     """
     pair = make_model(f, loss)
     draw = compile_t_draw(pair.structure)
@@ -120,7 +122,7 @@ def t_draws(f, loss):
 
     compiled = compile_kernel(loop, "steps", cached=False)
 
-    def sample(v, x, rho, beta, n, seed, t_old=None, steps=STEPS_TO_DENSITY):
+    def sample(v, x, rho, beta, n, seed, t_old=None, steps=40):
         first = pair.nonlinearity.pseudo_inverse(np.array(float(x))) if t_old is None else t_old
         t = np.array(np.broadcast_to(first, n), float)
         compiled(

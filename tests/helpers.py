@@ -1,6 +1,8 @@
 """What many tests need: models and prepared fits, forms of data, parameter sets, and waiting."""
 
 import re
+import subprocess
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
@@ -71,10 +73,10 @@ def peak(call: Callable[[], Any]) -> int:
 # Tables ------------------------------------------------------------------------------------------
 
 
-def people(m, seed=0):
-    """Return a table of every kind without holes, with labels of its own."""
+def people(m, seed=0, w=None):
+    """Return a table of every kind without holes, with labels of its own, of components w."""
     rng = np.random.default_rng(seed)
-    w = rng.normal(size=(m, 2))
+    w = rng.normal(size=(m, 2)) if w is None else w
     cuts = ["never", "often", "always"]
     near = np.argmax(w @ [[2.0, -2.0, 0.0], [0.0, 0.0, 2.0]] + rng.normal(size=(m, 3)), axis=1)
     return pd.DataFrame(
@@ -148,6 +150,14 @@ def check_all_refused(calls: Iterable[tuple[Any, ...]]) -> None:
 
 PATIENCE = 600.0
 """Seconds after which something hangs; a busy machine needs far less."""
+
+
+def run_python(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run Python in a new process, which ends well, and return what it printed."""
+    command = [sys.executable, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, **options)
+    assert run.returncode == 0, run.stderr
+    return run
 
 
 class Clock:

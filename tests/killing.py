@@ -1,5 +1,6 @@
 """Processes that get a signal at a given function call, however fast the machine is."""
 
+import itertools
 import os
 import signal
 import sys
@@ -9,18 +10,13 @@ from typing import Any
 
 def calls_in(function: Callable[..., Any], *arguments: Any) -> int:
     """Return how many calls and returns there are while a function runs."""
-    count = 0
-
-    def look(*_: Any) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(look)
+    events = itertools.count()
+    sys.setprofile(lambda *_: next(events))
     try:
         function(*arguments)
     finally:
         sys.setprofile(None)
-    return count
+    return next(events)
 
 
 def killed_in(calls: int, function: Callable[..., Any], *arguments: Any) -> bool:
@@ -36,12 +32,10 @@ def killed_in(calls: int, function: Callable[..., Any], *arguments: Any) -> bool
 
 def send_after(calls: int, number: signal.Signals) -> None:
     """Send a signal to this process after so many calls and returns."""
-    left = calls
+    events = itertools.count(1)
 
     def look(*_: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
+        if next(events) == calls:
             os.kill(os.getpid(), number)
 
     sys.setprofile(look)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import PATIENCE, stored
+from helpers import run_python, stored
 from scipy import sparse
 
 import nmd_lab as nmd
@@ -354,10 +354,7 @@ def test_ctrl_c_in_a_fit_names_the_checkpoint(every, matrix, monkeypatch, tmp_pa
 
 
 def test_as_a_program():
-    run = subprocess.run(
-        [sys.executable, "-m", "nmd_lab", "--version"],
-        capture_output=True, text=True, timeout=PATIENCE, check=True,
-    )  # fmt: skip
+    run = run_python("-m", "nmd_lab", "--version")
     assert run.stdout == f"nmd-lab {nmd.__version__}\n"
     if (script := shutil.which("nmd-lab", path=str(Path(sys.executable).parent))) is not None:
         again = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)

@@ -26,7 +26,6 @@ MASKED = {
     "mask": (np.where(SEEN, X, 1e9), {"observed": SEEN}),
     "weights": (np.where(SEEN, X, 7.0), {"weights": SEEN.astype(float)}),
 }
-LAYOUTS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
 IN_ORDER = {
     "list": ARRAY.tolist(),
     "fortran": np.asfortranarray(ARRAY),
@@ -36,7 +35,7 @@ IN_ORDER = {
     "labelled": LABELLED,
     "observations": nmd.observations_from_sparse(STORED, USERS, ITEMS),
     "matrix": sparse.csc_matrix(STORED),
-    **{layout: STORED.asformat(layout) for layout in LAYOUTS},
+    **{each: STORED.asformat(each) for each in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")},
 }
 BY_LABEL = {
     "frame in another order": FRAME.iloc[RNG.permutation(12), RNG.permutation(9)],

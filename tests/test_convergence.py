@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,24 +14,10 @@ import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.result.files import result_of
 
-AT_TOL = "converged: the objective fell by at most tol={} of itself in {} iterations"
-
 
 @pytest.fixture
 def exact():
     return synthetic(30, 20, 3, random_state=0).X.values
-
-
-@pytest.fixture
-def noisy():
-    return np.abs(synthetic(30, 20, 3, noise=0.3, random_state=0).X.values)
-
-
-def warnings_of(*arguments, **options):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        fit = nmd_lab.decompose(*arguments, **options)
-    return fit, [each for each in found if issubclass(each.category, nmd_lab.warnings.NMDWarning)]
 
 
 # The warning ------------------------------------------------------------------------------------
@@ -40,8 +25,9 @@ def warnings_of(*arguments, **options):
 
 @pytest.mark.parametrize("solver", ["auto", PLAIN], ids=["default", "plain"])
 def test_a_run_that_was_still_improving_is_told_of(noisy, solver):
-    fit, [told] = warnings_of(noisy, 3, max_iter=20, solver=solver)
-    assert told.category is nmd_lab.warnings.NotConvergedWarning
+    with pytest.warns(nmd_lab.warnings.NotConvergedWarning) as caught:
+        fit = nmd_lab.decompose(noisy, 3, max_iter=20, solver=solver)
+    (told,) = caught
     assert issubclass(told.category, UserWarning)
     assert told.filename == __file__  # where the fit was asked for
     message = str(told.message)
@@ -53,6 +39,7 @@ def test_a_run_that_was_still_improving_is_told_of(noisy, solver):
     assert float(re.search(r"by ([\d.]+)%", message)[1]) == pytest.approx(gained, abs=0.051)
 
 
+@pytest.mark.filterwarnings("error::nmd_lab.warnings.NotConvergedWarning")
 def test_every_ending_has_its_code_in_a_file_too_and_no_warning_where_none_is_due(
     exact, noisy, read_back
 ):
@@ -64,12 +51,11 @@ def test_every_ending_has_its_code_in_a_file_too_and_no_warning_where_none_is_du
         "validation": (noisy, {"validation": 0.2, "solver": nmd_lab.ADMM(patience=1)}),
     }
     for code, (X, options) in silent.items():
-        fit, told = warnings_of(X, 3, **options)
-        assert not told, code
+        fit = nmd_lab.decompose(X, 3, **options)
         assert fit.stop_reason.code == code
         again = read_back(fit).stop_reason
         assert (again, again.code) == (fit.stop_reason, code)
-    assert not warnings_of(noisy, 3, max_iter=300)[1]  # which stands still
+    nmd_lab.decompose(noisy, 3, max_iter=300)  # which stands still
 
 
 # Why it ended -----------------------------------------------------------------------------------
@@ -87,7 +73,6 @@ def test_small_residuals_end_the_plain_run(exact):
     fit = nmd_lab.decompose(exact, 3, max_iter=5000, tol=1e-6, solver=PLAIN)
     assert fit.stop_reason == "converged: residuals at or below 1e-10"
     assert fit.history["primal_residual"][-1] <= 1e-10 * np.linalg.norm(exact)
-    assert fit._n_iter < 5000
 
 
 @pytest.mark.parametrize(("tol", "f", "window"), [
@@ -100,7 +85,8 @@ def test_tol_is_the_gain_that_is_worth_so_many_iterations(tol, f, window, solver
     fit = nmd_lab.decompose(
         X, 3, given(f), tol=tol, max_iter=5000, init="random", random_state=1, solver=solver
     )
-    assert fit.stop_reason == AT_TOL.format(f"{tol:g}", window)
+    reason = f"the objective fell by at most tol={tol:g} of itself in {window} iterations"
+    assert fit.stop_reason == f"converged: {reason}"
     lowest = np.minimum.accumulate(fit.history["objective"].values)
     gains = (lowest[:-window] - lowest[window:]) / lowest[window:]
     assert gains[-1] <= tol

@@ -12,16 +12,11 @@ SHORT = {"inference": "sample", "n_draws": 80, "n_tune": 40, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
-def truth():
-    rng = np.random.default_rng(1)
-    return rng.normal(size=(90, 2)) @ rng.normal(size=(2, 24)) + rng.normal(size=24)
-
-
-@pytest.fixture(scope="module")
-def X(truth):
-    rng = np.random.default_rng(2)
-    X = truth + 0.2 * rng.normal(size=truth.shape)
-    X[rng.random(X.shape) < 0.3] = np.nan
+def X():
+    rng, of_noise = (np.random.default_rng(seed) for seed in (1, 2))
+    X = rng.normal(size=(90, 2)) @ rng.normal(size=(2, 24)) + rng.normal(size=24)
+    X += 0.2 * of_noise.normal(size=X.shape)
+    X[of_noise.random(X.shape) < 0.3] = np.nan
     return X
 
 

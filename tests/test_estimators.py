@@ -23,7 +23,6 @@ from nmd_lab import NMD, MatrixCompletion
 from nmd_lab.estimators.factor_model import EstimatorOptions
 from nmd_lab.request.options import MODEL, DataOptions, FitOptions, Options
 
-LOSSES = ["frobenius", "l1", "kl"]
 BOTH = [NMD, MatrixCompletion]
 SAMPLED = MatrixCompletion(2, inference="sample", n_draws=8, n_tune=4)
 ALL = [
@@ -96,8 +95,8 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
 
 
 def test_negative_data_are_a_matter_of_the_loss(planted):
-    positive = {d: NMD(loss=d).__sklearn_tags__().input_tags.positive_only for d in LOSSES}
-    assert positive == {"frobenius": False, "l1": False, "kl": True}
+    for loss, positive in {"frobenius": False, "l1": False, "kl": True}.items():
+        assert NMD(loss=loss).__sklearn_tags__().input_tags.positive_only == positive
     with pytest.raises(ValueError, match="Negative values in data"):
         MatrixCompletion(loss="kl").fit(-np.ones((5, 4)))
     chosen = MatrixCompletion(2, loss="auto", random_state=0)

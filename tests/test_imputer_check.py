@@ -5,6 +5,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import people
 from sklearn.impute import KNNImputer
 
 import nmd_lab as nmd
@@ -12,56 +13,41 @@ from nmd_lab import metrics
 
 
 @pytest.fixture
-def frame(rng):
-    """Independent columns of several kinds; two of them are missing together in a third."""
-    words = pd.Categorical(rng.choice(["a", "b", "c"], 300, p=[0.2, 0.7, 0.1]))
-    levels = pd.Categorical(rng.choice([1, 2, 3], 300), ordered=True)
-    numbers = rng.normal(5, 2, size=(2, 300))
-    yes = pd.array(rng.random(300) < 0.6, dtype="boolean")
-    columns = {"x": numbers[0], "y": numbers[1], "word": words, "level": levels, "yes": yes}
-    frame = pd.DataFrame(columns, index=[f"row {k}" for k in range(300)])
-    frame.loc[frame.index[:100], ["x", "word"]] = None
-    frame.loc[frame.index[100:120], "yes"] = None
+def frame():
+    """Columns of several kinds; two of them are missing together in a third of the rows."""
+    frame = people(300)[["cm", "visits", "town", "mood", "smokes"]]
+    frame.loc[frame.index[:100], ["cm", "town"]] = None
+    frame.loc[frame.index[100:120], "smokes"] = None
     return frame
 
 
-class Spy:
-    """Fills in the values of a complete table, and keeps what it has seen."""
-
-    def __init__(self, whole):
-        self.whole = whole
-
-    def __call__(self, seen):
-        self.seen = seen
-        return self.whole.to_numpy()
-
-
 def test_hidden_cells_have_the_shape_of_the_missing_ones_and_errors_are_those_of_numpy(frame):
-    spy = Spy(frame.bfill().ffill())
+    whole, tables = frame.bfill().ffill(), []
+    spy = lambda table: tables.append(table) or whole.to_numpy()  # noqa: E731
     table = nmd.check_imputer({"spy": spy}, frame, random_state=0)
-    hidden = frame.notna() & spy.seen.isna()
+    seen = tables[-1]
+    hidden = frame.notna() & seen.isna()
     of_row = {tuple(frame.columns[row]) for row in hidden.to_numpy()}
-    assert of_row == {(), ("x", "word"), ("yes",)}
+    assert of_row == {(), ("cm", "town"), ("smokes",)}
     assert 0.05 < hidden.to_numpy().sum() / frame.notna().to_numpy().sum() <= 0.11
-    assert spy.seen.dtypes.equals(frame.dtypes)
+    assert seen.dtypes.equals(frame.dtypes)
     assert table.loc["spy", "cells"].to_dict() == {
-        **hidden.sum()[["x", "word", "yes"]],
+        **hidden.sum()[["cm", "town", "smokes"]],
         "all": hidden.to_numpy().sum(),
     }
-    assert table.loc[("spy", "x"), "error"] == 0
-    assert table.loc[("spy", "word"), "correct"] == 1
+    assert table.loc[("spy", "cm"), "error"] == 0
+    assert table.loc[("spy", "town"), "correct"] == 1
     assert np.isnan(table.loc[("spy", "all"), "score"])
-    x, seen = frame["x"], spy.seen["x"]
-    gap = (x - seen.median())[x.notna() & seen.isna()]
-    wanted = np.sqrt(np.mean(gap**2)) / seen.std(ddof=0)
-    assert table.loc[("median", "x"), "error"] == pytest.approx(wanted)
-    word = frame["word"][frame["word"].notna() & spy.seen["word"].isna()]
-    assert table.loc[("median", "word"), "correct"] == pytest.approx(np.mean(word == "b"))
+    gap = (frame["cm"] - seen["cm"].median())[hidden["cm"]]
+    wanted = np.sqrt(np.mean(gap**2)) / seen["cm"].std(ddof=0)
+    assert table.loc[("median", "cm"), "error"] == pytest.approx(wanted)
+    right = np.mean(frame["town"][hidden["town"]] == seen["town"].mode()[0])
+    assert table.loc[("median", "town"), "correct"] == pytest.approx(right)
     assert table.loc["median", "correct"].mean() == pytest.approx(
         table.loc[("median", "all"), "correct"]
     )
-    nmd.check_imputer(spy, spy.whole, random_state=0)
-    assert (spy.whole.notna() & spy.seen.isna()).sum().min() > 0
+    nmd.check_imputer(spy, whole, random_state=0)
+    assert tables[-1].isna().sum().min() > 0
 
 
 def test_copies_of_the_right_distribution_have_coverage_and_crps(rng):
@@ -91,7 +77,7 @@ def test_ours_and_an_imputer_of_sklearn(rng):
     )
 
 
-@pytest.mark.parametrize("fill", [lambda seen: seen, lambda seen: seen[["x"]].fillna(0)])
+@pytest.mark.parametrize("fill", [lambda seen: seen, lambda seen: seen[["cm"]].fillna(0)])
 def test_imputers_that_leave_cells_are_refused(frame, fill):
     with pytest.raises(ValueError, match="imputer 'own' left out cells or columns"):
         nmd.check_imputer({"own": fill}, frame, random_state=0)

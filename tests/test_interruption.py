@@ -16,7 +16,6 @@ from nmd_lab._runtime import progress
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.api import fits as fit_module
 from nmd_lab.checkpoint import read_file
-from nmd_lab.datasets import synthetic
 from nmd_lab.engines.refined import Refined
 
 OPTIONS = {"max_iter": 12, "tol": 0, "random_state": 0, "progress": False}
@@ -30,19 +29,13 @@ def callback(state):
     if state.iteration == 3:
         print("begun", flush=True)
 
-for _ in range(10):
+for _ in range(count):
     options = {"tol": 0, "max_iter": 10**9, "progress": False}
     options |= {"solver": nmd.ADMM(refine=False), "compute": nmd.Compute(**compute)}
     fit = nmd.decompose(X, 2, callback=callback, **options)
     print(fit.stop_reason.code, flush=True)
-    break_after_the_first
 """
-"""Ten fits without end."""
-
-
-@pytest.fixture(scope="module")
-def noisy():
-    return np.abs(synthetic(16, 12, 3, "modulus", noise=0.2, random_state=0).X.values)
+"""Fits without end."""
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +47,9 @@ def _nothing_is_left():
 # Sessions and scripts ---------------------------------------------------------------------------
 
 
-def script(compute, *, first_only=False):
-    """Return the loop with a checkpoint of its fits, or only its first fit."""
-    end = "break" if first_only else ""
-    return f"compute = {compute}\n" + LOOP.replace("break_after_the_first", end)
+def script(count, **compute):
+    """Return a loop of so many fits with these settings of the machine."""
+    return f"{count = }\n{compute = }\n{LOOP}"
 
 
 def ended_by(number, *arguments):
@@ -79,8 +71,8 @@ def ended_by(number, *arguments):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_script_with_a_loop_of_fits(number, tmp_path):
     path = tmp_path / "run.nc"
-    kept = {"checkpoint": str(path), "checkpoint_every": 0}
-    code, out, err = ended_by(number, "-c", script(kept))
+    lines = script(10, checkpoint=str(path), checkpoint_every=0)
+    code, out, err = ended_by(number, "-c", lines)
     assert (code, out) == (-number, "")
     assert err.strip().endswith("KeyboardInterrupt") == (number == signal.SIGINT)
     _, arrays = read_file(path)
@@ -89,7 +81,7 @@ def test_a_signal_ends_a_script_with_a_loop_of_fits(number, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 def test_ctrl_c_at_the_prompt_returns_the_best_so_far():
-    code, out, _ = ended_by(signal.SIGINT, "-i", "-c", script({}, first_only=True))
+    code, out, _ = ended_by(signal.SIGINT, "-i", "-c", script(1))
     assert (code, out) == (0, "interrupted\n")
 
 
@@ -99,7 +91,7 @@ def test_the_stop_button_of_jupyter_returns_the_best_so_far():
     pytest.importorskip("ipykernel")
     manager, client = start_new_kernel()
     try:
-        client.execute(script({}, first_only=True))
+        client.execute(script(1))
         seen: list[str] = []
         while "{'name': 'stdout', 'text': 'begun\\n'}" not in seen:
             seen.append(str(client.get_iopub_msg(timeout=PATIENCE)["content"]))

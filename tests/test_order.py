@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import DAYS, check_filled, series
+from helpers import DAYS, check_filled, people, series
 from made_runs import bits_of
 
 import nmd_lab as nmd
@@ -26,20 +26,9 @@ def frame(X):
 
 def mixed(m=150):
     """Return a table of every kind whose rows have an order, and the same with gaps."""
-    T = series(m, 9, (0.97, 0.9, 0.8))
-    whole = pd.DataFrame(
-        {
-            "number": 20 + 3 * T[:, 0],
-            "rain": np.maximum(T[:, 1], 0),
-            "yes": pd.array(T[:, 2] > 0, dtype="boolean"),
-            "level": pd.Categorical(np.digitize(T[:, 3], [-1, 0, 1]), ordered=True),
-            "kind": pd.Categorical(np.take(list("xyz"), np.argmax(T[:, 4:7], axis=1))),
-            "percent": 100 / (1 + np.exp(-2 * T[:, 7])),
-        },
-        index=DAYS[:m],
-    )
-    out = pd.DataFrame(np.random.default_rng(2).random(whole.shape) < 0.1, DAYS[:m], whole.columns)
-    out[with_days_out(T)[1]] = True
+    whole = people(m, w=series(m, 2, (0.97, 0.9))).set_axis(DAYS[:m])
+    out = np.random.default_rng(2).random(whole.shape) < 0.1
+    out[with_days_out(whole)[1]] = True
     return whole, whole.mask(out)
 
 
@@ -77,22 +66,21 @@ def test_a_column_of_dates_comes_back_as_it_was(of):
 def test_a_table_of_every_kind_has_an_order(read_back):
     """Values stay in their domain and bounds, in guesses, copies and forecasts, and in a file."""
     whole, table = mixed()
-    bounds = {"percent": (0, 100)}
-    posterior = nmd.sample(table, draws=60, random_state=0, bounds=bounds)
+    low, high = whole["cm"].min(), whole["cm"].max()
+    posterior = nmd.sample(table, draws=60, random_state=0, bounds={"cm": (low, high)})
     assert posterior.draws["phi"].values.max() > 0.8
     for rows in (table, table.iloc[:0].reindex(DAYS[150:160])):
         for each in (posterior.impute(rows), *posterior.impute(rows, 20, random_state=0)):
             check_filled(each, rows)
-            assert each["percent"].between(0, 100).all()
-            assert (each["rain"] >= 0).all()
+            assert each["cm"].between(low, high).all()
+            assert (each["dose"] >= 0).all()
     loaded = read_back(posterior)
     assert bits_of(loaded) == bits_of(posterior)
     assert loaded.reconstruct().identical(posterior.reconstruct())  # without places of rows
     one, other = (each.impute(rows, 3, random_state=0)[2] for each in (posterior, loaded))
     pd.testing.assert_frame_equal(one, other)
-    filled, out = posterior.impute(table), table["number"].isna()
-    error = (filled["number"] - whole["number"])[out].to_numpy()
-    assert np.sqrt(np.mean(error**2)) < 0.8 * whole["number"].std()
+    error = (posterior.impute(table)["kg"] - whole["kg"])[table["kg"].isna()].to_numpy()
+    assert np.sqrt(np.mean(error**2)) < 0.8 * whole["kg"].std()
 
 
 def test_names_of_an_order_are_kept_as_a_list():

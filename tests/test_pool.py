@@ -21,13 +21,11 @@ COVARIANCE = np.array([[0.2, 0.1], [0.1, 0.3]])
 
 @pytest.mark.parametrize("call", [call for call in BY_MICE if call != "source"])
 def test_pool_equals_mice(call):
-    case = BY_MICE[call]
+    case, df = BY_MICE[call], BY_MICE[call]["df_complete"] or np.inf
     fits = [
-        SimpleNamespace(params=pd.Series(b, case["terms"]), bse=np.sqrt(v))
+        SimpleNamespace(params=pd.Series(b, case["terms"]), bse=np.sqrt(v), df_resid=df)
         for b, v in zip(case["estimates"], case["variances"], strict=True)
     ]
-    if case["df_complete"] is not None:
-        fits = [SimpleNamespace(**vars(fit), df_resid=case["df_complete"]) for fit in fits]
     expected = pd.DataFrame(case["pooled"], pd.Index(case["terms"], name="term"))
     pd.testing.assert_frame_equal(nmd.pool(fits, level=0.9), expected, rtol=1e-10, atol=0)
     given = nmd.pool([(fit.params, fit.bse**2) for fit in fits], df=case["df_complete"], level=0.9)

@@ -23,65 +23,61 @@ class Killed(BaseException):
     """Stands for the death of a process."""
 
 
-class Ticks:
-    """Counts the moments at which a checkpoint may be written, and ends the run at one of them."""
+@pytest.fixture
+def run_until(monkeypatch):
+    """A function that runs until a moment at which a checkpoint may be written, from 1.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.number, self.last = 0, 0
-        ticks = self
+    0 stands for the end.  It returns the number of these moments.
+    """
 
-        def tick(self: Checkpoint) -> None:
-            ticks.number += 1
-            if ticks.number == ticks.last:
-                self.write()
+    def until(last: int, run: Any) -> int:
+        number = 0
+
+        def tick(checkpoint: Checkpoint) -> None:
+            nonlocal number
+            number += 1
+            if number == last:
+                checkpoint.write()
                 raise Killed
 
-        monkeypatch.setattr(Checkpoint, "tick", tick)
-
-    def until(self, last: int, run: Any) -> None:
-        """Run until a moment, from 1; 0 stands for the end."""
-        self.number, self.last = 0, last
-        with contextlib.suppress(Killed):
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            patch.setattr(Checkpoint, "tick", tick)
             run()
-        self.last = 0
+        return number
+
+    return until
 
 
-@pytest.fixture
-def ticks(monkeypatch):
-    return Ticks(monkeypatch)
-
-
-def check(run: Run, ticks: Ticks, path: Path, seed: int) -> None:
+def check(run: Run, run_until: Any, path: Path, seed: int) -> None:
     name, arguments, options = run
     function, rng = getattr(nmd, name), np.random.default_rng(seed)
     expected = bits_of(function(*arguments, **options))
-    ticks.until(0, lambda: function(*arguments, **kept(options, path)))
-    total = ticks.number
-    assert not path.exists()  # a short run needs none
 
     def again() -> None:
         function(*arguments, **kept(options, path))
 
+    total = run_until(0, again)
+    assert not path.exists()  # a short run needs none
     first = int(rng.integers(1, total + 1))
-    ticks.until(first, again)
+    run_until(first, again)
     assert path.exists()
-    ticks.until(int(rng.integers(1, total - first + 2)), again)
-    ticks.until(1, again)  # before anything is done
+    run_until(int(rng.integers(1, total - first + 2)), again)
+    run_until(1, again)  # before anything is done
     given = {each: options[each] for each in GIVEN_AGAIN if each in options}
     assert bits_of(nmd.resume(path, arguments[0], **given)) == expected
 
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_a_fit_goes_on_as_if_never_stopped(f, loss, storage, ticks, tmp_path):
+def test_a_fit_goes_on_as_if_never_stopped(f, loss, storage, run_until, tmp_path):
     seed = PAIRS.index((f, loss)) * 4 + STORAGES.index(storage)
-    check(fit_of(f, loss, storage), ticks, tmp_path / "run.nc", seed)
+    check(fit_of(f, loss, storage), run_until, tmp_path / "run.nc", seed)
 
 
 @pytest.mark.parametrize("seed", some(range(3), 1))
 @pytest.mark.parametrize("name", some([name for name in others() if name != "unseeded"], 9))
-def test_every_other_run_goes_on_too(name, seed, ticks, tmp_path):
-    check(others()[name], ticks, tmp_path / "run.nc", seed)
+def test_every_other_run_goes_on_too(name, seed, run_until, tmp_path):
+    check(others()[name], run_until, tmp_path / "run.nc", seed)
 
 
 @pytest.mark.parametrize("end", range(1, 40, 13))
@@ -96,36 +92,36 @@ def test_a_run_that_was_stopped_goes_on(how, end, tmp_path, clock):
     assert bits_of(nmd.resume(path, arguments[0], time_limit=None)) == expected
 
 
-def test_the_time_of_a_choice_counts_when_its_fit_goes_on(ticks, tmp_path, clock, monkeypatch):
+def test_the_time_of_a_choice_counts_when_its_fit_goes_on(run_until, tmp_path, clock, monkeypatch):
     monkeypatch.setattr(trials, "suits", lambda *_: False)  # which asks the clock less often
     path, (_, arguments, options) = tmp_path / "run.nc", others()["auto"]
     options = options | {"time_limit": 4.0, "tol": 0, "max_iter": 10**6}
-    ticks.until(0, lambda: nmd.complete(*arguments, **kept(options, path)))
-    ticks.until(ticks.number - 5, lambda: nmd.complete(*arguments, **kept(options, path)))
+    fitted = lambda: nmd.complete(*arguments, **kept(options, path))  # noqa: E731
+    run_until(run_until(0, fitted) - 5, fitted)
     fit = nmd.resume(path, *arguments, observed=options["observed"])
     spent = float(fit.selection["seconds"].sum())
     assert spent > 1.0
     assert 3.5 < spent + float(fit.history["seconds"][-1]) < 4.1
 
 
-def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_path):
+def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(run_until, tmp_path):
     path, (_, arguments, options) = tmp_path / "run.nc", others()["unseeded"]
     whole = {}
     for last in (12, 3):
-        ticks.until(last, lambda: nmd.decompose(*arguments, **kept(options, path)))
+        run_until(last, lambda: nmd.decompose(*arguments, **kept(options, path)))
         saved = path.read_bytes()
         whole[last] = bits_of(nmd.resume(path, arguments[0]))
         path.write_bytes(saved)
     assert whole[12] == whole[3]
 
 
-def stopped(path: Path, ticks: Ticks, *arguments: Any, **options: Any) -> None:
-    ticks.until(9, lambda: nmd.decompose(*arguments, **kept(options, path)))
+def stopped(path: Path, run_until: Any, *arguments: Any, **options: Any) -> None:
+    run_until(9, lambda: nmd.decompose(*arguments, **kept(options, path)))
 
 
-def test_other_data_and_options_are_refused(ticks, tmp_path):
+def test_other_data_and_options_are_refused(run_until, tmp_path):
     X, path = noisy("relu"), tmp_path / "run.nc"
-    stopped(path, ticks, X, 2, init="svd", random_state=0)
+    stopped(path, run_until, X, 2, init="svd", random_state=0)
     resumed = lambda options: nmd.resume(path, **{"X": X} | options)  # noqa: E731
     begun = {"init": "svd", "random_state": 0, "compute": nmd.Compute(checkpoint=path)}
     check_all_refused([
@@ -141,11 +137,11 @@ def test_other_data_and_options_are_refused(ticks, tmp_path):
     assert nmd.resume(path, X, compute=nmd.Compute(threads=1), progress=False)._n_iter > 9
 
 
-def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):
+def test_what_a_checkpoint_does_not_hold_is_asked_for(run_until, tmp_path):
     X, path = noisy("relu"), tmp_path / "run.nc"
     start = np.random.default_rng(0).normal(size=(24, 2)), np.ones((2, 18))
     own = {"init": start, "weights": np.ones(X.shape), "nonlinearity": nmd.MinMax(0, 3)}
-    stopped(path, ticks, X, 2, **own)
+    stopped(path, run_until, X, 2, **own)
     given = {"init": start, "weights": own["weights"]}
     resumed = lambda options: nmd.resume(path, X, **options)  # noqa: E731
     check_all_refused([
@@ -159,11 +155,11 @@ def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):
     assert fit.nonlinearity == nmd.MinMax(0, 3)
 
 
-def test_a_torn_file_falls_back_to_the_one_before(ticks, tmp_path):
+def test_a_torn_file_falls_back_to_the_one_before(run_until, tmp_path):
     X, path = noisy("relu"), tmp_path / "run.nc"
     expected = bits_of(nmd.decompose(X, 2, random_state=0))
-    stopped(path, ticks, X, 2, random_state=0)
-    stopped(path, ticks, X, 2, random_state=0)
+    stopped(path, run_until, X, 2, random_state=0)
+    stopped(path, run_until, X, 2, random_state=0)
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], whole[:-40] + bytes(40), b""):
         path.write_bytes(content)

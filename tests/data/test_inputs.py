@@ -11,11 +11,6 @@ from nmd_lab.data.inputs import GivenLimits, observe
 A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
 
 
-def with_missing(frame):
-    frame.iloc[0, 0] = pd.NA
-    return frame
-
-
 TAKEN = {
 
     "booleans": (A > 1, A > 1),
@@ -26,9 +21,8 @@ TAKEN = {
     "large integers": (np.array([[2**60, 1], [2, 3]]), [[2**60, 1], [2, 3]]),
     "masked integers": (np.ma.masked_array([[1, 2], [3, 4]], [[0, 1], [0, 0]], fill_value=999),
                         [[1, np.nan], [3, 4]]),
-    "nullable integers": (with_missing(pd.DataFrame([[1, 2], [3, 4]]).astype("Int64")),
-                          [[np.nan, 2], [3, 4]]),
-    "nullable booleans": (with_missing(pd.DataFrame(np.eye(2) > 0).astype("boolean")),
+    "nullable integers": (pd.DataFrame([[pd.NA, 2], [3, 4]], dtype="Int64"), [[np.nan, 2], [3, 4]]),
+    "nullable booleans": (pd.DataFrame([[pd.NA, False], [False, True]], dtype="boolean"),
                           [[np.nan, 0], [0, 1]]),
     "sparse columns": (pd.DataFrame(A).astype(pd.SparseDtype(float, 0.0)), A),
     "columns that are named twice": (pd.DataFrame(A, columns=list("aabc")), A),

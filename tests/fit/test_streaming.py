@@ -1,6 +1,5 @@
 """Data in files: read by blocks, with the bits of a fit in memory, in little memory."""
 
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -8,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import xarray as xr
-from helpers import check_all_refused, some
+from helpers import check_all_refused, run_python, some
 from made_runs import PAIRS, bits_of, fit_of, noisy
 
 import nmd_lab as nmd
@@ -157,7 +156,5 @@ def test_a_streamed_fit_needs_a_part_of_the_memory_of_its_data(tmp_path):
     with path.open("wb") as file:
         for _ in range(20):
             file.write((rng.standard_normal((3000, 3), dtype=np.float32) @ H).tobytes())
-    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(path), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = run_python("-W", "ignore", "-c", SCRIPT, str(path), str(tmp_path))
     assert float(done.stdout) < 0.8 * path.stat().st_size / 2**20  # with T and U: 3

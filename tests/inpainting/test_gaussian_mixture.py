@@ -44,18 +44,15 @@ def conditional(mean, S, x, v):
 def dense(mixture, x, v):
     """The log-likelihood of a row, and the mean and variances of z, by plain formulas."""
     o = ~np.isnan(x)
-    scores, means, squares = [], [], []
+    scores, moments = [], []
     for weight, mean, S in zip(*vars(mixture).values(), strict=True):
         A = S[np.ix_(o, o)] + np.diag(v[o])
-        scores.append(
-            np.log(weight) + (multivariate_normal(mean[o], A).logpdf(x[o]) if o.any() else 0.0)
-        )
-        at, variances = conditional(mean, S, x, v)
-        means.append(at)
-        squares.append(variances + at**2)
+        density = multivariate_normal(mean[o], A).logpdf(x[o]) if o.any() else 0.0
+        scores.append(np.log(weight) + density)
+        moments.append(conditional(mean, S, x, v))
+    means, variances = np.swapaxes(moments, 0, 1)
     r = np.exp(scores - logsumexp(scores))
-    centre = r @ np.array(means)
-    return logsumexp(scores), centre, r @ np.array(squares) - centre**2
+    return logsumexp(scores), r @ means, r @ (variances + means**2) - (r @ means) ** 2
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.5, 1.0])

@@ -5,11 +5,9 @@ Type checkers and editors see the options of a fit and what comes out.
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
-from helpers import PATIENCE
+from helpers import run_python
 from site_modules import PACKAGE, ROOT, text_of
 
 import nmd_lab
@@ -35,9 +33,7 @@ print(json.dumps(found | {"with a frame": list(sys.modules)}))
 
 
 def run_in_a_fresh_interpreter(script):
-    command = [sys.executable, "-c", script]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert run.returncode == 0, run.stderr
+    run = run_python("-c", script)
     assert not run.stderr
     return json.loads(run.stdout.splitlines()[-1])
 

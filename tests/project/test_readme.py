@@ -2,11 +2,9 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
-from helpers import PATIENCE
+from helpers import run_python
 from site_modules import PAGES, ROOT, text_of
 
 README = text_of("README.md")
@@ -71,24 +69,14 @@ def assert_printed(name, value):
 """Compares a number with the one that the README prints after a name."""
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
-
-
-EACH = [*zip(blocks("python"), CHECKS.values(), strict=True)]
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+EACH = [*zip(BLOCKS, CHECKS.values(), strict=True)]
 
 
 @pytest.mark.parametrize(("block", "check"), EACH, ids=CHECKS)
 def test_each_python_block_runs_alone(block, check):
-    run = subprocess.run(
-        [sys.executable, "-c", block + PRINTED + check],
-        cwd=ROOT,
-        env=os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert run.returncode == 0, run.stderr
+    environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)}
+    run_python("-c", block + PRINTED + check, cwd=ROOT, env=environment)
 
 
 def test_the_install_line_comes_first_and_has_what_the_blocks_need():

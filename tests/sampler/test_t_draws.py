@@ -25,30 +25,29 @@ def assert_uniform(p_values):
     assert stats.kstest(p_values, "uniform").pvalue > 1e-3
 
 
+def p_values(f, loss, all_inputs):
+    """Return one for the draws at each v, x, rho and beta."""
+    return [
+        p_value(t_draws(f, loss)(*inputs, N_DRAWS, seed), density_of(f, loss, *inputs))
+        for seed, inputs in enumerate(all_inputs)
+    ]
+
+
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_draws_follow_the_density(f, loss):
-    draws = t_draws(f, loss)
-    p = [
-        p_value(draws(*inputs, N_DRAWS, seed), density_of(f, loss, *inputs))
-        for seed, inputs in enumerate(any_inputs(N_INPUTS, loss, 11))
-    ]
-    assert_uniform(p)
-    draws(math.nan, 1.0, 1.0, 1.0, 1, 0)  # it ends
+    assert_uniform(p_values(f, loss, any_inputs(N_INPUTS, loss, 11)))
+    t_draws(f, loss)(math.nan, 1.0, 1.0, 1.0, 1, 0)  # it ends
 
 
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 @pytest.mark.exhaustive
 def test_extreme_ratios_and_distances(f, loss):
-    draws = t_draws(f, loss)
     extremes = [
         (0.4, 0.7, 1.0, 1e8), (0.4, 0.7, 1e4, 1e-4), (-3.0, 0.0, 1.0, 1e8), (40.0, 0.7, 1.0, 1e3),
         (-40.0, 0.7, 1.0, 1.0), (-40.0, 0.0, 1.0, 100.0), (40.0, 0.0, 1.0, 1e-8),
         (0.01, 0.7, 1e-4, 1e4), (0.0, 0.0, 1e4, 1e-4), (0.0, 1e-3, 1.0, 1e6),
     ]  # fmt: skip
-    p = [
-        p_value(draws(*inputs, N_DRAWS, seed), density_of(f, loss, *inputs))
-        for seed, inputs in enumerate(extremes)
-    ]
+    p = p_values(f, loss, extremes)
     assert min(p) > 1e-4, extremes[int(np.argmin(p))]
 
 
