@@ -9,11 +9,12 @@ import pytest
 import xarray as xr
 from helpers import mask_of, stored
 from scipy import sparse, stats
+from scipy.special import kl_div
 from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import GivenLimits, observe
-from nmd_lab.fit.held_out import HeldOut, hold_out
+from nmd_lab.fit.held_out import HeldOut, hold_out, row_losses
 from nmd_lab.fit.summary import describe
 from nmd_lab.model.model import make_model
 from nmd_lab.request.options import Options
@@ -203,6 +204,17 @@ def test_a_count_at_a_mean_of_0_has_a_finite_error_that_its_row_justifies(X):
     found = score.scores(W, H, "deviance").reshape(X.shape)
     wanted = stats.poisson.logpmf(counts, np.maximum(counts, 1e-300))
     np.testing.assert_allclose(found, wanted - stats.poisson.logpmf(counts, expected), rtol=1e-9)
+
+
+def test_rows_of_counts_are_judged_with_one_more_event_of_all_columns(rng):
+    held, rest = rng.poisson(2.0, (2, 9, 6)).astype(float)
+    W, H = rng.random((9, 2)), rng.random((2, 6))
+    share = (rest.sum(axis=0) + 0.5) / (rest.sum() + 3)
+    expected = {"kl": kl_div(held, W @ H + share), "frobenius": 0.5 * (held - W @ H) ** 2}
+    for loss, of_entries in expected.items():
+        data = (observe(sparse.csr_array(each), absent_are_zeros=True) for each in (held, rest))
+        found = row_losses(*data, make_model("identity", loss), W, H)
+        np.testing.assert_allclose(found, of_entries.mean(axis=1), rtol=1e-12)
 
 
 RNG = np.random.default_rng(0)
