@@ -299,6 +299,7 @@ def switch_off(page, k):
     page.locator(".nmd-build output", has_text=f"1 off: {after} held out").wait_for()
 
 
+@pytest.mark.exhaustive
 def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
     notebook.open("kept.ipynb", [f"import nmd_lab as nmd\n{SMALL}\nexplorer"])
     page = notebook.page
@@ -334,6 +335,7 @@ def test_a_page_outlives_its_kernel_and_the_notebook_keeps_it(notebook):
     notebook.errors[:] = [each for each in notebook.errors if "model not found" not in each]
 
 
+@pytest.mark.exhaustive
 def test_files_are_named_and_refused_next_to_their_name(notebook):
     notebook.show(SMALL)
     page = notebook.page

@@ -106,7 +106,7 @@ def final(explorer):
 
 def test_the_same_call_gives_the_same_model_on_a_slow_and_busy_machine(monkeypatch, capsys):
     words, W = final(widgets.explore(DIGITS[:40]))
-    others = [widgets.explore(DIGITS[k : k + 30], iterations=10) for k in range(4)]
+    others = [widgets.explore(DIGITS[k : k + 30], iterations=10) for k in range(2)]
     for each in others:
         act(each, "opened")
     monkeypatch.setattr(time, "perf_counter", Clock(60.0))  # each look at the clock is a minute

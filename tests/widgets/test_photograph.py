@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from explorer_page import COLOUR, GREY, act, acted, done, painted, picture, sentence
-from helpers import PATIENCE, wait_for
+from helpers import PATIENCE, some, wait_for
 from scipy.interpolate import griddata
 
 from nmd_lab import datasets, widgets
@@ -59,7 +59,7 @@ def test_the_numbers_are_those_of_the_pixels():
     np.testing.assert_array_equal(shown[~hidden], GREY[~hidden].astype(np.float32))
 
 
-@pytest.mark.parametrize("X", [GREY, COLOUR, COLOUR.astype(np.float32)])
+@pytest.mark.parametrize("X", some([GREY, COLOUR.astype(np.float32), COLOUR], 2))
 def test_the_code_repeats_the_picture(X, capsys):
     explorer = filled(X, method="sample" if X.ndim == 2 else "complete")
     repeats(explorer, X)
