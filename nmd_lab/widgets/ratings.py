@@ -416,7 +416,7 @@ class RatingsState(ModelState):
         moved = self.memo("reasons", lambda: self.because(column), *of)
         liked, helps = np.mean([*ratings.values()]), [k for k in moved if moved[k] > 0.005]
         most = sorted(helps, key=lambda k: (ratings[k] < liked, -moved[k]))[:2]
-        about = f"{entry.label}: for you {_more(entry.for_you)}"
+        about = f"For you {_more(entry.for_you)}"
         if not most:
             return f"{about}; none of your stars alone raises it"
         titles = zip(self.column_titles(most), most, strict=True)

@@ -83,7 +83,7 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     said = " and ".join(text for *_, text in sorted(why))
     total, first = every[at[0]] - every.mean(), top[0]
     said = f", because you gave {said}" if why else "; none of your stars alone raises it"
-    about = f"{first['title']}: for you {total:+.2f}{said}"
+    about = f"For you {total:+.2f}{said}"
     assert explorer.facts["lists"]["about"] == about
 
 

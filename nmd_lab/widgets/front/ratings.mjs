@@ -58,7 +58,7 @@ export class Ratings {
       h("label", "by ", h("select.nmd-sort", { value: sort, title: "least uncertain: the highest lower end of the 90 % range", change: ({ target }) => ask("sort", target.value) },
         Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
       h("label", "at least ", h("input", { size: 3, value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
-    h("p.nmd-about-you", { tabindex: 0 }, about),
+    h("p.nmd-about-you", { title: about }, about),
     this.heads(top[0], false), h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
   }
 
