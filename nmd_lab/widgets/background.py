@@ -269,12 +269,12 @@ class History:
 
     def lines(self, state: Any) -> list[Record]:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
-        number = state.number(of_fit=True)
+        number, here = state.number(of_fit=True), state.number()
         known = number if number and number.sign else None
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
             self._keep(state.fit.run, known)
-        shown = state.fit.result if state.number() == number else None  # else draws are
-        now = {self.left: known.error if known and not known.value else None}
+        shown = state.fit.result if here == number else None  # else draws are
+        now = {self.left: here.error if here and here.sign and not here.value else None}
         return [
             {
                 "number": k,

@@ -40,6 +40,8 @@ def test_session_of_pictures(step):
     explorer.state.set("tol", 0.9)
     enter(explorer, "iterations", "1000")
     step("converged", done(explorer))
+    act(explorer, "component", k=0, what="off")
+    step("compared without component 0", explorer)
     act(explorer, "nosuch")
     step("an unknown message", explorer)
 
