@@ -87,7 +87,7 @@ class EntryPasses:
 
 @lru_cache(8)
 def all_of(value: float, size: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return equal numbers, which nobody changes: new ones for each block are not in the cache."""
+    """Return equal numbers, not to be changed: new ones for each block are not in the cache."""
     return np.full(size, value, dtype)
 
 
